@@ -24,12 +24,13 @@ $(VENV)/.ready-%: pyproject.toml constraints.txt
 demo: $(VENV)/.ready-metrics,plots
 	$(BIN)/python examples/demo.py
 
+# Each process begins with its half of the tests, in their order: most modules are imported and set up once.
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 # What takes long (tests/slow.txt): kills of servers and clusters, pages driven through whole runs, trained models.
 test-slow: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
 
 # Every package is named: what vLLM asks for beyond them (torchaudio, torchcodec) has no build that fits torch's for CPUs.
 $(ENGINES_VENV)/.ready: constraints-engines.txt pyproject.toml

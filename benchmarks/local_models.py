@@ -161,7 +161,7 @@ def bare(load: Workload, model_folder: str, tasks: Path, _out: Path) -> Measured
         from lmms_eval.models.hf.load import load_processor
         from lmms_eval.models.hf.options import HFOptions, Profile
 
-        processor = load_processor(HFOptions(model_folder), Profile()).processor
+        processor, *_ = load_processor(HFOptions(model_folder), Profile())
     tokenizer = getattr(processor, "tokenizer", processor)
     tokenizer.padding_side = "left"
     model = transformers.AutoModelForImageTextToText.from_pretrained(model_folder).eval()

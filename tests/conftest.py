@@ -96,6 +96,8 @@ def _own_logging_and_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 def _restore_logging() -> None:
     handlers, level, propagate = _LOGGING
+    if (_OWN_LOGGER.handlers, _OWN_LOGGER.level, _OWN_LOGGER.propagate) == _LOGGING:
+        return
     _OWN_LOGGER.handlers[:], _OWN_LOGGER.propagate = handlers, propagate
     _OWN_LOGGER.setLevel(level)  # also forgets what loggers below remember of it
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -47,15 +46,17 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
+@cache
+def imports(tree: ast.Module) -> tuple[str, ...]:
     """Modules of the package that are imported anywhere, also inside functions and for type checkers alone."""
+    found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield full if full in modules() else node.module
+            full = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [name if name in modules() else node.module for name in full]
+    return tuple(found)
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:

@@ -100,8 +100,10 @@ def _run_one(config: RunConfig) -> int:
 
         emit(report_for_config(config))
         return 0
-    from lmms_eval.evaluator import run as evaluate
+    from lmms_eval.utils.lazy import without_collection
 
+    with without_collection():
+        from lmms_eval.evaluator import run as evaluate
     try:
         report = evaluate(config, ends=False)
     except SystemExit as stop:  # an exit() in foreign code is not the end of a run

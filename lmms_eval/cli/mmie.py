@@ -15,7 +15,7 @@ from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 if TYPE_CHECKING:
     from lmms_eval.judges import Judge, JudgeOptions
-    from lmms_eval.tasks.mmie.judge_file import Finished, Places
+    from lmms_eval.tasks.mmie.judge_file import Places
     from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
@@ -126,24 +126,24 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
             emit(f"{name} not found!")
     places = Places.of(Path(given.output_dir), given.output_name)
     judging = Judging(data, prompts, places, given.save_step)
-    finished = judging.finish(open_it, given.judge_retries, given.force)
-    _show_scores(given, finished, prompts)
-    _show_notices(finished.summary, places)
-    if finished.summary["failed"]:
+    summary, judge = judging.finish(open_it, given.judge_retries, given.force)
+    _show_scores(given, summary, judge, prompts)
+    _show_notices(summary, places)
+    if summary["failed"]:
         return HAS_ERRORS
-    return WITHHELD if finished.summary["unscored"] else OK
+    return WITHHELD if summary["unscored"] else OK
 
 
-def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePrompts) -> None:
+def _show_scores(given: argparse.Namespace, summary: Mapping[str, Any], judge: str, prompts: JudgePrompts) -> None:
     """Print the benchmark's own lines, then all numbers."""
     from lmms_eval.utils.terminal import Column, markdown_table
 
-    rows: Mapping[str, Mapping[str, Any]] = finished.summary["categories"]
+    rows: Mapping[str, Mapping[str, Any]] = summary["categories"]
     overall = rows.get("AVG", {})
     emit([f"File: {given.input_name}", f"Sample size: {overall.get('scored', 0)}"])
     emit([f"{name}: {rows.get(name, {}).get('official')}" for name in ("AVG", *CATEGORIES)])
     source = "official" if prompts.is_official else prompts.source
-    emit(f"\n{prompts.metric}: judge {finished.judge}, prompts {source}; percent = mean / 6 x 100")
+    emit(f"\n{prompts.metric}: judge {judge}, prompts {source}; percent = mean / 6 x 100")
     columns = [Column("", tuple(rows), is_text=True)]
     for name in SHOWN_NUMBERS:
         values = [row[name] for row in rows.values()]

@@ -7,7 +7,7 @@ runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.differences import sequential
 from lmms_eval.compare.matching import PairedColumn, Shared, share
-from lmms_eval.compare.readers.samples import Results, SampleFacts, read_samples
+from lmms_eval.compare.readers.samples import read_lines
 from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
@@ -26,7 +26,9 @@ from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores, Row
-from lmms_eval.results.facts import EarlyStop, early_stop_of
+from lmms_eval.results.facts import EarlyStop, early_stop_of, read_document
+from lmms_eval.results.journals import FileSamples
+from lmms_eval.results.sample import SampleKeys
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def check_baseline(path: Path) -> None:
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    _read(path, "baseline", SampleFacts(wanted=(Row("", ""),)))
+    _read(path, "baseline", (Row("", ""),))
 
 
 def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
@@ -63,13 +65,12 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     import numpy as np
 
     means = {f"{one.metric},{one.filter}": one for one in result.metrics if one.scale > 0 and one.value is not None}
-    facts = SampleFacts(
-        score_key=result.task.score_key, wanted=tuple(Row(one.metric, one.filter) for one in means.values())
-    )
+    wanted = [Row(one.metric, one.filter) for one in means.values()]
     if not means:
         return {}
     earlier_stop = _stop_beside(path)
-    earlier_rows = structs.replace(_read(path, result.task.name, facts), early_stop=earlier_stop)
+    earlier_rows = _read(path, result.task.name, wanted, result.task.score_key)
+    earlier_rows = structs.replace(earlier_rows, early_stop=earlier_stop)
     shared = share(_current(result, store, means), earlier_rows, ("this run", name))
     found = {}
     for key, metric in means.items():
@@ -95,8 +96,7 @@ def baseline_scores(path: Path, row: Row, score_key: str) -> dict[int, float]:
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    facts = SampleFacts(score_key=score_key, wanted=(Row(row.metric, row.filter),))
-    return _by_document(_read(path, "baseline", facts), str(row))
+    return _by_document(_read(path, "baseline", [row], score_key), str(row))
 
 
 def _by_document(task: TaskRows, key: str) -> dict[int, float]:
@@ -143,14 +143,15 @@ def _stop_beside(path: Path) -> EarlyStop | None:
     """Return the early stop of a samples file's task, from the results file of the same run."""
     stamp, mark, task = path.stem.partition("_samples_")
     results = path.with_name(f"{stamp}_results.json")
-    return early_stop_of(Results.read(results).content, task) if mark and results.is_file() else None
+    document = read_document(results) if mark and results.is_file() else None
+    return early_stop_of(document, task) if isinstance(document, dict) else None
 
 
-def _read(path: Path, task: str, facts: SampleFacts) -> TaskRows:
+def _read(path: Path, task: str, wanted: Sequence[Row], score_key: str = "score") -> TaskRows:
     if not path.is_file():
         raise DataError(f"--baseline {path}: no such file; give a samples file (JSONL) of an earlier run")
     try:
-        return read_samples(path, task, facts).rows
+        return read_lines(FileSamples(path), task, SampleKeys(score_key), wanted=wanted).rows
     except DataError as error:
         raise DataError(f"--baseline {error}") from error
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from msgspec import Struct, field
@@ -43,11 +43,11 @@ _SUM, _COUNT = "score of ", "scores of "
 """Prefixes of a task's name in the counts that processes exchange."""
 
 
-class RunningScore(Struct, frozen=True):
+class MeanSoFar(NamedTuple):
     """Mean of the recorded numbers of a task's documents so far; not the score of the task."""
 
     value: float
-    count: int
+    documents: int
 
 
 class ProgressLook(Struct, frozen=True):
@@ -59,7 +59,7 @@ class ProgressLook(Struct, frozen=True):
     tokens: int
     rate: float
     """Documents per second since the start."""
-    scores: Mapping[str, RunningScore] = field(default_factory=dict)
+    scores: Mapping[str, MeanSoFar] = field(default_factory=dict)
     """Running scores by task; empty unless they are counted by task."""
 
 
@@ -130,7 +130,7 @@ class Progress:
                 total, count = (self._by_task or {}).get(name, (0.0, 0))
                 total, count = total + others[_SUM + name] / SCORE_UNIT, count + others[_COUNT + name]
                 if count:
-                    scores[name] = RunningScore(total / count, int(count))
+                    scores[name] = MeanSoFar(total / count, int(count))
             return ProgressLook(
                 done, self.total, self.failed + others["failed"], self.tokens + others["tokens"],
                 (done - self._initial) / max(time.monotonic() - self._started, 1e-9), scores,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.request import SentMedia, SentMessage, SentPart
-from lmms_eval.media import digest
+from lmms_eval.media.reference import digest
 from lmms_eval.media.sent import FRAME, Frame
 
 LEAST_SPAN = 16

@@ -28,7 +28,7 @@ from lmms_eval.api.response import is_invisible
 from lmms_eval.api.task import Task
 from lmms_eval.engine.records import images_of, mapped_pictures, response_from_record, response_record
 from lmms_eval.errors import UsageError
-from lmms_eval.media import digest
+from lmms_eval.media.reference import digest
 from lmms_eval.storage import codec
 
 DEFAULT_NAME = "responses.db"

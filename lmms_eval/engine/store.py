@@ -38,6 +38,16 @@ from lmms_eval.storage.lines import JournalSet, JournalWriter, Place, sealed
 T = TypeVar("T")
 
 
+def counts_now(is_failed: bool, was_failed: bool | None) -> bool:
+    """Return whether a record replaces an earlier one of the same document: a failure never replaces a score.
+
+    Args:
+        is_failed: whether the new record is a failure.
+        was_failed: whether the earlier record is a failure; ``None`` if there is no earlier one.
+    """
+    return not is_failed or was_failed is not False
+
+
 class RunStore:
     """The journals of one run.
 
@@ -275,16 +285,17 @@ class RunStore:
 
     def _adopt_score(self, record: dict[str, Any], place: Place) -> None:
         task, doc_id = record["task"], record["doc_id"]
-        known = self._scores.setdefault(task, {})
-        is_good = doc_id in known and doc_id not in self._failures.get(task, ())
+        known, failures = self._scores.setdefault(task, {}), self._failures.setdefault(task, {})
+        was_failed = doc_id in failures if doc_id in known else None
+        is_own = was_failed is False and known[doc_id].file == self._score_file
+        if is_own or not counts_now("failed" in record, was_failed):
+            return
+        known[doc_id] = place
         if "failed" in record:
-            if not is_good:
-                known[doc_id] = place
-                self._failures.setdefault(task, {})[doc_id] = record["failed"]
-        elif not is_good or known[doc_id].file != self._score_file:
-            known[doc_id] = place
+            failures[doc_id] = record["failed"]
+        else:
             self._note_thoughts(record)
-            self._failures.get(task, {}).pop(doc_id, None)
+            failures.pop(doc_id, None)
 
     def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
         """Yield the journal's lines of all finished documents that this process knows, with their records."""

@@ -22,8 +22,9 @@ from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
 from lmms_eval.evaluation.run import Run, RunReport
-from lmms_eval.results.files import RUNS, model_folder
-from lmms_eval.storage.lines import read_lines
+from lmms_eval.results.files import RUNS, ResultFiles, model_folder
+from lmms_eval.results.journals import Journals, JournalTails
+from lmms_eval.storage.lines import Place
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
@@ -46,13 +47,16 @@ class ScoredAnswers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._found: dict[tuple[str, int], list[Any]] | None = None
+        self._tails: JournalTails | None = None
+        self._places: Mapping[tuple[str, int], Place] = {}
 
     def response(self, request: Request) -> Response | None:
         """Return the answer to a request for one plain text; ``None`` for other requests or without an answer."""
-        if self._found is None:
-            self._found = dict(self._read())
-        answers = self._found.get((request.task.name, request.doc_id), [])
+        if self._tails is None:
+            journals = Journals.read(self._folder)
+            self._tails, self._places = journals.tails, journals.answered()
+        place = self._places.get((request.task.name, request.doc_id))
+        answers = [] if place is None else self._tails.at(place)["answers"]
         if request.kind != "generate_until" or request.round or request.repeat >= len(answers):
             return None
         answer = answer_from_record(answers[request.repeat])
@@ -69,12 +73,6 @@ class ScoredAnswers:
             stops=answer.stops,
             **first,
         )
-
-    def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
-        for path in sorted(self._folder.glob("scores-*.jsonl")):
-            for _, record in read_lines(path, quietly=True):
-                if "scores" in record:
-                    yield (record["task"], record["doc_id"]), record["answers"]
 
 
 class ClosedModel(Model):
@@ -214,7 +212,7 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         ignored_arguments=frozenset(model["ignored_arguments"]),
         opens_media=False,
     )
-    results = folder.parent.parent / f"{record.get('stamp')}_results.json"
+    results = ResultFiles(folder.parent.parent, str(record.get("stamp"))).results
     described, requests, ignored = {}, {}, ()
     if results.is_file():
         try:

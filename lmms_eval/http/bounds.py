@@ -16,18 +16,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_BYTES = 1 << 20
 MOST_S = 20.0
-"""Seconds in which a body must arrive."""
+"""The maximum seconds until a body has arrived."""
 _READ_OVER = 16 << 20
 """Bytes of a too large body that are read and discarded, so that the client can read the answer."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 HEADER_S = 10.0
-"""Seconds in which the head of a request must arrive."""
+"""The maximum seconds until the head of a request has arrived."""
 STALLED_S = 60.0
-"""Seconds for which a client may read nothing of an answer."""
+"""The maximum seconds in a row that a client reads nothing of an answer."""
 MOST_CONNECTIONS = 1600
-"""Number of connections from which requests are answered with 503."""
+"""If so many connections are open, requests are answered with 503."""
 _DROPPED_FROM = 2048
-"""Number of connections from which new ones are closed unread."""
+"""If so many connections are open, new ones are closed unread."""
 HEADER_BYTES = 32 << 10
 """Bytes of a request's head. Browsers send every server on a machine the cookies of all of them."""
 _FILES = 4096

@@ -16,7 +16,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_options
-from lmms_eval.models.remote.media import Part, Picture, Text
+from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
@@ -76,7 +76,7 @@ class Anthropic(SdkModel[Arguments]):
                     "content": [
                         self._block(part, side)
                         for part in turn.parts
-                        if not isinstance(part, Text) or part.text.strip()  # the service rejects blank texts
+                        if part.kind != "text" or part.value.strip()  # the service rejects blank texts
                     ],
                 }
                 for turn in conversation.turns
@@ -129,9 +129,9 @@ class Anthropic(SdkModel[Arguments]):
         return [stop for stop in stop_strings(request.generation) if not stop.strip()]
 
     def _block(self, part: Part, side: int) -> dict[str, Any]:
-        if isinstance(part, Text):
-            return {"type": "text", "text": part.text}
-        if isinstance(part, Picture):
+        if part.kind == "text":
+            return {"type": "text", "text": part.value}
+        if part.kind == "picture":
             from lmms_eval.media.encode import wire_image
             from lmms_eval.media.image import header, load_image, shrink
 

@@ -11,11 +11,10 @@ import json
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatVideoContent
 from lmms_eval.api.model import Model, RequestStream
@@ -24,12 +23,13 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.remote.media import Frames, read_video
 from lmms_eval.models.task_access import gold_answer_of, offered_options, target_of
-from lmms_eval.utils.records import to_dict
 
 FRAMES_READ = 8
 """Frames that are read from a video."""
 TAKE = 64
 OTHER_CHOICE = -10.0
+COUNTED = ("pictures", "videos", "frames", "sounds", "bytes", "seconds")
+"""What ``Dummy`` counts of the media that it reads. Seconds are summed over the preparation threads."""
 
 
 def open_media(messages: ChatMessages) -> None:
@@ -148,17 +148,6 @@ def _text_response(request: Request, text: str) -> Response:
     return Response(request.id, text=text, finish_reason="stop")
 
 
-class Read(Struct):
-    """Counts of the media that were read so far. Seconds are summed over the preparation threads."""
-
-    pictures: int = 0
-    videos: int = 0
-    frames: int = 0
-    sounds: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
-
-
 class Dummy(Baseline):
     """``--model dummy --model_args response=A``.
 
@@ -186,7 +175,7 @@ class Dummy(Baseline):
         self.read_bytes = read_bytes
         self.decode_num_frames, self.decode_fps = decode_num_frames, decode_fps
         self._output = Path(metrics_output_path).expanduser() if metrics_output_path else None
-        self._read = Read()
+        self._read: dict[str, float] = {**dict.fromkeys(COUNTED, 0), "seconds": 0.0}
         self._lock = threading.Lock()
 
     def prepare(self, request: Request) -> Request:
@@ -199,23 +188,23 @@ class Dummy(Baseline):
         if not self.read_bytes and not decodes:
             return request
         messages = request.build_messages()
-        started, read = time.monotonic(), Read()
+        started, read = time.monotonic(), Counter[str]()
         for message in messages.messages:
             for part in message.content:
                 if part.type == "text":
                     continue
-                read.bytes += _file_size(part.url) if self.read_bytes else 0
+                read["bytes"] += _file_size(part.url) if self.read_bytes else 0
                 if decodes:
                     self._decode(part, read)
-        read.seconds = time.monotonic() - started
         with self._lock:
-            for name, value in to_dict(read).items():
-                setattr(self._read, name, getattr(self._read, name) + value)
+            self._read["seconds"] += time.monotonic() - started
+            for name, count in read.items():
+                self._read[name] += count
         return request
 
     def describe(self) -> Mapping[str, Any]:
         """Return the counts of what was read."""
-        return to_dict(self._read) if self.read_bytes or self.decode_num_frames or self.decode_fps else {}
+        return dict(self._read) if self.read_bytes or self.decode_num_frames or self.decode_fps else {}
 
     def close(self) -> None:
         """Write ``metrics_output_path``. Raises ``ModelError`` if that fails."""
@@ -223,22 +212,22 @@ class Dummy(Baseline):
             return
         try:
             self._output.parent.mkdir(parents=True, exist_ok=True)
-            self._output.write_text(json.dumps(to_dict(self._read), indent=2), "utf-8")
+            self._output.write_text(json.dumps(self._read, indent=2), "utf-8")
         except OSError as error:
             raise ModelError(f"dummy: {self._output} cannot be written: {error.strerror or error}") from error
 
-    def _decode(self, part: Any, read: Read) -> None:
+    def _decode(self, part: Any, read: Counter[str]) -> None:
         from lmms_eval.media import load_audio, load_rgb
 
         if part.type == "image":
             load_rgb(part.url)
-            read.pictures += 1
+            read["pictures"] += 1
         elif part.type == "audio":
             load_audio(part.url)
-            read.sounds += 1
+            read["sounds"] += 1
         else:
-            read.videos += 1
-            read.frames += self._frames(part)
+            read["videos"] += 1
+            read["frames"] += self._frames(part)
 
     def _frames(self, part: ChatVideoContent) -> int:
         from lmms_eval.media import Sampling, load_rgb, read_frames

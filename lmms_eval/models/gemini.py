@@ -18,7 +18,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_options
-from lmms_eval.models.remote.media import Part, Picture, Sound, Text
+from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
@@ -41,7 +41,7 @@ HARMS = (
     "HARM_CATEGORY_SEXUALLY_EXPLICIT",
     "HARM_CATEGORY_DANGEROUS_CONTENT",
 )
-"""The categories whose threshold a request may set (``safety_threshold``)."""
+"""The categories that ``safety_threshold`` applies to."""
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 REFUSED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"})
 """Finish reasons that mean a refusal; those of pictures begin with ``IMAGE_``."""
@@ -161,14 +161,14 @@ class Gemini(SdkModel[Arguments]):
         return stop_strings(request.generation)[MAX_STOPS:]
 
     def _part(self, part: Part) -> dict[str, Any]:
-        if isinstance(part, Text):
-            return {"text": part.text}
-        if isinstance(part, Picture):
+        if part.kind == "text":
+            return {"text": part.value}
+        if part.kind == "picture":
             from lmms_eval.media.encode import wire_image
 
             image = wire_image(part.value, options=self.images)
             return _inline(image.mime, base64.b64decode(image.base64))
-        if isinstance(part, Sound):
+        if part.kind == "sound":
             from lmms_eval.media.audio import wire_audio
 
             sound = wire_audio(part.value, tuple(AUDIO_MIME))

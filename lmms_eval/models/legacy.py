@@ -23,8 +23,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook, Model, RequestStream, lmms
@@ -63,15 +61,8 @@ class Prepared:
 
     @property
     def context(self) -> Any:
-        """The first argument, by which partial results identify their request."""
+        """The first argument. Partial results identify their request by it."""
         return self.arguments[0] if self.arguments else None
-
-
-class CallEnd(Struct, frozen=True):
-    """The end of a call, with the requests that got no response."""
-
-    error: BaseException | None
-    unanswered: tuple[Prepared, ...]
 
 
 class UnusableOutput(Exception):
@@ -79,7 +70,10 @@ class UnusableOutput(Exception):
 
 
 class PluginCall:
-    """A running call. ``responses`` yields each response as it arrives, and ends when the plugin has returned."""
+    """A running call. ``responses`` yields each response as it arrives, and ends when the plugin has returned.
+
+    Then ``error`` is what the plugin raised, and ``unanswered`` are the requests without a response.
+    """
 
     def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[Prepared], five: bool) -> None:
         self._method, self._items = method, tuple(items)
@@ -97,7 +91,7 @@ class PluginCall:
         self._events: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
         self._started = time.perf_counter()
         self._outputs: Any = None
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         self._open = True
 
     def run(self) -> None:
@@ -106,7 +100,7 @@ class PluginCall:
             outputs = self._method(self._instances)
             self._outputs = list(outputs) if isinstance(outputs, Iterator) else outputs
         except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; ``_call`` decides about it
-            self._error = error
+            self.error = error
         with self._lock:
             self._open = False
         self._events.put(None)
@@ -136,10 +130,10 @@ class PluginCall:
                 self._events.put(response)
 
     def responses(self) -> Iterator[Response]:
-        """Yield partial results at once, then the rest of the returned list. Call ``end`` afterwards."""
+        """Yield partial results at once, then the rest of the returned list."""
         while (response := self._events.get()) is not None:
             yield response
-        if self._error is not None:
+        if self.error is not None:
             return
         problem = ""
         if not isinstance(self._outputs, list | tuple):
@@ -157,10 +151,14 @@ class PluginCall:
             except UnusableOutput as error:
                 yield Response.failure(self._items[position].request.id, "internal", str(error))
 
-    def end(self) -> CallEnd:
-        """Return how the call ended, once ``responses`` is exhausted."""
-        unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
-        return CallEnd(self._error, tuple(unanswered))
+    @property
+    def unanswered(self) -> list[Prepared]:
+        """The requests without a response."""
+        return [item for position, item in enumerate(self._items) if position not in self._answered]
+
+    def failed_with(self, message: str) -> bool:
+        """Return whether the plugin raised a ``ValueError`` that begins with ``message``."""
+        return isinstance(self.error, ValueError) and str(self.error).startswith(message)
 
     def _response(self, position: int, output: Any) -> Response:
         request = self._items[position].request
@@ -251,7 +249,7 @@ class PartialHook(CacheHook):
 
 
 def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
-    """Return the failure of a request by a plugin's exception, whose traceback is logged at DEBUG."""
+    """Return the failure of a request by a plugin's exception, and log its traceback at DEBUG."""
     log.debug("%s: the plugin raised", item.request.id, exc_info=error)
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
     detail = str(error) or "no message"
@@ -260,34 +258,31 @@ def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
     return Response.failure(item.request.id, kind, message, attempts)
 
 
-class TorchState(Struct, frozen=True):
-    """Settings that torch keeps per thread, and that a plugin's constructor may have changed in its thread."""
+def captured_torch_state() -> Callable[[], None] | None:
+    """Return a function that sets the settings of torch in another thread as in this one; ``None`` without torch.
 
-    device: int | None
-    grad_enabled: bool
+    Torch keeps them per thread, and a plugin's constructor may have changed them in its thread.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+    grad_enabled = torch.is_grad_enabled()
 
-    @classmethod
-    def capture(cls) -> TorchState | None:
-        """Return the state of the calling thread; ``None`` if torch is not imported."""
-        torch = sys.modules.get("torch")
-        if torch is None:
-            return None
-        device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
-        return cls(device, torch.is_grad_enabled())
+    def apply() -> None:
+        torch.set_grad_enabled(grad_enabled)
+        if device is not None:
+            torch.cuda.set_device(device)
 
-    def apply(self) -> None:
-        torch = sys.modules["torch"]
-        torch.set_grad_enabled(self.grad_enabled)
-        if self.device is not None:
-            torch.cuda.set_device(self.device)
+    return apply
 
 
 class Worker:
     """A thread that runs jobs in order. It is a daemon, so that an interrupted run does not wait for a plugin."""
 
-    def __init__(self, state: TorchState | None) -> None:
+    def __init__(self, apply_state: Callable[[], None] | None) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._state = state
+        self._apply_state = apply_state
         self._thread = threading.Thread(target=self._run, name="legacy-plugin", daemon=True)
         self._thread.start()
 
@@ -302,8 +297,8 @@ class Worker:
     def _run(self) -> None:
         loop = asyncio.new_event_loop()
         try:
-            if self._state is not None:
-                self._state.apply()
+            if self._apply_state is not None:
+                self._apply_state()
             while (job := self._jobs.get()) is not None:
                 # Plugins call asyncio.get_event_loop(), which finds a loop outside the main thread only if one was
                 # set. It is set for each job, as asyncio.run in a plugin removes it.
@@ -366,13 +361,14 @@ class LegacyAdapter(Model):
         given = (batch_size, getattr(plugin, "batch_size_per_gpu", None))
         sizes = (int(size) for size in given if isinstance(size, int | str) and str(size).isdigit())
         own = CHUNK_FACTOR * next((size for size in sizes if size > 0), 1)
-        self._chunk_size = chunk_size or max(own, CHUNK_FACTOR * _open_requests(plugin))
+        concurrent = getattr(plugin, "num_concurrent", 0)
+        self._chunk_size = chunk_size or max(own, CHUNK_FACTOR * concurrent if isinstance(concurrent, int) else 0)
         self.concurrency = self._chunk_size
         if plugin.is_simple and type(plugin).generate_visual_cot is not lmms.generate_visual_cot:
             self.kinds = self.kinds | {"generate_visual_cot"}
         self._five = False
         self._hook = PartialHook()
-        self._torch_state = TorchState.capture()
+        self._torch_state = captured_torch_state()
         plugin.set_cache_hook(self._hook)
 
     @property
@@ -448,17 +444,17 @@ class LegacyAdapter(Model):
                 yield Response.failure(request.id, "internal", message)
         if not items:
             return
-        end = yield from self._ask(items, worker)
-        if end.error is None:
+        call = yield from self._ask(items, worker)
+        if call.error is None:
             return
         # A single process must not make further collective calls: the others would wait for it forever.
         if len(items) == 1 or self.collective_forward:
-            yield from (failure(item, end.error, 1) for item in end.unanswered)
+            yield from (failure(item, call.error, 1) for item in call.unanswered)
             return
         log.warning(
-            "a chunk of %d requests raised %s; retrying one request at a time", len(items), type(end.error).__name__
+            "a chunk of %d requests raised %s; retrying one request at a time", len(items), type(call.error).__name__
         )
-        for item in end.unanswered:
+        for item in call.unanswered:
             single = yield from self._ask([item], worker)
             if single.error is not None:
                 yield from (failure(item, single.error, 2) for item in single.unanswered)
@@ -482,39 +478,34 @@ class LegacyAdapter(Model):
             arguments = (render(list(task.legacy_context_turns(request))), *arguments[1:])
         return Prepared(request, arguments, metadata)
 
-    def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, CallEnd]:
+    def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, PluginCall]:
         """Call the plugin; if it turns out to unpack five elements, call it again without the context."""
-        end = yield from self._call(items, worker, self._five)
-        if self._five or not self.chat or not _unpacked(end, FIVE_WANTED) or len(end.unanswered) < len(items):
-            return end
+        first = yield from self._call(items, worker, self._five)
+        if self._five or not self.chat or not first.failed_with(FIVE_WANTED) or len(first.unanswered) < len(items):
+            return first
         second = yield from self._call(items, worker, five=True)
-        if _unpacked(second, SIX_WANTED):
-            return end
+        if second.failed_with(SIX_WANTED):
+            return first
         self._five = True
         return second
 
-    def _call(self, items: Sequence[Prepared], worker: Worker, five: bool) -> Generator[Response, None, CallEnd]:
+    def _call(self, items: Sequence[Prepared], worker: Worker, five: bool) -> Generator[Response, None, PluginCall]:
         kind = items[0].request.kind
         call = PluginCall(getattr(self.plugin, kind), items, five)
         self._hook.attach(call)
         worker.submit(call.run)
         yield from call.responses()
         self._hook.attach(None)
-        end = call.end()
         # Errors that would occur again in every call end the run.
         name = type(self.plugin).__name__
-        if isinstance(end.error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, end.error)):
-            raise ModelError(f"model {name} does not implement {kind}: {end.error or 'no message'}; choose other tasks")
-        if isinstance(end.error, SystemExit):
-            raise LmmsEvalError(f"model {name} ended the process (sys.exit) in {kind}") from end.error
-        if end.error is not None and not isinstance(end.error, Exception):
-            raise end.error
-        return end
-
-
-def _open_requests(plugin: lmms) -> int:
-    count = getattr(plugin, "num_concurrent", 0)
-    return count if isinstance(count, int) else 0
+        error = call.error
+        if isinstance(error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, error)):
+            raise ModelError(f"model {name} does not implement {kind}: {error or 'no message'}; choose other tasks")
+        if isinstance(error, SystemExit):
+            raise LmmsEvalError(f"model {name} ended the process (sys.exit) in {kind}") from error
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        return call
 
 
 def _groups(chunk: Sequence[Request]) -> list[list[Request]]:
@@ -530,10 +521,6 @@ def _groups(chunk: Sequence[Request]) -> list[list[Request]]:
         [request for doc in docs.values() for request in sorted(doc, key=lambda r: (r.repeat, r.round, r.index))]
         for docs in groups.values()
     ]
-
-
-def _unpacked(end: CallEnd, message: str) -> bool:
-    return isinstance(end.error, ValueError) and str(end.error).startswith(message)
 
 
 def _raised_by(method: str, error: BaseException) -> bool:

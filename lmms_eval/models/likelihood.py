@@ -19,15 +19,10 @@ class Likelihood(Struct, frozen=True):
     """Tokens of the prompt and the continuation."""
 
 
-class TokenScore(Struct, frozen=True):
-    """The score of one token of a continuation."""
+def likelihood_of(scores: Sequence[tuple[float, float]], input_tokens: int | None) -> Likelihood:
+    """Add up the scores of a continuation's tokens.
 
-    logprob: float
-    highest: float
-    """Log probability of the most likely token at its position."""
-
-
-def likelihood_of(scores: Sequence[TokenScore], input_tokens: int | None) -> Likelihood:
-    """Add up the scores of the tokens."""
-    is_greedy = all(score.logprob >= score.highest for score in scores)
-    return Likelihood(math.fsum(score.logprob for score in scores), is_greedy, input_tokens)
+    A score is the log probability of the token, and that of the most likely token at its position.
+    """
+    is_greedy = all(own >= highest for own, highest in scores)
+    return Likelihood(math.fsum(own for own, _ in scores), is_greedy, input_tokens)

@@ -23,7 +23,7 @@ from lmms_eval.models.remote.reply import Reply, read_completion
 from lmms_eval.models.remote.sdk import attempts, read_address
 
 NO_STATUS = frozenset({"Timeout", "APIConnectionError"})
-"""Errors without an answer, to which the package nevertheless gives a status."""
+"""Errors without an answer. The package gives them a status nevertheless."""
 
 
 class Arguments(ChatArguments):

@@ -44,7 +44,7 @@ VENDORS = (
     "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
     "moonshot.ai", "moonshot.cn", "aliyuncs.com",
 )  # fmt: skip
-"""Domains of model vendors, whose services reject unknown options."""
+"""Domains of model vendors. Their services reject unknown options."""
 ENTRY_POINT_GROUP = "lmms_eval.models"
 FOREIGN_NAMES = Path(__file__).with_name("foreign_names.tsv")
 _HOW_TO_RUN = (
@@ -296,6 +296,8 @@ BUILTIN_MANIFESTS = (
     ),
 )
 
+AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}
+_TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
 _BUILTIN_PATHS = {manifest.model_id: manifest.chat_class_path for manifest in BUILTIN_MANIFESTS}
 
 
@@ -470,10 +472,6 @@ class ModelRegistry:
                 log.info("model %r now comes from %s%s", manifest.model_id, path, source)
             self._manifests[manifest.model_id] = manifest
             self._aliases.update(dict.fromkeys(manifest.aliases, manifest.model_id))
-
-
-AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}
-_TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
 
 
 def _added_to_tables() -> list[ModelManifest]:

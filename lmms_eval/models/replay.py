@@ -232,7 +232,7 @@ def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
 
 
 def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Path, row: _Row) -> Response:
-    """Return the answer with its pictures, whose paths are relative to the folder of the samples file."""
+    """Return the answer with its pictures. Their paths are relative to the folder of the samples file."""
     pieces: list[Part] = []
     for part in parts:
         if part.get("type") == "text":
@@ -295,7 +295,10 @@ class Replay(Model):
         folder = self.path.is_dir()
         files = sorted(self.path.iterdir()) if folder else [self.path]
         self._samples = {} if folder else {"": self.path}
-        self._submissions = [file for file in files if file.suffix == ".json" and _is_submission(file, folder)]
+        # In a folder, other files of the suffix are results. A file given by name must be a submission.
+        self._submissions = [file for file in files if file.name.endswith(SUBMISSION_SUFFIX if folder else ".json")]
+        for file in () if folder else self._submissions:
+            read_submission(file)
         for file in files:  # in order of their time stamps, so that the newest remains
             match = SAMPLES_NAME.match(file.name)
             if match:
@@ -350,11 +353,3 @@ class Replay(Model):
             raise ModelError(f"replay: {self.path} holds no samples of task {task.name!r} (it holds {held})")
         self._books[task.name] = book
         return book
-
-
-def _is_submission(file: Path, in_folder: bool) -> bool:
-    """Recognise submissions in a folder by their names, to skip results. A file given by name must be one."""
-    if in_folder:
-        return file.name.endswith(SUBMISSION_SUFFIX)
-    read_submission(file)
-    return True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.likelihood import Likelihood, TokenScore, likelihood_of
+from lmms_eval.models.likelihood import Likelihood, likelihood_of
 from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
 from lmms_eval.models.offline.prompts import Prompt
 from lmms_eval.models.offline.settings import EngineSettings
@@ -90,7 +90,7 @@ class SglangEngine(Engine):
         best = (facts.get("input_top_logprobs") or [])[-prompt.continuation :]
         if min(len(own), len(best)) < prompt.continuation or any(not item or item[0] is None for item in (*own, *best)):
             raise RuntimeError("the engine returned no log probabilities of the prompt")
-        scores = [TokenScore(mine[0], likeliest[0][0]) for mine, likeliest in zip(own, best, strict=True)]
+        scores = [(mine[0], likeliest[0][0]) for mine, likeliest in zip(own, best, strict=True)]
         return likelihood_of(scores, facts.get("prompt_tokens"))
 
     async def _generate(self, prompt: Prompt, sampling: dict[str, Any], **options: Any) -> Any:

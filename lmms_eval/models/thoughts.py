@@ -137,7 +137,7 @@ class TagTokens:
         return not self.of(pairs).keys().isdisjoint(ids)
 
     def _tidied(self, written: Written, reading: Reading) -> Written:
-        """Remove special tokens of tags from the answer, where they do not enclose thoughts."""
+        """Remove special tokens of tags from the answer if they do not enclose thoughts."""
         answer = written.answer
         for token in self.of(reading.pairs).values():
             answer = answer.replace(token, "")

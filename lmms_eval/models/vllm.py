@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.likelihood import Likelihood, TokenScore, likelihood_of
+from lmms_eval.models.likelihood import Likelihood, likelihood_of
 from lmms_eval.models.offline.model import REQUEST_ERRORS, Answer, Engine, EngineModel, Job
 from lmms_eval.models.offline.prompts import Prompt
 from lmms_eval.models.offline.settings import EngineSettings
@@ -101,7 +101,7 @@ class VllmEngine(Engine):
         if len(known) < prompt.continuation or None in known:
             raise RuntimeError("the engine returned no log probabilities of the prompt")
         scores = [
-            TokenScore(entry[token].logprob, max(other.logprob for other in entry.values()))
+            (entry[token].logprob, max(other.logprob for other in entry.values()))
             for token, entry in zip(tokens, known, strict=True)
         ]
         return likelihood_of(scores, len(final.prompt_token_ids))

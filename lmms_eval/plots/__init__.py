@@ -1,1 +1,1 @@
-"""Plots of results: draws them with matplotlib, without a display, and saves them as PNG and SVG."""
+"""Plots of results, drawn with matplotlib without a display and saved as PNG and SVG."""

@@ -1,4 +1,4 @@
-"""Makes and saves figures, and checks whether matplotlib is installed."""
+"""Figures: making and saving them, and the check that matplotlib is installed."""
 
 from __future__ import annotations
 

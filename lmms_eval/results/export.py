@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.results.columns import Columns, batches, row_of
@@ -23,14 +23,19 @@ LONGEST_CELL = 32_767
 
 
 class Exported(Struct):
-    """Counts of what was written to a file."""
+    """Writer of samples to a file, with counts of what it wrote."""
 
+    samples: Callable[[], Iterable[Sample]]
+    table: Columns
     rows: int = 0
-    columns: int = 0
     rows_left_out: int = 0
     """Rows beyond the limit of a workbook's sheet."""
     cells_cut: int = 0
     """Texts cut to the limit of a workbook's cell."""
+
+    @property
+    def columns(self) -> int:
+        return len(self.table.kinds)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -39,30 +44,24 @@ class Exported(Struct):
         cut = f"{self.cells_cut} texts are cut to the {LONGEST_CELL} characters of a cell; parquet and csv hold all"
         return (*([left] if self.rows_left_out else []), *([cut] if self.cells_cut else []))
 
-
-class _Writer(Struct, frozen=True):
-    samples: Callable[[], Iterable[Sample]]
-    columns: Columns
-    written: Exported = field(default_factory=Exported)
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
+    def plain_rows(self) -> Iterator[Mapping[str, Any]]:
         for sample in self.samples():
-            self.written.rows += 1
-            yield self.columns.plain(row_of(sample))
+            self.rows += 1
+            yield self.table.plain(row_of(sample))
 
     def parquet(self, file: IO[bytes]) -> None:
         from pyarrow import parquet
 
-        with parquet.ParquetWriter(file, self.columns.schema(), compression="zstd") as writer:
-            for batch in batches(self.samples(), self.columns):
+        with parquet.ParquetWriter(file, self.table.schema(), compression="zstd") as writer:
+            for batch in batches(self.samples(), self.table):
                 writer.write_batch(batch)
-                self.written.rows += batch.num_rows
+                self.rows += batch.num_rows
 
     def csv(self, file: IO[bytes]) -> None:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([no_formula(name) for name in self.columns.kinds])
-        for row in self.rows():
+        writer.writerow([no_formula(name) for name in self.table.kinds])
+        for row in self.plain_rows():
             writer.writerow([_cell(value) for value in row.values()])
         text.flush()
         text.detach()
@@ -70,20 +69,20 @@ class _Writer(Struct, frozen=True):
     def jsonl(self, file: IO[bytes]) -> None:
         for sample in self.samples():
             row = row_of(sample)
-            kept = {name: row.get(name) for name in self.columns.kinds}
+            kept = {name: row.get(name) for name in self.table.kinds}
             file.write(json_cell(kept).encode("utf-8", "replace") + b"\n")
-            self.written.rows += 1
+            self.rows += 1
 
     def xlsx(self, file: IO[bytes]) -> None:
         from openpyxl import Workbook
 
         book = Workbook(write_only=True)
         sheet = book.create_sheet("samples")
-        sheet.append([self._short(no_formula(name)) for name in self.columns.kinds])
-        for row in self.rows():
-            if self.written.rows >= MOST_ROWS:
-                self.written.rows -= 1
-                self.written.rows_left_out += 1
+        sheet.append([self._short(no_formula(name)) for name in self.table.kinds])
+        for row in self.plain_rows():
+            if self.rows >= MOST_ROWS:
+                self.rows -= 1
+                self.rows_left_out += 1
                 continue
             sheet.append([self._short(_cell(value)) for value in row.values()])
         book.save(file)
@@ -93,15 +92,15 @@ class _Writer(Struct, frozen=True):
         if not isinstance(value, str):
             return value
         text = printable(value)
-        self.written.cells_cut += len(text) > LONGEST_CELL
+        self.cells_cut += len(text) > LONGEST_CELL
         return text[:LONGEST_CELL]
 
 
-FORMS: Mapping[str, Callable[[_Writer, IO[bytes]], None]] = {
-    "parquet": _Writer.parquet,
-    "csv": _Writer.csv,
-    "jsonl": _Writer.jsonl,
-    "xlsx": _Writer.xlsx,
+FORMS: Mapping[str, Callable[[Exported, IO[bytes]], None]] = {
+    "parquet": Exported.parquet,
+    "csv": Exported.csv,
+    "jsonl": Exported.jsonl,
+    "xlsx": Exported.xlsx,
 }
 
 
@@ -122,14 +121,13 @@ def export(samples: Callable[[], Iterable[Sample]], form: str, path: Path) -> Ex
     """
     if form == "xlsx" and find_spec("openpyxl") is None:
         raise UsageError("xlsx needs the package openpyxl: pip install 'lmms_eval[xlsx]'; csv and parquet need nothing")
-    writer = _Writer(samples, Columns.of(samples()))
-    writer.written.columns = len(writer.columns.kinds)
+    writer = Exported(samples, Columns.of(samples()))
     try:
         with replacing(path) as file:
             FORMS[form](writer, file)
     except OSError as error:
         raise LmmsEvalError(f"cannot write {path}: {error.strerror or error}") from error
-    return writer.written
+    return writer
 
 
 def _cell(value: Any) -> Any:

@@ -176,6 +176,28 @@ def read_state(folder: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def state_of(state: Mapping[str, Any], is_alive: bool) -> str:
+    """Return the state of a run: ``complete``, ``stopped early``, ``withheld``, ``interrupted`` or ``running``.
+
+    A run whose process is dead counts as interrupted, whatever it last wrote. If nothing is known, it is ``unknown``.
+
+    Args:
+        state: the content of ``run.json``.
+        is_alive: whether a process of the run is alive.
+    """
+    stated = str(state.get("state", "unknown"))
+    return "interrupted" if stated == "running" and not is_alive else stated
+
+
+def ended_results(record: Path) -> Path | None:
+    """Return the results file of a record whose run has ended; ``None`` if the run has not, or the file is gone."""
+    state = read_state(record)
+    if state.get("state") in (None, "running") or record.parent.name != RUNS:
+        return None
+    results = ResultFiles(record.parent.parent, str(state.get("stamp"))).results
+    return results if results.is_file() else None
+
+
 def run_mark(document: Mapping[str, Any]) -> str:
     """Return a key of a run within its folder: its hash, else the model's arguments and the tasks."""
     if "run_key" in document:

@@ -8,20 +8,19 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
-from msgspec import Struct, field
+from msgspec import Struct
 
-from lmms_eval.api.outcome import Status
-from lmms_eval.api.records import ScoreRecord
 from lmms_eval.engine.headline import Part, Prefix
 from lmms_eval.engine.live import VITALS, Outline, TaskOutline, read_outline
 from lmms_eval.engine.looks import number_of
 from lmms_eval.errors import DataError
-from lmms_eval.results.files import read_state
-from lmms_eval.results.journals import JOURNALS, JournalReplaced, JournalTails, TailRecord
-from lmms_eval.results.samples_file import record_rows
+from lmms_eval.results.facts import part_of, record_facts
+from lmms_eval.results.files import read_state, state_of
+from lmms_eval.results.journals import Finished, JournalReplaced, Journals, TaskProgress
+from lmms_eval.results.run import Run, run_of
 from lmms_eval.storage.run_folder import has_live_owner
 
 WINDOW_S = 60.0
@@ -170,67 +169,6 @@ class RunningScore:
         return self._numbers[part.task][doc_id]
 
 
-class Ending(Struct, frozen=True):
-    """The ending of a document."""
-
-    status: Status
-    reason: str = ""
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Ending:
-        """Read it from a record of the journal.
-
-        Raises:
-            KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
-        """
-        counts = [usage for answer in record["answers"] for usage in answer.get("usage", ()) if usage]
-        tokens = [sum(count[place] or 0 for count in counts) for place in (0, 1)]
-        if "failed" in record:
-            return cls("failed", str(record["failed"]), *tokens)
-        lacking = [score for score in record["scores"] if score.get("status", "scored") != "scored"]
-        if lacking and len(lacking) == len(record["scores"]):
-            return cls("unscored", str(lacking[0].get("reason", "")), *tokens)
-        return cls("scored", "", *tokens)
-
-
-class TaskProgress(Struct):
-    """Counts of a task's documents by how they ended."""
-
-    endings: dict[int, Ending] = field(default_factory=dict)
-    """How each document ended."""
-    counts: Counter[Status] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    tokens_in: int = 0
-    tokens_out: int = 0
-    version: int = 0
-    """Increases with every change."""
-
-    @property
-    def done(self) -> int:
-        return len(self.endings)
-
-    def takes(self, doc_id: int, ending: Ending) -> bool:
-        """Return whether an ending counts: a failure does not replace a score."""
-        before = self.endings.get(doc_id)
-        return before is None or before.status == "failed" or ending.status != "failed"
-
-    def end(self, doc_id: int, ending: Ending) -> None:
-        """Count a document that is finished, possibly for a second time."""
-        before = self.endings.get(doc_id)
-        for one, sign in ((before, -1), (ending, 1)):
-            if one is None:
-                continue
-            self.counts[one.status] += sign
-            self.tokens_in += sign * one.tokens_in
-            self.tokens_out += sign * one.tokens_out
-            if one.reason:
-                self.reasons[one.reason] += sign
-        self.endings[doc_id] = ending
-        self.version += 1
-
-
 MOST_REASONS = 20
 
 
@@ -292,35 +230,24 @@ def _total(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
+class _Scores(NamedTuple):
+    """The running scores over the documents that were scored with the same settings."""
+
+    tasks: Mapping[str, RunningScore]
+    whole: RunningScore | None
+
+
 BUDGET_S = 0.3
 """Most seconds of one look. The next looks read the rest of a large journal."""
 
 
-class Finished(Struct, frozen=True):
-    """A document that is finished, possibly for a second time."""
-
-    key: str
-    """Key of the settings that scored it."""
-    task: str
-    doc_id: int
-    place: TailRecord
-    rows: Sequence[dict[str, Any]]
-    """Its lines of a samples file, one for each filter pipeline."""
-    ending: Ending
-    before: Ending | None
-    """How it ended before, if it is finished for a second time."""
-
-
-class Documents(Struct):
-    """The documents that were scored with the same settings."""
-
-    tasks: dict[str, TaskProgress] = field(default_factory=dict)
-    scores: dict[str, RunningScore] = field(default_factory=dict)
-    whole: RunningScore | None = None
+def _marks(state: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return marks that change when a run with the same key starts from scratch, or stops early."""
+    return state.get("stamp"), state.get("date"), part_of(state, "early_stops")
 
 
 class FollowedRun:
-    """A run followed by its record, whatever its state. Not safe for use by several threads at once.
+    """A run that is read again as its journals grow. Not safe for use by several threads at once.
 
     Args:
         folder: the run's record.
@@ -338,15 +265,12 @@ class FollowedRun:
 
     def _begin(self) -> None:
         self.begun += 1
-        self.state: Mapping[str, Any] = read_state(self.folder)
+        self.record: Mapping[str, Any] = read_state(self.folder)
         self.outline: Outline = read_outline(self.folder)
-        self.tails = JournalTails(self.folder, JOURNALS, ScoreRecord)
-        self._by_key: dict[str, Documents] = {}
-        self._last_keys: dict[int, str] = {}
-        self.key = ""
-        """Key of the settings whose documents count: the settings of the latest score."""
         self.problems: dict[str, None] = {}
         """Sentences about what could not be read."""
+        self.journals = Journals(self.folder, self._counted())
+        self._scores: dict[str, _Scores] = {}
         self._pace = Pace()
         self.processes: Sequence[Signs] = ()
         self.is_read = False
@@ -354,22 +278,41 @@ class FollowedRun:
         self.is_going = False
         self.is_gone = False
 
-    @property
-    def documents(self) -> Documents:
-        return self._by_key.get(self.key) or Documents()
+    def _counted(self) -> dict[str, set[int]]:
+        """Return the documents that count of tasks that stopped early."""
+        facts = record_facts(self.record)
+        stopped = part_of(facts, "early_stop")
+        try:
+            journals = Journals.read(self.folder) if stopped else None
+            return {} if journals is None else {task: set(journals.counted(task, facts)) for task in stopped}
+        except DataError as error:
+            self.problems[str(error)] = None
+            return {}
 
     @property
-    def stated(self) -> str:
+    def run(self) -> Run:
+        """The run as far as it was read, without documents that are not scored yet. Raises ``DataError``."""
+        return run_of(self.journals, self.record)
+
+    @property
+    def key(self) -> str:
+        """Key of the settings whose documents count: the settings of the latest score."""
+        return self.journals.key
+
+    @property
+    def tasks(self) -> Mapping[str, TaskProgress]:
+        """The documents that count, by task."""
+        return self.journals.tasks
+
+    @property
+    def state(self) -> str:
         """State of the run, by its record and its live processes."""
-        if self.is_gone:
-            return "deleted"
-        stated = str(self.state.get("state", "unknown"))
-        return "interrupted" if stated == "running" and not self.is_going else stated
+        return "deleted" if self.is_gone else state_of(self.record, self.is_going)
 
     @property
     def damaged(self) -> int:
         """Skipped lines of the journals. The last line of a running run may be incomplete and does not count."""
-        return self.tails.damaged + (0 if self.is_going else self.tails.torn)
+        return self.journals.tails.damaged if self.is_going else self.journals.damaged
 
     def look(self) -> bool:
         """Read new records and return whether anything changed, which is always true while the run continues."""
@@ -381,28 +324,23 @@ class FollowedRun:
 
     def snapshot(self) -> Snapshot:
         """Return the numbers as they are now."""
-        documents = self.documents
-        found = documents.tasks.values()
-        scores = {task: score.shown() for task, score in documents.scores.items()}
+        tasks, running = self.tasks, self._scores.get(self.key) or _Scores({}, None)
+        found = tasks.values()
+        scores = {task: score.shown() for task, score in running.tasks.items()}
         outlines = dict(self.outline.tasks)  # and tasks that only the journals name
-        outlines |= {
-            name: TaskOutline(task.done, reason="") for name, task in documents.tasks.items() if name not in outlines
-        }
+        outlines |= {name: TaskOutline(task.done, reason="") for name, task in tasks.items() if name not in outlines}
         requested, done = sum(task.requested for task in outlines.values()), sum(task.done for task in found)
         reasons: Counter[str] = sum((task.reasons for task in found), Counter())
         rate, token_rate = self._pace.rates() or (None, None)
         overall = _overall(self.processes)
         present = rate or overall
-        tasks = []
+        shown = []
         for name, outline in outlines.items():
-            task = documents.tasks.get(name) or TaskProgress()
-            tasks.append(
-                TaskSnapshot(
-                    name, outline.requested, task.done, task.counts["failed"], scores.get(name), outline.reason
-                )
-            )
+            task = tasks.get(name) or TaskProgress()
+            failed = task.counts["failed"]
+            shown.append(TaskSnapshot(name, outline.requested, task.done, failed, scores.get(name), outline.reason))
         return Snapshot(
-            state=self.stated,
+            state=self.state,
             is_going=self.is_going,
             is_read=self.is_read,
             requested=requested,
@@ -419,20 +357,15 @@ class FollowedRun:
             in_flight=_total([signs.in_flight for signs in self.processes]),
             concurrency=_total([signs.concurrency for signs in self.processes]),
             processes=tuple(self.processes),
-            score=None if documents.whole is None else documents.whole.shown(),
+            score=None if running.whole is None else running.whole.shown(),
             reasons=(+reasons).most_common(MOST_REASONS),
-            tasks=tuple(tasks),
+            tasks=tuple(shown),
         )
 
     def _facts(self) -> tuple[Any, ...]:
-        version = sum(task.version for task in self.documents.tasks.values())
+        version = sum(task.version for task in self.tasks.values())
         counts = (self.begun, self.key, version, len(self.problems), self.damaged)
-        return (*counts, self.is_going, self.is_gone, self.is_read, dict(self.state))
-
-    @property
-    def _marks(self) -> tuple[Any, Any]:
-        """Marks that change when a run with the same key starts from scratch."""
-        return self.state.get("stamp"), self.state.get("date")
+        return (*counts, self.is_going, self.is_gone, self.is_read, dict(self.record))
 
     def _look_around(self) -> None:
         """Read the small files about the state of the run."""
@@ -440,10 +373,10 @@ class FollowedRun:
             self.is_gone, self.is_going, self.processes = True, False, ()
             return
         self.is_gone = False
-        state = read_state(self.folder) or self.state
-        if (state.get("stamp"), state.get("date")) != self._marks:
+        state = read_state(self.folder) or self.record
+        if _marks(state) != _marks(self.record):
             self._begin()
-        self.state = state
+        self.record = state
         if not self.outline.tasks:
             self.outline = read_outline(self.folder)
         self.is_going = state.get("state") == "running" and has_live_owner(self.folder)
@@ -453,7 +386,7 @@ class FollowedRun:
         end = time.monotonic() + self._budget_s
         is_read = True
         try:
-            with closing(self.tails.news()) as news:
+            with closing(self.journals.news()) as news:
                 for found in news:
                     self._see(found)
                     if time.monotonic() > end:
@@ -464,44 +397,27 @@ class FollowedRun:
             return
         except DataError as error:
             self.problems[str(error)] = None
-        newest = self.tails.newest
-        self.key = self.key if newest is None else self._last_keys.get(newest, self.key)
+        self.problems |= self.journals.problems
+        self.journals.choose_key()
         self.is_read = self.is_read or is_read
         if self.is_read:
-            tasks = self.documents.tasks.values()
+            tasks = self.tasks.values()
             tokens = sum(task.tokens_in + task.tokens_out for task in tasks)
             self._pace.see(sum(task.done for task in tasks), tokens)
 
-    def _see(self, found: TailRecord) -> None:
-        record = found.record
-        task, doc_id = record.get("task"), record.get("doc_id")
-        if not isinstance(task, str) or not isinstance(doc_id, int):
-            return
-        key = self._last_keys[found.file] = str(record.get("key"))
-        documents = self._documents_of(key)
-        progress = documents.tasks.get(task) or TaskProgress()
-        try:
-            ending, rows = Ending.of(record), list(record_rows(record))
-            if not progress.takes(doc_id, ending):
-                return
-            for score in (documents.scores.get(task), documents.whole):
-                if score is not None:
-                    score.note(record)
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            self.problems[f"{task}, document {doc_id}: not the record of a scored document ({error})"] = None
-            return
-        documents.tasks[task] = progress
-        before = progress.endings.get(doc_id)
-        progress.end(doc_id, ending)
-        if self._take is not None:
-            self._take(Finished(key, task, doc_id, found, rows, ending, before))
-
-    def _documents_of(self, key: str) -> Documents:
-        if key not in self._by_key:
+    def _see(self, found: Finished) -> None:
+        if found.key not in self._scores:
             tasks = self.outline.tasks
             orders = {name: task.order for name, task in tasks.items()}
             scores = {name: RunningScore([task.part], orders) for name, task in tasks.items() if task.part is not None}
             whole = RunningScore(self.outline.whole, orders) if len(self.outline.whole) > 1 else None
-            self._by_key[key] = Documents({}, scores, whole)
-            self.key = self.key or key
-        return self._by_key[key]
+            self._scores[found.key] = _Scores(scores, whole)
+        running = self._scores[found.key]
+        try:
+            for score in (running.tasks.get(found.task), running.whole):
+                if score is not None:
+                    score.note(found.record)
+        except (KeyError, TypeError, AttributeError) as error:
+            self.problems[f"{found.task}, document {found.doc_id}: no number can be read ({error})"] = None
+        if self._take is not None:
+            self._take(found)

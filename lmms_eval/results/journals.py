@@ -9,34 +9,29 @@ import json
 import os
 import weakref
 from array import array
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import orjson
 from msgspec import Struct, field
 
+from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import ResponseLine, ScoreRecord
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.engine.live import read_outline
 from lmms_eval.engine.records import written_response
+from lmms_eval.engine.store import counts_now
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.samples_file import record_rows, thoughts_of
-from lmms_eval.storage.lines import LineReader, record_in
+from lmms_eval.storage.lines import LineReader, Place, record_in
 
 
 class JournalReplaced(DataError):
     """A journal was replaced by another file since it was read: the run started from scratch."""
-
-
-class TailRecord(Struct, frozen=True):
-    """A record of a journal, with the index of its file and the offset of its line."""
-
-    file: int
-    offset: int
-    record: dict[str, Any]
 
 
 class _Tail(Struct):
@@ -48,18 +43,24 @@ class _Tail(Struct):
     """Time of the last change, in nanoseconds."""
 
 
-class JournalTails(Struct):
-    """Incremental reader of the journals of one kind, ``pattern`` in ``folder``."""
+class JournalTails:
+    """Incremental reader of the journals of one kind. It reads a record again by its place.
 
-    folder: Path
-    pattern: str
-    kind: type[Struct] | None = None
-    """Kind of the records."""
-    files: list[Path] = field(default_factory=list)
-    """The files found so far; a file's index is its place here."""
-    damaged: int = 0
-    """Complete lines that are damaged: torn by a kill, or changed."""
-    _tails: list[_Tail] = field(default_factory=list)
+    Args:
+        folder: the run's record.
+        pattern: the names of the journals.
+        kind: kind of the records.
+    """
+
+    def __init__(self, folder: Path, pattern: str, kind: type[Struct] | None = None) -> None:
+        self.folder, self.pattern, self._kind = folder, pattern, kind
+        self.files: list[Path] = []
+        """The files found so far; a file's index is its place here."""
+        self.damaged = 0
+        """Complete lines that are damaged: torn by a kill, or changed."""
+        self._tails: list[_Tail] = []
+        self._readers: dict[int, LineReader] = {}
+        weakref.finalize(self, _close, self._readers)
 
     @property
     def torn(self) -> int:
@@ -69,9 +70,25 @@ class JournalTails(Struct):
     @property
     def newest(self) -> int | None:
         """Index of the file that changed last; ``None`` without files."""
-        return max(range(len(self._tails)), key=lambda number: self._tails[number].changed, default=None)
+        return max(range(len(self._tails)), key=lambda number: (self._tails[number].changed, number), default=None)
 
-    def news(self) -> Generator[TailRecord]:
+    def at(self, place: Place) -> dict[str, Any]:
+        """Read a record. Raises ``DataError`` if it has changed."""
+        try:
+            return self.open(place.file).at(place.offset)
+        except JournalError as error:
+            raise DataError(str(error)) from error
+
+    def open(self, file: int) -> LineReader:
+        """Open a file, which then stays open, so that it can be read after its removal. Raises ``DataError``."""
+        if file not in self._readers:
+            try:
+                self._readers[file] = LineReader(self.files[file])
+            except JournalError as error:
+                raise DataError(str(error)) from error
+        return self._readers[file]
+
+    def news(self) -> Generator[tuple[Place, dict[str, Any]]]:
         """Yield the records of complete lines that were added since the last call, file after file.
 
         A caller may stop at any record; the next call continues after it.
@@ -100,7 +117,7 @@ class JournalTails(Struct):
         tail.identity, tail.size, tail.changed = identity, found.st_size, found.st_mtime_ns
         return tail.size > tail.read
 
-    def _read(self, number: int, path: Path, tail: _Tail) -> Generator[TailRecord]:
+    def _read(self, number: int, path: Path, tail: _Tail) -> Generator[tuple[Place, dict[str, Any]]]:
         with open(path, "rb") as file:
             file.seek(tail.read)
             for line in file:
@@ -108,11 +125,16 @@ class JournalTails(Struct):
                     return
                 start, tail.read = tail.read, tail.read + len(line)
                 tail.size = max(tail.size, tail.read)
-                record = record_in(line, self.kind)
+                record = record_in(line, self._kind)
                 if record is not None:
-                    yield TailRecord(number, start, record)
+                    yield Place(number, start), record
                 elif line != b"\n":  # an empty line closes a torn line
                     self.damaged += 1
+
+
+def _close(readers: dict[int, LineReader]) -> None:
+    for reader in readers.values():
+        reader.close()
 
 
 class JsonLine(Struct, frozen=True):
@@ -123,63 +145,61 @@ class JsonLine(Struct, frozen=True):
     record: dict[str, Any]
 
 
-def read_json_lines(path: Path) -> Iterator[JsonLine]:
-    """Read the objects of a file, skipping blank lines.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not a JSON object.
-    """
-    for number, offset, line in _raw_lines(path):
-        yield JsonLine(number, offset, _record(line, path, number))
-
-
-def _raw_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, offset and bytes of the lines that are not blank."""
-    offset = 0
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                start, offset = offset, offset + len(line)
-                if line.strip():
-                    yield number, start, line
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
 class FileSamples:
-    """The lines of a samples file. The place of a line is its offset.
+    """The objects of a file of JSON lines, such as a samples file. The place of a line is its offset.
 
     Args:
-        path: the file.
+        path: the file. The first call of ``at`` opens it, and it stays open.
         is_strict: whether a line that is not a JSON object is an error; otherwise it is skipped and counted.
     """
 
     def __init__(self, path: Path, is_strict: bool = True) -> None:
         self.path, self.is_strict = path, is_strict
         self.where = str(path)
-        self._at = LinesAt(path)
         self.damaged = 0
         """Lines that the last iteration skipped."""
+        self._file: IO[bytes] | None = None
 
     def lines(self) -> Iterator[JsonLine]:
-        """Iterate over the lines. Raises ``DataError`` as ``read_json_lines``."""
-        if self.is_strict:
-            yield from read_json_lines(self.path)
-            return
-        self.damaged = 0
-        for number, offset, data in _raw_lines(self.path):
-            try:
-                record = load_json(data)
-            except ValueError:
-                record = None
-            if isinstance(record, dict):
-                yield JsonLine(number, offset, record)
-            else:
-                self.damaged += 1
+        """Iterate over the lines, without blank ones.
+
+        Raises:
+            DataError: the file cannot be read, or a line is not a JSON object.
+        """
+        self.damaged = offset = 0
+        try:
+            with open(self.path, "rb") as file:
+                for number, line in enumerate(file, 1):
+                    start, offset = offset, offset + len(line)
+                    if line.strip() and (record := self._record(line, number)) is not None:
+                        yield JsonLine(number, start, record)
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+
+    def _record(self, line: bytes, number: int) -> dict[str, Any] | None:
+        try:
+            return _object(line, f"{self.path}, line {number}")
+        except DataError:
+            if self.is_strict:
+                raise
+            self.damaged += 1
+            return None
 
     def at(self, place: int) -> dict[str, Any]:
-        """Read the line at a place. Raises ``DataError``."""
-        return self._at.record(place)
+        """Read the line at a place.
+
+        Raises:
+            DataError: the file cannot be read, or has changed since the place was noted.
+        """
+        try:
+            if self._file is None:
+                self._file = open(self.path, "rb")  # noqa: SIM115 - closed with this object
+                weakref.finalize(self, self._file.close)
+            self._file.seek(place)
+            line = self._file.readline()
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        return _object(line, f"{self.path} (changed while it was read?)")
 
 
 class SampleLines(Protocol):
@@ -222,30 +242,6 @@ class JoinedLines:
         return self._sources[place % len(self._sources)].at(place // len(self._sources))
 
 
-class LinesAt:
-    """Objects of a file by the offset of their line. The file is opened on first use and stays open."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[bytes] | None = None
-
-    def record(self, offset: int) -> dict[str, Any]:
-        """Read the object of the line at an offset.
-
-        Raises:
-            DataError: the file cannot be read, or has changed since the offset was noted.
-        """
-        try:
-            if self._file is None:
-                self._file = open(self.path, "rb")  # noqa: SIM115 - closed with this object
-                weakref.finalize(self, self._file.close)
-            self._file.seek(offset)
-            line = self._file.readline()
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        return _record(line, self.path, None)
-
-
 def load_json(data: bytes) -> Any:
     """Read JSON, including NaN and infinities as Python's writer produces them. Raises ``ValueError``."""
     try:
@@ -257,8 +253,8 @@ def load_json(data: bytes) -> Any:
             raise ValueError("nested too deeply") from error
 
 
-def _record(line: bytes, path: Path, number: int | None) -> dict[str, Any]:
-    where = f"{path}, line {number}" if number else f"{path} (changed while it was read?)"
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    """Read a JSON object. Raises ``DataError``."""
     try:
         record = load_json(line)
     except ValueError as error:
@@ -273,75 +269,170 @@ RESPONSES = "responses-*.jsonl"
 NOT_SCORED_YET = "answered, not scored yet"
 
 
-class _Document(Struct):
-    """Place of the record that counts for a document, and the key of the settings that scored it."""
+class Ending(Struct, frozen=True):
+    """The ending of a document, and the place of the record that states it."""
 
-    file: int
-    offset: int
-    is_failed: bool
-    key: Any
+    place: Place
+    status: Status
+    reason: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], place: Place) -> Ending:
+        """Read it from a record of the journal.
+
+        Raises:
+            KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
+        """
+        counts = [usage for answer in record["answers"] for usage in answer.get("usage", ()) if usage]
+        tokens = [sum(count[place] or 0 for count in counts) for place in (0, 1)]
+        if "failed" in record:
+            return cls(place, "failed", str(record["failed"]), *tokens)
+        lacking = [score for score in record["scores"] if score.get("status", "scored") != "scored"]
+        if lacking and len(lacking) == len(record["scores"]):
+            return cls(place, "unscored", str(lacking[0].get("reason", "")), *tokens)
+        return cls(place, "scored", "", *tokens)
 
 
-class Journals(Struct):
-    """The journals of one run's folder, read once. Only the places of the records are kept in memory."""
+class TaskProgress(Struct):
+    """The finished documents of a task, counted by how they ended."""
 
-    folder: Path
-    damaged: int = 0
-    """Lines that were torn by a kill, or damaged."""
-    files: list[Path] = field(default_factory=list)
-    _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        tails = JournalTails(self.folder, JOURNALS, ScoreRecord)
-        key: Any = None
-        for found in tails.news():
-            key = found.record.get("key")
-            self._note(found.record, _Document(found.file, found.offset, "failed" in found.record, key))
-        self.files, self.damaged = tails.files, tails.damaged + tails.torn
-        for documents in self._documents.values():
-            for doc_id in [doc_id for doc_id, found in documents.items() if found.key != key]:
-                del documents[doc_id]  # scored with other functions or settings
+    endings: dict[int, Ending] = field(default_factory=dict)
+    """The ending that counts, by document."""
+    counts: Counter[Status] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    version: int = 0
+    """Increases with every change."""
 
     @property
-    def tasks(self) -> tuple[str, ...]:
-        return tuple(self._documents)
+    def done(self) -> int:
+        return len(self.endings)
+
+    def end(self, doc_id: int, ending: Ending) -> None:
+        """Count a document that is finished, possibly for a second time."""
+        before = self.endings.get(doc_id)
+        for one, sign in ((before, -1), (ending, 1)):
+            if one is None:
+                continue
+            self.counts[one.status] += sign
+            self.tokens_in += sign * one.tokens_in
+            self.tokens_out += sign * one.tokens_out
+            if one.reason:
+                self.reasons[one.reason] += sign
+        self.endings[doc_id] = ending
+        self.version += 1
+
+
+class Finished(Struct, frozen=True):
+    """A document that is finished, possibly for a second time."""
+
+    key: str
+    """Key of the settings that scored it."""
+    task: str
+    doc_id: int
+    record: dict[str, Any]
+    ending: Ending
+    before: Ending | None
+    """How it ended before, if it is finished for a second time."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Its lines of a samples file, one for each filter pipeline. Raises ``DataError`` if it has none."""
+        return _scored_rows([self.record])
+
+
+class Journals:
+    """The journals of one run's folder, as far as they were read. Memory holds the places of records, not the records.
+
+    Only the documents that were scored with the settings of the latest score count.
+
+    Args:
+        folder: the run's record.
+        only: the only documents of a task that are read; all documents of tasks that are not named.
+    """
+
+    def __init__(self, folder: Path, only: Mapping[str, Collection[int]] | None = None) -> None:
+        self.folder, self._only = folder, only or {}
+        self.tails = JournalTails(folder, JOURNALS, ScoreRecord)
+        self._by_key: dict[str, dict[str, TaskProgress]] = {}
+        self._last_keys: dict[int, str] = {}
+        self._responses_damaged = 0
+        self.key = ""
+        """Key of the settings whose documents count."""
+        self.problems: dict[str, None] = {}
+        """Sentences about records that could not be used."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Journals:
+        """Read all journals of a folder. Raises ``DataError`` if a file cannot be read."""
+        found = cls(folder)
+        for _ in found.news():
+            pass
+        found.choose_key()
+        return found
+
+    @property
+    def tasks(self) -> Mapping[str, TaskProgress]:
+        return self._by_key.get(self.key) or {}
+
+    @property
+    def damaged(self) -> int:
+        """Lines that were torn by a kill, or damaged."""
+        return self.tails.damaged + self.tails.torn + self._responses_damaged
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if not self.damaged:
-            return ()
-        return (f"{self.folder}: {self.damaged} torn or damaged lines of the journal are skipped",)
+        notes = tuple(self.problems)
+        if self.damaged:
+            notes += (f"{self.folder}: {self.damaged} torn or damaged lines of the journal are skipped",)
+        return notes
 
-    def samples(self, task: str, asked: int | None = None, order: str = "") -> JournalSamples:
-        """Return the scored and failed documents of a task, in their order.
+    def news(self) -> Generator[Finished]:
+        """Yield the documents that were finished since the last call, unless an earlier record counts.
 
-        Args:
-            task: the task.
-            asked: if the task stopped early, the number of documents that count; the others are left out.
-            order: the random order in which the documents were asked.
+        A caller may stop at any document; the next call continues after it. Afterwards it calls ``choose_key``.
 
         Raises:
-            DataError: the order is not known.
+            JournalReplaced: a file is gone, shorter than before, or another file.
+            DataError: a file cannot be read.
         """
-        documents = self._documents.get(task, {})
-        counted = sorted(documents)
-        if asked is not None:  # all documents that count are finished, so they are the first ones here
-            counted = sorted(self._in_order(task, order)[:asked])
-        places = [(documents[number].file, documents[number].offset) for number in counted]
-        return JournalSamples(self.files, places)
+        for place, record in self.tails.news():
+            task, doc_id = record["task"], record["doc_id"]
+            if doc_id not in self._only.get(task, (doc_id,)):
+                continue
+            key = self._last_keys[place.file] = str(record.get("key"))
+            self.key = self.key or key
+            try:
+                ending = Ending.of(record, place)
+            except (KeyError, TypeError, AttributeError, IndexError) as error:
+                self.problems[f"{task}, document {doc_id}: not the record of a scored document ({error})"] = None
+                continue
+            progress = self._by_key.setdefault(key, {}).setdefault(task, TaskProgress())
+            before = progress.endings.get(doc_id)
+            if counts_now(ending.status == "failed", None if before is None else before.status == "failed"):
+                progress.end(doc_id, ending)
+                yield Finished(key, task, doc_id, record, ending, before)
 
-    def _in_order(self, task: str, order: str) -> list[int]:
-        """Return the documents of a task in a random order. An order over strata is only known from the outline."""
-        documents = self._documents.get(task, {})
-        outline = read_outline(self.folder).tasks.get(task) if order.startswith(STRATA) else None
-        if outline is not None and outline.order:
-            return [doc_id for doc_id in outline.order if doc_id in documents]
-        try:
-            return sorted(documents, key=lambda one: place_in(order, task, str(one)))
-        except ValueError as error:
-            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
+    def choose_key(self) -> None:
+        """Let the documents count that were scored with the settings of the latest score."""
+        newest = self.tails.newest
+        self.key = self.key if newest is None else self._last_keys.get(newest, self.key)
 
-    def counted(self, task: str, facts: Mapping[str, Any]) -> JournalSamples:
+    def answered(self) -> dict[tuple[str, int], Place]:
+        """Return the places of the records of all documents with answers, scored with any settings, by task and id."""
+        keys = [*(key for key in self._by_key if key != self.key), self.key]
+        return {
+            (task, doc_id): ending.place
+            for key in keys
+            for task, progress in self._by_key.get(key, {}).items()
+            for doc_id, ending in progress.endings.items()
+            if ending.status != "failed"
+        }
+
+    def counted(self, task: str, facts: Mapping[str, Any]) -> list[int]:
         """Return the documents that count; if the task stopped early, only the first ones of its order.
 
         Args:
@@ -352,162 +443,135 @@ class Journals(Struct):
             DataError: the order of the early stop is not known.
         """
         stop = part_of(facts, "early_stop", task)
-        asked = stop.get("asked")
-        return self.samples(task, asked if isinstance(asked, int) else None, str(stop.get("order", "")))
+        asked, documents = stop.get("asked"), self.tasks[task].endings if task in self.tasks else {}
+        if not isinstance(asked, int):
+            return sorted(documents)
+        # All documents that count are finished, so they are the first ones of the finished ones too.
+        return sorted(self._in_order(task, str(stop.get("order", "")))[:asked])
 
-    def unscored(self) -> dict[str, UnscoredSamples]:
+    def samples(self, task: str, facts: Mapping[str, Any]) -> JournalSamples:
+        """Return the documents that count, in their order, as lines (``counted``)."""
+        endings = self.tasks[task].endings if task in self.tasks else {}
+        return JournalSamples(self.tails, [[endings[doc_id].place] for doc_id in self.counted(task, facts)])
+
+    def _in_order(self, task: str, order: str) -> list[int]:
+        """Return the documents of a task in a random order. An order over strata is only known from the outline."""
+        documents = self.tasks[task].endings if task in self.tasks else {}
+        outline = read_outline(self.folder).tasks.get(task) if order.startswith(STRATA) else None
+        if outline is not None and outline.order:
+            return [doc_id for doc_id in outline.order if doc_id in documents]
+        try:
+            return sorted(documents, key=lambda one: place_in(order, task, str(one)))
+        except ValueError as error:
+            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
+
+    def unscored(self) -> dict[str, JournalSamples]:
         """Read the responses and return, by task, the documents that are answered but not scored yet.
 
         Raises:
             DataError: a file cannot be read.
         """
         tails = JournalTails(self.folder, RESPONSES, ResponseLine)
-        places: dict[str, dict[int, list[tuple[int, int]]]] = {}
-        for found in tails.news():
-            named = str(found.record.get("id", ""))
+        places: dict[str, dict[int, list[Place]]] = {}
+        for place, record in tails.news():
+            named = str(record.get("id", ""))
             task, words = task_of(named), named.rsplit("/", 4)
-            if "error" in found.record or len(words) != 5 or not words[1].isdigit():
+            if "error" in record or len(words) != 5 or not words[1].isdigit():
                 continue
-            if int(words[1]) not in self._documents.get(task, ()):
-                places.setdefault(task, {}).setdefault(int(words[1]), []).append((found.file, found.offset))
-        self.damaged += tails.damaged + tails.torn
-        return {task: UnscoredSamples(tails.files, dict(sorted(found.items()))) for task, found in places.items()}
-
-    def _note(self, record: Mapping[str, Any], found: _Document) -> None:
-        """Keep the latest record of a document, but never replace a score by a failure."""
-        known = self._documents.setdefault(str(record.get("task")), {})
-        doc_id = record.get("doc_id")
-        if isinstance(doc_id, int) and not (found.is_failed and doc_id in known and known[doc_id].key == found.key):
-            known[doc_id] = found
+            if task not in self.tasks or int(words[1]) not in self.tasks[task].endings:
+                places.setdefault(task, {}).setdefault(int(words[1]), []).append(place)
+        self._responses_damaged = tails.damaged + tails.torn
+        return {
+            task: JournalSamples(tails, [found[doc_id] for doc_id in sorted(found)], _unscored_rows)
+            for task, found in places.items()
+        }
 
 
-class _Records:
-    """Records of several files, by index. Each file is opened once."""
-
-    def __init__(self, files: list[Path], places: Sequence[tuple[int, int]]) -> None:
-        self._files = files
-        self._numbers = array("H", (file for file, _ in places))
-        self._offsets = array("q", (offset for _, offset in places))
-        self._readers: dict[int, LineReader] = {}
-        weakref.finalize(self, _close, self._readers)
-
-    def __len__(self) -> int:
-        return len(self._offsets)
-
-    def add(self, file: int, offset: int) -> int:
-        """Add a record and return its index. Its file stays open, so that it can be read after its removal.
-
-        Raises:
-            DataError: the file cannot be opened.
-        """
-        self._numbers.append(file)
-        self._offsets.append(offset)
-        try:
-            self._reader(file)
-        except JournalError as error:
-            raise DataError(str(error)) from error
-        return len(self._offsets) - 1
-
-    def at(self, number: int) -> dict[str, Any]:
-        """Read a record. Raises ``DataError`` if it has changed."""
-        file = self._numbers[number]
-        try:
-            return self._reader(file).at(self._offsets[number])
-        except JournalError as error:
-            raise DataError(str(error)) from error
-
-    def _reader(self, file: int) -> LineReader:
-        if file not in self._readers:
-            self._readers[file] = LineReader(self._files[file])
-        return self._readers[file]
+def _scored_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return list(record_rows(records[0]))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        name = f"{records[0].get('task')}, document {records[0].get('doc_id')}"
+        raise DataError(f"{name}: not the record of a scored document ({error!r})") from error
 
 
-def _close(readers: dict[int, LineReader]) -> None:
-    for reader in readers.values():
-        reader.close()
+def _unscored_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the row of a document that is answered but not scored, from its responses."""
+    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
+    row = {
+        "doc_id": int(records[0]["id"].rsplit("/", 4)[1]),
+        "status": "unscored",
+        "reason": NOT_SCORED_YET,
+        "raw_resps": [written_response(record) for record in records],
+        "token_counts": [dict(zip(keys, record.get("usage", ()), strict=False)) or None for record in records],
+        "request_id": records[0]["id"].rsplit("/", 3)[0],
+    }
+    row |= thoughts_of(records)
+    for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
+        values = [record.get(key) for record in records]
+        if any(value is not None for value in values):
+            row[name] = values[0] if len(values) == 1 else values
+    if media := [medium for record in records for medium in record.get("media", ())]:
+        row["sent_media"] = media
+    return [row]
 
 
 _MOST_PIPELINES = 1 << 10
 
 
 class JournalSamples:
-    """Scored documents of the journals as lines of a samples file. A place encodes the document and the pipeline."""
+    """Documents of the journals as lines of a samples file. A place encodes the document and the pipeline.
 
-    def __init__(self, files: list[Path], places: Sequence[tuple[int, int]] = ()) -> None:
-        self._records = _Records(files, places)
-        self.where = str(files[0].parent) if files else ""
+    Args:
+        tails: the journals.
+        documents: the places of each document's records.
+        rows: makes the rows of a document from its records.
+    """
+
+    def __init__(
+        self,
+        tails: JournalTails,
+        documents: Iterable[Sequence[Place]] = (),
+        rows: Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]] = _scored_rows,
+    ) -> None:
+        self._tails, self._make_rows = tails, rows
+        self.where = str(tails.folder)
         self.damaged = 0
         """Always 0: ``Journals`` counts damaged lines, for all tasks together."""
+        self._files, self._offsets, self._ends = array("H"), array("q"), array("q")
+        for places in documents:
+            self._append(places)
+
+    def _append(self, places: Sequence[Place]) -> None:
+        self._files.extend(place.file for place in places)
+        self._offsets.extend(place.offset for place in places)
+        self._ends.append(len(self._offsets))
 
     def lines(self) -> Iterator[JsonLine]:
-        """Iterate over the rows, document by document.
+        """Iterate over the rows, document by document. Raises ``DataError`` if a record has changed."""
+        for number in range(len(self._ends)):
+            yield from self._lines(number, self._rows(number))
+
+    def add(self, found: Finished) -> list[JsonLine]:
+        """Add a document of a growing journal and return its lines.
 
         Raises:
-            DataError: a record is not one of a scored document.
+            DataError: the journal is gone, or the record is not one of a scored document.
         """
-        for number in range(len(self._records)):
-            for index, row in enumerate(self._rows(number)):
-                yield JsonLine(number + 1, number * _MOST_PIPELINES + index, row)
-
-    def add(self, found: TailRecord, rows: Sequence[dict[str, Any]]) -> list[JsonLine]:
-        """Add a record of a growing journal, with its rows (``record_rows``), and return its lines.
-
-        Raises:
-            DataError: the journal cannot be opened.
-        """
-        number = self._records.add(found.file, found.offset)
-        return [JsonLine(number + 1, number * _MOST_PIPELINES + index, row) for index, row in enumerate(rows)]
+        rows = found.rows
+        self._tails.open(found.ending.place.file)
+        self._append([found.ending.place])
+        return list(self._lines(len(self._ends) - 1, rows))
 
     def at(self, place: int) -> dict[str, Any]:
         """Read the row at a place. Raises ``DataError``."""
         return self._rows(place // _MOST_PIPELINES)[place % _MOST_PIPELINES]
 
+    @staticmethod
+    def _lines(number: int, rows: Sequence[dict[str, Any]]) -> Iterator[JsonLine]:
+        for index, row in enumerate(rows):
+            yield JsonLine(number + 1, number * _MOST_PIPELINES + index, row)
+
     def _rows(self, number: int) -> list[dict[str, Any]]:
-        record = self._records.at(number)
-        try:
-            return list(record_rows(record))
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            name = f"{record.get('task')}, document {record.get('doc_id')}"
-            raise DataError(f"{self.where}: {name}: not a scored document ({error!r})") from error
-
-
-class UnscoredSamples:
-    """Documents that are answered but not scored yet, as lines of a samples file."""
-
-    def __init__(self, files: list[Path], places: Mapping[int, list[tuple[int, int]]]) -> None:
-        self.damaged = 0
-        self.where = str(files[0].parent) if files else ""
-        self._doc_ids = list(places)
-        self._ends = array("q")
-        flat: list[tuple[int, int]] = []
-        for found in places.values():
-            flat += found
-            self._ends.append(len(flat))
-        self._records = _Records(files, flat)
-
-    def lines(self) -> Iterator[JsonLine]:
-        """Iterate over the documents. Raises ``DataError``."""
-        for number in range(len(self._doc_ids)):
-            yield JsonLine(number + 1, number, self.at(number))
-
-    def at(self, place: int) -> dict[str, Any]:
-        """Read the row at a place. Raises ``DataError``."""
-        begin = self._ends[place - 1] if place else 0
-        records = [self._records.at(number) for number in range(begin, self._ends[place])]
-        keys = ("input_tokens", "output_tokens", "reasoning_tokens")
-        row = {
-            "doc_id": self._doc_ids[place],
-            "status": "unscored",
-            "reason": NOT_SCORED_YET,
-            "raw_resps": [written_response(record) for record in records],
-            "token_counts": [dict(zip(keys, record.get("usage", ()), strict=False)) or None for record in records],
-            "request_id": records[0]["id"].rsplit("/", 3)[0],
-        }
-        row |= thoughts_of(records)
-        for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
-            values = [record.get(key) for record in records]
-            if any(value is not None for value in values):
-                row[name] = values[0] if len(values) == 1 else values
-        if media := [medium for record in records for medium in record.get("media", ())]:
-            row["sent_media"] = media
-        return row
+        places = range(self._ends[number - 1] if number else 0, self._ends[number])
+        return self._make_rows([self._tails.at(Place(self._files[one], self._offsets[one])) for one in places])

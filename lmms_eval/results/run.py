@@ -35,13 +35,23 @@ from lmms_eval.results.files import (
     NAMINGS,
     RUNS,
     STATE,
+    ended_results,
     find_run,
     read_state,
     results_date,
     run_path,
     samples_beside,
+    state_of,
 )
-from lmms_eval.results.journals import JOURNALS, FileSamples, Journals, SampleLines, load_json
+from lmms_eval.results.journals import (
+    JOURNALS,
+    FileSamples,
+    JoinedLines,
+    Journals,
+    JournalSamples,
+    SampleLines,
+    load_json,
+)
 from lmms_eval.results.sample import JudgePrompts, Sample, SampleKeys, doc_text
 from lmms_eval.results.tables import make_table
 from lmms_eval.storage.lines import unsealed
@@ -63,7 +73,6 @@ class SampleIndex(Struct):
     doc_ids: list[str] = msgspec.field(default_factory=list)
     filters: list[str] = msgspec.field(default_factory=list)
     statuses: bytearray = msgspec.field(default_factory=bytearray)
-    sources: bytearray = msgspec.field(default_factory=bytearray)
     places: array[int] = msgspec.field(default_factory=lambda: array("q"))
     damaged: int = 0
     """Lines that are not samples and were skipped."""
@@ -92,6 +101,7 @@ class RunTask:
         early_stop: EarlyStop | None = None,
     ) -> None:
         self.name, self.keys, self.sources, self.early_stop = name, keys, sources, early_stop
+        self.lines: SampleLines = sources[0] if len(sources) == 1 else JoinedLines(sources)
         self._prompts = JudgePrompts(record)
 
     def __repr__(self) -> str:
@@ -105,20 +115,18 @@ class RunTask:
         """The places of all samples. Raises ``DataError`` if a file cannot be read."""
         found = SampleIndex()
         known: dict[str, str] = {}
-        for source, lines in enumerate(self.sources):
-            for line in lines.lines():
-                record = line.record
-                if "doc_id" not in record:
-                    found.damaged += 1
-                    continue
-                pipeline = str(record.get("filter") or "")
-                status = record.get("status", "scored")
-                found.doc_ids.append(doc_text(record["doc_id"]))
-                found.filters.append(known.setdefault(pipeline, pipeline))
-                found.statuses.append(_CODES.index(status) if status in _CODES else 2)
-                found.sources.append(source)
-                found.places.append(line.offset)
-            found.damaged += lines.damaged
+        for line in self.lines.lines():
+            record = line.record
+            if "doc_id" not in record:
+                found.damaged += 1
+                continue
+            pipeline = str(record.get("filter") or "")
+            status = record.get("status", "scored")
+            found.doc_ids.append(doc_text(record["doc_id"]))
+            found.filters.append(known.setdefault(pipeline, pipeline))
+            found.statuses.append(_CODES.index(status) if status in _CODES else 2)
+            found.places.append(line.offset)
+        found.damaged += self.lines.damaged
         return found
 
     @cached_property
@@ -135,9 +143,7 @@ class RunTask:
         Raises:
             DataError: the sample can no longer be read.
         """
-        index = self.index
-        line = self.sources[index.sources[number]].at(index.places[number])
-        return Sample(self.name, line, self.keys, self._prompts)
+        return Sample(self.name, self.lines.at(self.index.places[number]), self.keys, self._prompts)
 
     def sample(self, doc_id: int | str, pipeline: str | None = None) -> Sample:
         """Read the sample of a document through a filter pipeline, or through its first one.
@@ -154,12 +160,11 @@ class RunTask:
 
     def samples(self, chosen: Choice | None = None) -> Iterator[Sample]:
         """Iterate over all or the chosen samples. Raises ``DataError`` if a file cannot be read."""
-        for lines in self.sources:
-            for line in lines.lines():
-                if "doc_id" in line.record:
-                    sample = Sample(self.name, line.record, self.keys, self._prompts)
-                    if chosen is None or chosen.takes(sample):
-                        yield sample
+        for line in self.lines.lines():
+            if "doc_id" in line.record:
+                sample = Sample(self.name, line.record, self.keys, self._prompts)
+                if chosen is None or chosen.takes(sample):
+                    yield sample
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame with a row for each sample and typed columns (``docs/results.md``)."""
@@ -277,18 +282,30 @@ def load(run: str | Path) -> Run:
                 f"{path}: no run in this folder; looked for *_results.json, results_*.json and {RUNS}/*/{STATE}, here "
                 "and one folder below"
             )
-        read = _read(found.path)
+        read = read_run(found.path)
         return replace(read, notes=(*read.notes, found.note)) if found.note else read
-    return _read(path)
+    return read_run(path)
 
 
-def _read(path: Path) -> Run:
+def read_run(path: Path, is_strict: bool = False) -> Run:
+    """Read the run of a results file, a samples file or a record (``.runs/KEY``).
+
+    A record is read by its results file if the run has ended and the file exists, else by its journals.
+
+    Args:
+        path: the file or folder.
+        is_strict: whether a damaged line of a samples file is an error when the samples are read.
+
+    Raises:
+        DataError: a file cannot be read, or its form is unknown.
+    """
     if path.is_dir():
-        return load_record(path)
-    return _of_samples(path) if path.suffix == ".jsonl" else _of_results(path)
+        results = results_of_record(path)
+        return _of_record(path) if results is None else _of_results(results, is_strict)
+    return run_of_samples(path, is_strict) if path.suffix == ".jsonl" else _of_results(path, is_strict)
 
 
-def _of_results(path: Path) -> Run:
+def _of_results(path: Path, is_strict: bool) -> Run:
     document = read_document(path)
     if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
         raise DataError(f"{path}: not a results file (JSON with results and configs)")
@@ -296,18 +313,18 @@ def _of_results(path: Path) -> Run:
     record = record if record is not None and record.is_dir() else None
     state = {} if record is None else read_state(record)
     is_newest = bool(state) and state.get("stamp") == results_date(path.name)
-    has_journals = has_documents_of(record, path) if record is not None else False
+    has_journals = bool(record) and state.get("stamp") in (None, results_date(path.name))
     journals = None
     tasks: dict[str, RunTask] = {}
     missing = []
     for name in part_of(document, "configs"):
         file = samples_beside(path, name)
         if file is None and record is not None and has_journals and journals is None:
-            journals = Journals(record)
+            journals = Journals.read(record)
         if file is not None:
-            tasks[name] = _task(document, name, FileSamples(file, is_strict=False), record)
+            tasks[name] = _task(document, name, FileSamples(file, is_strict), record)
         elif journals is not None and name in journals.tasks:
-            tasks[name] = _task(document, name, journals.counted(name, document), record)
+            tasks[name] = _task(document, name, journals.samples(name, document), record)
         else:
             missing.append(name)
     notes = journals.notes if journals is not None else ()
@@ -321,17 +338,14 @@ def _of_results(path: Path) -> Run:
         document=document,
         arguments=arguments,
         date=str(document.get("date", "")),
-        state=_state(record, state) if is_newest and record else str(document.get("state", "unknown")),
+        state=state_of(state, has_live_owner(record))
+        if is_newest and record
+        else str(document.get("state", "unknown")),
         command=str(state.get("command") or "") or command_of(arguments),
         groups=group_leaves(document),
         notes=notes,
         record=record if is_newest else None,
     )
-
-
-def has_documents_of(record: Path, results: Path) -> bool:
-    """Return whether a record's journals hold the documents of a results file: those of the run's newest results."""
-    return record.is_dir() and read_state(record).get("stamp") in (None, results_date(results.name))
 
 
 def _has_numbers(document: Mapping[str, Any]) -> bool:
@@ -344,57 +358,64 @@ def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Pa
     return RunTask(name, sample_keys(document, name), (lines,), record, early_stop_of(document, name))
 
 
-def _record_keys(facts: Mapping[str, Any], name: str) -> SampleKeys:
-    """Return how to read a task's samples from a record, which does not name all metrics of its journals."""
-    return structs.replace(sample_keys(facts, name), metrics=())
-
-
 def results_of_record(folder: Path) -> Path | None:
-    """Return the results file of a record whose run has ended; ``None`` if the run has not, or the file is gone."""
-    state = read_state(folder)
-    if state.get("state") in (None, "running") or folder.parent.name != RUNS:
-        return None
-    results = folder.parent.parent / f"{state.get('stamp')}_results.json"
-    document = read_document(results) if results.is_file() else None
+    """Return the results file of a record whose run has ended; ``None`` if the run has not, or it has no such file."""
+    results = ended_results(folder)
+    document = None if results is None else read_document(results)
     return results if isinstance(document, dict) and str(document.get("run_key", folder.name)) == folder.name else None
 
 
-def load_record(folder: Path) -> Run:
-    """Read the record of a run: by its results file (``results_of_record``), else by its journals.
+def _of_record(folder: Path) -> Run:
+    journals = Journals.read(folder)
+    return run_of(journals, read_state(folder), journals.unscored())
+
+
+def run_of(journals: Journals, state: Mapping[str, Any], waiting: Mapping[str, JournalSamples] | None = None) -> Run:
+    """Return the run of a record, as far as its journals were read.
+
+    Args:
+        journals: the journals.
+        state: the content of ``run.json``.
+        waiting: the documents that are answered but not scored yet, by task.
 
     Raises:
-        DataError: a file cannot be read.
+        DataError: the documents that count of a task that stopped early are not known.
     """
-    results = results_of_record(folder)
-    if results is not None:
-        return _of_results(results)
-    state = read_state(folder)
-    facts = record_facts(state)
-    journals = Journals(folder)
-    waiting = journals.unscored()
+    folder, facts, waiting = journals.folder, record_facts(state), waiting or {}
     tasks = {}
     for name in dict.fromkeys((*journals.tasks, *waiting)):
-        lines: list[SampleLines] = [journals.counted(name, facts)]
+        lines: list[SampleLines] = [journals.samples(name, facts)]
         if name in waiting and not part_of(facts, "early_stop", name):
             lines.append(waiting[name])
-        tasks[name] = RunTask(name, _record_keys(facts, name), tuple(lines), folder, early_stop_of(facts, name))
+        tasks[name] = RunTask(name, record_keys(facts, name), tuple(lines), folder, early_stop_of(facts, name))
     arguments = part_of(state, "arguments")
-    named = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
     notes = journals.notes if tasks else (*journals.notes, f"{folder}: nothing has been answered yet ({JOURNALS})")
     return Run(
-        name=str(named or folder.name),
+        name=record_name(folder, state),
         source=folder,
         tasks=tasks,
         arguments=arguments,
         date=str(state.get("date", "")),
-        state=_state(folder, state),
+        state=state_of(state, has_live_owner(folder)),
         command=str(state.get("command") or "") or command_of(arguments),
         notes=notes if state else (*notes, f"{folder / STATE} is missing or damaged"),
         record=folder,
     )
 
 
-def _of_samples(path: Path) -> Run:
+def record_keys(facts: Mapping[str, Any], name: str) -> SampleKeys:
+    """Return how to read a task's samples from a record, which does not name all metrics of its journals."""
+    return structs.replace(sample_keys(facts, name), metrics=())
+
+
+def record_name(folder: Path, state: Mapping[str, Any]) -> str:
+    """Return the name of a record's run: its model."""
+    arguments = part_of(state, "arguments")
+    name = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
+    return str(name or folder.name)
+
+
+def run_of_samples(path: Path, is_strict: bool) -> Run:
     """Read one samples file, with the facts of the results file of the same date stamp."""
     task, results = path.stem, None
     for naming in NAMINGS:
@@ -402,22 +423,16 @@ def _of_samples(path: Path) -> Run:
             task, beside = found[1], path.with_name(naming.results.replace("DATE", found[0]))
             results = beside if beside.is_file() else None
             break
-    lines = (FileSamples(path, is_strict=False),)
+    lines = (FileSamples(path, is_strict),)
     if "doc_id" not in next((line.record for line in lines[0].lines()), {}):
         raise DataError(f"{path}: not samples of lmms-eval (JSON lines with doc_id); compare reads other formats too")
     if results is None:
         return Run(path.stem, path, {task: RunTask(task, SampleKeys(), lines)}, notes=("its results file is missing",))
-    whole = _of_results(results)
+    whole = _of_results(results, is_strict)
     return Run(
         whole.name, path, {task: _task(whole.document, task, lines[0], whole.record)}, whole.document,
         whole.arguments, whole.date, whole.state, whole.command, record=whole.record,
     )  # fmt: skip
-
-
-def _state(record: Path, state: Mapping[str, Any]) -> str:
-    """Return the state; a run whose process is dead counts as interrupted, whatever it last wrote."""
-    stated = str(state.get("state", "unknown"))
-    return "interrupted" if stated == "running" and not has_live_owner(record) else stated
 
 
 def command_of(arguments: Mapping[str, Any]) -> str:

@@ -86,7 +86,9 @@ class JobProgress(Struct):
                 return Progress()
             for run in self._runs.values():
                 run.look()
-            last = max(self._runs.values(), key=lambda run: (not run.is_gone, run.is_going, str(run.state.get("date"))))
+            last = max(
+                self._runs.values(), key=lambda run: (not run.is_gone, run.is_going, str(run.record.get("date")))
+            )
             return Progress(last.snapshot(), last.is_read or last.is_gone)
 
 

@@ -17,7 +17,7 @@ from lmms_eval.utils.redaction import mask_known, redact
 from lmms_eval.viewer.media import MediaStore, Places, made_in, media_of
 
 if TYPE_CHECKING:
-    from lmms_eval.engine.live import ProgressLook, RunningScore
+    from lmms_eval.engine.live import MeanSoFar, ProgressLook
 
 
 MOST_NAME = 40
@@ -62,7 +62,7 @@ def log_samples_file(package: Any, run: Any, samples: TaskSamples) -> None:
         log_file(package, run, (f"samples_{samples.task}", "samples"), samples.file, Path(samples.file).name)
 
 
-def live_step(look: ProgressLook, sent: Mapping[str, RunningScore]) -> Step:
+def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> Step:
     """Return the live numbers, with those scores by task that differ from what was ``sent`` before."""
     values: dict[str, float] = {
         f"{LIVE}/documents": look.done,
@@ -73,7 +73,7 @@ def live_step(look: ProgressLook, sent: Mapping[str, RunningScore]) -> Step:
     for task, score in look.scores.items():
         if sent.get(task) != score:
             values[f"{LIVE}/{task}/score"] = score.value
-            values[f"{LIVE}/{task}/n"] = score.count
+            values[f"{LIVE}/{task}/n"] = score.documents
     return Step(look.done, values)
 
 

@@ -83,7 +83,7 @@ class TaskSamples(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True):
-    """How the run has ended."""
+    """The end of the run."""
 
     state: str
     has_succeeded: bool = True

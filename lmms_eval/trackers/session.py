@@ -13,7 +13,7 @@ from loguru import logger
 from msgspec import Struct
 
 from lmms_eval.config.tracking import HUB, Destination
-from lmms_eval.engine.live import Progress, RunningScore
+from lmms_eval.engine.live import MeanSoFar, Progress
 from lmms_eval.engine.signals import Interrupts
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.trackers.content import live_step
@@ -273,7 +273,7 @@ class Session:
             self._follower.join()
 
     def _steps(self, progress: Progress) -> None:
-        sent: Mapping[str, RunningScore] = {}
+        sent: Mapping[str, MeanSoFar] = {}
         known = -1
         is_last = False
         while not is_last:

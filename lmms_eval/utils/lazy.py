@@ -1,12 +1,30 @@
-"""Lazy imports of a package's public names."""
+"""Imports: a package's public names on first use, and many modules at once."""
 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Import modules without garbage collection, and exclude what they create from later collections.
+
+    Modules create many objects and hardly any garbage: looking for it takes a tenth of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -9,16 +9,15 @@ from typing import Any
 
 from loguru import logger
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmms_eval.compare.readers import harness_runs, read_runs
 from lmms_eval.compare.readers.contract import FileHead
-from lmms_eval.compare.readers.samples import Results, SampleFacts
+from lmms_eval.compare.readers.samples import is_own
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts, sample_keys
 from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
-from lmms_eval.results.run import results_of_record
+from lmms_eval.results.run import read_run, record_keys, results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.viewer.media import Places
 
@@ -42,14 +41,9 @@ class ReportRun(Struct, frozen=True):
         """The results document or, without results, the corresponding parts of the run's record."""
         return self.document or record_facts(self.state)
 
-    def facts(self, task: str) -> SampleFacts:
-        """Return the facts that are needed to read the samples of a task."""
-        return Results(self.stated).facts(task)
-
     def keys(self, task: str) -> SampleKeys:
         """Return the keys by which samples of a task are typed. A record does not list all metrics of its journals."""
-        keys = sample_keys(self.stated, task)
-        return keys if self.document else replace(keys, metrics=())
+        return sample_keys(self.document, task) if self.document else record_keys(self.stated, task)
 
 
 def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tuple[ReportRun, ...]:
@@ -92,10 +86,9 @@ def _once(runs: Sequence[ReportRun]) -> Iterator[ReportRun]:
 def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
-            results = results_of_record(run.path) if run.path.is_dir() else run.path
-            yield _record(run.path, allowed) if results is None else finished_run(results, allowed)
+            yield report_run(run.path, allowed)
     elif path.is_file() and harness_runs.is_results(FileHead(path)):
-        yield finished_run(path, allowed)
+        yield report_run(path, allowed)
     elif path.is_file() and harness_runs.is_samples(FileHead(path)):
         yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent, allowed)
     else:
@@ -103,15 +96,26 @@ def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
         yield _of_rows(rows, path if path.is_dir() else path.parent, allowed)
 
 
-def finished_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
-    """Read the run of a results file, of ours or of the family. Raises ``DataError``."""
-    document = Results.read(path)
-    record = path.parent / RUNS / document.run_key
-    state = read_state(record) if document.is_own else {}
-    rows = harness_runs.read_results(path, keeps_rest=True)
-    prompts = JudgePrompts(record if document.is_own else None)
-    places = record_places(record, allowed) if state else Places((path.parent,), (path.parent, *allowed))
-    return ReportRun(rows, document.content, state, places, rows.notes, prompts)
+def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
+    """Read the run of a results file, of ours or of the family, or of a record.
+
+    Raises:
+        DataError: the results file cannot be read. A record that cannot be read is a run with a problem.
+    """
+    try:
+        run = read_run(path)
+        rows = harness_runs.rows_of(run, keeps_rest=bool(run.document))
+    except DataError as error:
+        if not path.is_dir() or results_of_record(path) is not None:
+            raise
+        empty = RunRows(name=path.name, source=str(path), kind=harness_runs.OWN, tasks={})
+        return ReportRun(empty, {}, read_state(path), record_places(path, allowed), (str(error),))
+    record = run.record or run.source.parent / RUNS / str(run.document.get("run_key", ""))
+    state = read_state(record) if is_own(run.facts) or not run.document else {}
+    folder = run.source.parent
+    places = record_places(record, allowed) if state or not run.document else Places((folder,), (folder, *allowed))
+    prompts = JudgePrompts(record if state else None)
+    return ReportRun(rows, run.document, state, places, rows.notes, prompts)
 
 
 def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
@@ -122,17 +126,6 @@ def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
     except OSError:
         is_ours = False
     return Places((output, folder), None if is_ours else (output, *allowed))
-
-
-def _record(folder: Path, allowed: Sequence[Path]) -> ReportRun:
-    state = read_state(folder)
-    places = record_places(folder, allowed)
-    try:
-        rows = harness_runs.read_record(folder)
-    except DataError as error:
-        empty = RunRows(name=folder.name, source=str(folder), kind=harness_runs.OWN, tasks={})
-        return ReportRun(empty, {}, state, places, (str(error),))
-    return ReportRun(rows, {}, state, places, rows.notes, JudgePrompts(folder))
 
 
 def _of_rows(rows: RunRows, folder: Path, allowed: Sequence[Path]) -> ReportRun:

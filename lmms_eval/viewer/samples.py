@@ -205,7 +205,7 @@ class TaskWriter:
     _score_key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self._score_key = self.run.facts(self.task.task).score_key
+        self._score_key = self.run.keys(self.task.task).score_key
         self._index = {name: [] for name in _KINDS}
         self._metadata = MetadataColumns()
         self._audit = self._new_audit()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine import live
-from lmms_eval.engine.live import Progress, RunningScore
+from lmms_eval.engine.live import MeanSoFar, Progress
 
 
 def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:
@@ -143,5 +143,5 @@ def test_scores_are_told_by_task_with_those_of_earlier_starts_and_other_processe
     progress.add_others(other.counts())
     look = progress.look()
     assert (look.done, look.total, look.failed, look.tokens) == (7, 10, 1, 7)
-    assert look.scores == {"a": RunningScore(0.5, 3), "b": RunningScore(0.25, 1)}
+    assert look.scores == {"a": MeanSoFar(0.5, 3), "b": MeanSoFar(0.25, 1)}
     assert Progress(1, enabled=False).look().scores == {}

@@ -13,7 +13,7 @@ from lmms_eval.storage.lines import JournalWriter, LineReader
 
 
 def numbers(tails: JournalTails) -> list[int]:
-    return [found.record["number"] for found in tails.news()]
+    return [record["number"] for _, record in tails.news()]
 
 
 def test_each_look_reads_what_has_come_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,8 +27,8 @@ def test_each_look_reads_what_has_come_since(tmp_path: Path, monkeypatch: pytest
     offset = writer.append({"number": 3})
     other.append({"number": 4})
     found = list(tails.news())
-    assert [(one.file, one.record["number"]) for one in found] == [(0, 3), (1, 4)]
-    assert found[0].offset == offset
+    assert [(place.file, record["number"]) for place, record in found] == [(0, 3), (1, 4)]
+    assert found[0][0].offset == offset
     with closing(LineReader(tails.files[0])) as reader:
         assert reader.at(offset) == {"number": 3}
     opened: list[object] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine.live import ProgressLook, RunningScore
+from lmms_eval.engine.live import MeanSoFar, ProgressLook
 from lmms_eval.trackers.content import evenly, live_step, name_of_file, results_of, run_name
 
 STAMP = "20261123_101112"
@@ -31,8 +31,8 @@ def test_names_of_files_are_plain() -> None:
 
 
 def test_live_scores_are_told_as_they_change() -> None:
-    look = ProgressLook(5, 9, 1, 70, 2.5, {"a": RunningScore(0.5, 4), "b": RunningScore(1.0, 1)})
-    step = live_step(look, {"a": RunningScore(0.5, 4)})
+    look = ProgressLook(5, 9, 1, 70, 2.5, {"a": MeanSoFar(0.5, 4), "b": MeanSoFar(1.0, 1)})
+    step = live_step(look, {"a": MeanSoFar(0.5, 4)})
     assert step.documents == 5
     assert step.values == {
         "live/documents": 5, "live/failed": 1, "live/tokens": 70, "live/documents_per_second": 2.5,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 import lmms_eval.api
 import lmms_eval.config
 import lmms_eval.judges
+import lmms_eval.media
 import lmms_eval.tasks
 import lmms_eval.utils
+from lmms_eval.utils.lazy import without_collection
 
-PACKAGES = (lmms_eval.api, lmms_eval.config, lmms_eval.judges, lmms_eval.tasks, lmms_eval.utils)
+PACKAGES = (lmms_eval.api, lmms_eval.config, lmms_eval.judges, lmms_eval.media, lmms_eval.tasks, lmms_eval.utils)
 
 
 def stubbed(package: object) -> set[str]:
@@ -46,3 +49,19 @@ def test_a_name_loads_its_own_module_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_modules_are_imported_without_garbage_collection(was_enabled: bool) -> None:
+    if not was_enabled:
+        gc.disable()
+    try:
+        with without_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == was_enabled and gc.get_freeze_count() > 0
+        with pytest.raises(ImportError), without_collection():
+            raise ImportError
+        assert gc.isenabled() == was_enabled
+    finally:
+        gc.unfreeze()
+        gc.enable()

@@ -178,7 +178,7 @@ def test_damaged_samples_are_told_and_the_rest_is_shown(quiz_runs, tmp_path) -> 
     assert report_of(tmp_path / "journal", run).samples == 69
     shutil.rmtree(run / ".runs")
     assert report_of(tmp_path / "without", run).samples == 0
-    assert any("without samples, and so left out: quiz" in text for text in warnings(tmp_path / "without"))
+    assert any("without samples (--log_samples) or journal: quiz" in text for text in warnings(tmp_path / "without"))
     assert only_run(tmp_path / "without")["rows"][0]["n"] == 69
 
 

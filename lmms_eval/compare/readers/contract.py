@@ -6,15 +6,15 @@ import math
 import zipfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
+from lmms_eval.compare.runs import Column, RunRows, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.journals import load_json
 
@@ -37,15 +37,6 @@ def id_text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise TypeError(f"not an id of a document: {value!r:.80}")
     return str(value)
-
-
-class Lookups(Struct, frozen=True):
-    """The functions of ``TaskRows`` that read on demand."""
-
-    metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
-    answer: Callable[[int], Answer | None] = field(default=lambda _: None)
-    raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
-    lines: Callable[[int], Sequence[Mapping[str, Any]]] = field(default=lambda _: ())
 
 
 class TaskBuilder:
@@ -113,7 +104,8 @@ class TaskBuilder:
         """Sentences about what was left out."""
         return tuple(f"{self.task}: {reason} ({count})" for reason, count in self._passed_over.items())
 
-    def rows(self, lookups: Lookups = Lookups()) -> TaskRows:
+    def rows(self) -> TaskRows:
+        """Return the rows, without the functions that read on demand."""
         columns = {
             f"{metric},{pipeline}": Column(metric, pipeline, self._padded(scores), states_filter=self.states_filter)
             for (metric, pipeline), scores in self._columns.items()
@@ -126,10 +118,6 @@ class TaskBuilder:
             columns=columns,
             hashes=[self._hashes.get(row) for row in count] if self._hashes else None,
             clusters=[self._clusters.get(row) for row in count] if self._clusters else None,
-            metadata=lookups.metadata,
-            answer=lookups.answer,
-            raw=lookups.raw,
-            lines=lookups.lines,
         )
 
     def _padded(self, scores: array[float]) -> NDArray[float64]:

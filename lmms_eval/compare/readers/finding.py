@@ -125,8 +125,7 @@ def _read_file(path: Path) -> RunRows | None:
 def _read_folder(folder: Path) -> RunRows:
     found = find_run(folder)
     if found is not None:
-        path = found.path
-        run = harness_runs.read_record(path) if path.is_dir() else harness_runs.read_results(path)
+        run = harness_runs.read_results(found.path)
         return replace(run, source=str(folder), notes=(*run.notes, found.note) if found.note else run.notes)
     for place in (folder, *sorted(folder.glob("reviews/*/"))):
         files = sorted(path for path in place.iterdir() if path.suffix in ENDINGS and path.is_file())

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace as replace_run
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from lmms_eval.compare.readers.contract import FileHead, Format
-from lmms_eval.compare.readers.samples import ReadTask, Results, is_sample, read_lines, read_samples
+from lmms_eval.compare.readers.samples import ReadTask, completed, is_own, is_sample, read_lines
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
-from lmms_eval.results.files import NAMINGS, RUNS, read_state, samples_beside
-from lmms_eval.results.journals import JOURNALS, FileSamples, JoinedLines, Journals, SampleLines
-from lmms_eval.results.run import has_documents_of, load_record, results_of_record
-from lmms_eval.utils import model_name_from_args
+from lmms_eval.results.facts import group_leaves
+from lmms_eval.results.files import NAMINGS, RUNS
+from lmms_eval.results.journals import JOURNALS
+from lmms_eval.results.run import Run, read_run, run_of_samples
 
 OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"
 """Kinds of runs. The first is this project's, whose results documents state more than the family's."""
@@ -31,44 +31,16 @@ def is_samples(head: FileHead) -> bool:
 
 
 def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
-    """Read the run of a results file from the samples files next to it, else from the run's record.
+    """Read the run of a results file, or of a record (``results.run.read_run``).
 
     Args:
-        path: the results file.
+        path: the file or folder.
         keeps_rest: whether unreadable parts, and missing samples, become notes instead of errors.
 
     Raises:
-        DataError: neither samples nor record exist, or they cannot be read.
+        DataError: the run has no samples, or they cannot be read.
     """
-    results = Results.read(path)
-    record = path.parent / RUNS / results.run_key
-    journals = Journals(record) if results.is_own and has_documents_of(record, path) else None
-    found: list[ReadTask] = []
-    missing = []
-    damaged: list[str] = []
-    for task in results.tasks:
-        samples = samples_beside(path, task)
-        if samples is not None:
-            lines = FileSamples(samples, is_strict=not keeps_rest)
-            try:
-                found.append(read_lines(lines, task, results.facts(task), keeps_rest=keeps_rest))
-            except DataError as error:
-                if not keeps_rest:
-                    raise
-                damaged.append(str(error))
-            if lines.damaged:
-                damaged.append(f"{samples}: {lines.damaged} damaged lines are skipped")
-        elif journals is not None and task in journals.tasks:
-            found.append(_from_journal(journals.counted(task, results.content), task, results))
-        else:
-            missing.append(task)
-    if not found and not keeps_rest:
-        journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if results.is_own else ""
-        raise DataError(f"{path}: found neither samples of this run next to it (--log_samples){journal}")
-    notes = (*damaged, *(journals.notes if journals is not None else ()))
-    if missing:
-        notes += (f"without samples, and so left out: {', '.join(missing)}",)
-    return _run(results.model or path.stem, path, found, results, notes)
+    return rows_of(read_run(path, is_strict=not keeps_rest), keeps_rest)
 
 
 def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
@@ -78,48 +50,64 @@ def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
         path: the file.
         keeps_rest: whether lines that are not samples become notes instead of errors.
     """
-    for naming in NAMINGS:
-        if (found := naming.task(path.name)) is not None:
-            date, task = found
-            beside = path.with_name(naming.results.replace("DATE", date))
-            results = Results.read(beside) if beside.is_file() else Results({})
-            name = results.model or path.stem
-            return _run(name, path, [read_samples(path, task, results.facts(task), keeps_rest=keeps_rest)], results, ())
-    read = read_samples(path, path.stem, keeps_rest=keeps_rest)
-    read = replace(read, rows=replace(read.rows, is_called_after_file=True))
-    return _run(path.stem, path, [read], Results({}), ())
+    rows = rows_of(replace_run(run_of_samples(path, not keeps_rest), notes=()), keeps_rest)
+    if any(naming.task(path.name) is not None for naming in NAMINGS):
+        return rows
+    return replace(rows, tasks={name: replace(task, is_called_after_file=True) for name, task in rows.tasks.items()})
 
 
-def read_record(folder: Path) -> RunRows:
-    """Read the record of a run: by its results file if the run ended and the file exists, else its journals alone.
+def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:
+    """Return a run in the form that comparisons use.
+
+    Args:
+        run: the run.
+        keeps_rest: whether unreadable parts, and missing samples, become notes instead of errors.
 
     Raises:
-        DataError: the record has no scored document.
+        DataError: the run has no samples, or they cannot be read.
     """
-    finished = results_of_record(folder)
-    if finished is not None:
-        return replace(read_results(finished), source=str(folder))
-    run, results = load_record(folder), Results.of_record(read_state(folder))
-    tasks = [_from_journal(JoinedLines(task.sources), name, results) for name, task in run.tasks.items()]
-    if not tasks:
-        raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} have none)")
-    note = "read from the journal, as far as the run has come"
-    if not results.is_own:
-        note += "; ranges and directions of metrics are not known there"
-    return _run(run.name, folder, tasks, results, (*run.notes, note))
+    found: list[ReadTask] = []
+    notes: list[str] = []
+    for name, task in run.tasks.items():
+        try:
+            found.append(read_lines(task.lines, name, task.keys, keeps_rest=keeps_rest))
+        except DataError as error:
+            if not keeps_rest:
+                raise
+            notes.append(str(error))
+        if task.lines.damaged:
+            notes.append(f"{task.lines.where}: {task.lines.damaged} damaged lines are skipped")
+    if not found and not keeps_rest:
+        raise DataError(_without_samples(run))
+    notes += [*run.notes, *(note for task in found for note in task.notes)]
+    if not run.document and run.source == run.record:
+        note = "read from the journal, as far as the run has come"
+        known = "" if is_own(run.facts) else "; ranges and directions of metrics are not known there"
+        notes.append(note + known)
+    tasks = {task.rows.task: completed(task.rows, run.facts) for task in found}
+    leaves = {group: [name for name in names if name in tasks] for group, names in group_leaves(run.facts).items()}
+    return RunRows(
+        name=run.name,
+        source=str(run.source),
+        kind=_kind(found, run.facts),
+        tasks=tasks,
+        groups={group: names for group, names in leaves.items() if names},
+        results=run.facts if is_own(run.facts) else None,
+        notes=tuple(notes),
+    )
 
 
-def record_name(folder: Path, state: Mapping[str, Any]) -> str:
-    """Return the name of a record's run: its model."""
-    arguments = state.get("arguments")
-    arguments = arguments if isinstance(arguments, Mapping) else {}
-    name = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
-    return str(name or folder.name)
+def _without_samples(run: Run) -> str:
+    if not run.document:
+        return f"{run.source}: no document of this run has been scored yet ({JOURNALS} have none)"
+    journal = f" nor its journal {RUNS}/{run.document['run_key']}/{JOURNALS}" if is_own(run.document) else ""
+    return f"{run.source}: found neither samples of this run next to it (--log_samples){journal}"
 
 
-def _from_journal(lines: SampleLines, task: str, results: Results) -> ReadTask:
-    """Read a task from the journals, which have no other keys than metrics."""
-    return read_lines(lines, task, replace(results.facts(task), metrics=None))
+def _kind(tasks: Iterable[ReadTask], document: Mapping[str, Any]) -> str:
+    if is_own(document) or all(task.is_own for task in tasks):
+        return OWN
+    return LM_EVAL if "lm_eval_version" in document else LMMS_EVAL
 
 
 def is_of_run(file: Path, run: Path) -> bool:
@@ -138,29 +126,6 @@ def _dates(path: Path) -> set[str]:
     found = {naming.date(path.name) for naming in NAMINGS}
     found |= {task[0] for naming in NAMINGS if (task := naming.task(path.name)) is not None}
     return {date for date in found if date is not None}
-
-
-def _run(name: str, source: Path, tasks: Iterable[ReadTask], results: Results, notes: tuple[str, ...]) -> RunRows:
-    tasks = list(tasks)
-    by_name = {task.rows.task: results.complete(task.rows) for task in tasks}
-    groups = {
-        group: present for group, leaves in results.groups.items() if (present := [x for x in leaves if x in by_name])
-    }
-    return RunRows(
-        name=name,
-        source=str(source),
-        kind=_kind(tasks, results),
-        tasks=by_name,
-        groups=groups,
-        results=results.content if results.is_own else None,
-        notes=(*notes, *(note for task in tasks for note in task.notes)),
-    )
-
-
-def _kind(tasks: Iterable[ReadTask], results: Results) -> str:
-    if results.is_own or all(task.is_own for task in tasks):
-        return OWN
-    return LM_EVAL if "lm_eval_version" in results.content else LMMS_EVAL
 
 
 RESULTS = Format(

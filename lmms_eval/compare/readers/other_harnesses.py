@@ -17,17 +17,16 @@ from lmms_eval.compare.readers.contract import (
     NO_FILTER,
     FileHead,
     Format,
-    Lookups,
     RepeatedScores,
     TaskBuilder,
     id_text,
 )
 from lmms_eval.compare.readers.samples import scale_of
 from lmms_eval.compare.readers.tables import WORKBOOK, Table, TableRow, number_of, open_table
-from lmms_eval.compare.runs import Answer, Column, RunRows
+from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.columns import metadata_of
-from lmms_eval.results.journals import LinesAt, read_json_lines
+from lmms_eval.results.journals import FileSamples
 from lmms_eval.results.sample import finite, plain_text
 
 EVALSCOPE = "evalscope"
@@ -52,7 +51,8 @@ def read_reviews(path: Path) -> RunRows:
     name = path.parent.name if path.parent.parent.name == "reviews" else path.stem
     builder, scores, places = TaskBuilder(path.stem), RepeatedScores(), array("q")
     builder.states_filter = False
-    for line in read_json_lines(path):
+    lines = FileSamples(path)
+    for line in lines.lines():
         try:
             row = builder.row(_document(line.record))
             if row == len(places):
@@ -61,23 +61,23 @@ def read_reviews(path: Path) -> RunRows:
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path}, line {line.number}: not a review of EvalScope ({error!r})") from error
     scores.give(builder)
-    lines = LinesAt(path)
 
     def fields() -> Iterator[tuple[int, Mapping[str, Any]]]:
         for row, offset in enumerate(places):
-            metadata = lines.record(offset)["sample_score"].get("sample_metadata")
+            metadata = lines.at(offset)["sample_score"].get("sample_metadata")
             yield row, metadata if isinstance(metadata, Mapping) else {}
 
     def answer(row: int) -> Answer:
-        review = lines.record(places[row])
+        review = lines.at(places[row])
         score = review["sample_score"]["score"]
         text = score.get("prediction") or score.get("extracted_prediction")
         return Answer(plain_text(text), plain_text(review.get("target")), _prompt(review))
 
     def raw(column: str, row: int) -> Any:
-        return lines.record(places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
+        return lines.at(places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
 
-    rows = builder.rows(Lookups(cache(lambda: metadata_of(len(places), fields())), answer, raw))
+    metadata = cache(lambda: metadata_of(len(places), fields()))
+    rows = replace(builder.rows(), metadata=metadata, answer=answer, raw=raw)
     return RunRows(name, str(path), EVALSCOPE, {rows.task: rows}, notes=builder.notes)
 
 
@@ -162,7 +162,7 @@ def read_table(path: Path) -> RunRows:
             builder.end(number, _add_question(builder, number, row, metrics))
         else:
             builder.pass_over("further rows of documents that were there already: the first counts")
-    rows = builder.rows(_lookups(table, builder))
+    rows = _with_texts(builder.rows(), table, builder)
     return RunRows(model, str(path), VLMEVALKIT, {task: rows}, notes=builder.notes)
 
 
@@ -197,7 +197,9 @@ def _add_question(builder: TaskBuilder, number: int, row: TableRow, metrics: Seq
     return status
 
 
-def _lookups(table: Table, builder: TaskBuilder) -> Lookups:
+def _with_texts(rows: TaskRows, table: Table, builder: TaskBuilder) -> TaskRows:
+    """Add the functions that read the rows' texts on demand."""
+
     @cache
     def answers() -> dict[int, Answer]:
         found: dict[int, Answer] = {}
@@ -211,7 +213,8 @@ def _lookups(table: Table, builder: TaskBuilder) -> Lookups:
         for row in table.rows():
             yield builder.row(row.values["index"]), {k: v for k, v in row.values.items() if k not in _TEXTS}
 
-    return Lookups(cache(lambda: metadata_of(len(builder.ids), fields())), lambda row: answers().get(row))
+    metadata = cache(lambda: metadata_of(len(rows.ids), fields()))
+    return replace(rows, metadata=metadata, answer=lambda row: answers().get(row))
 
 
 TABLES = Format(
@@ -272,8 +275,14 @@ def read_log(path: Path) -> RunRows:
     def fields() -> Iterator[tuple[int, Mapping[str, Any]]]:
         return ((row, summary.metadata or {}) for row, summary in enumerate(first))
 
-    rows = builder.rows(Lookups(cache(lambda: metadata_of(len(first), fields())), answer, raw))
-    rows = replace(rows, columns={key: _reported(column, log) for key, column in rows.columns.items()})
+    rows = builder.rows()
+    rows = replace(
+        rows,
+        columns={key: _reported(column, log) for key, column in rows.columns.items()},
+        metadata=cache(lambda: metadata_of(len(first), fields())),
+        answer=answer,
+        raw=raw,
+    )
     notes = builder.notes
     if log.status != "success":
         notes += (f"{log.eval.task}: the log's status is {log.status}",)

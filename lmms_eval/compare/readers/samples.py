@@ -7,14 +7,12 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.contract import NO_FILTER, Lookups, TaskBuilder, id_text
+from lmms_eval.compare.readers.contract import NO_FILTER, TaskBuilder, id_text
 from lmms_eval.compare.runs import Answer, Column, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -23,22 +21,19 @@ from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import (
     aggregation_of,
     early_stop_of,
-    group_leaves,
     metric_range,
-    model_of,
     part_of,
-    read_document,
-    record_facts,
     sample_keys,
 )
-from lmms_eval.results.files import run_mark
-from lmms_eval.results.journals import FileSamples, JsonLine, SampleLines
-from lmms_eval.results.sample import OWN_KEYS, cluster_of, finite, plain_text, prompt_of, sample_fields
+from lmms_eval.results.journals import JsonLine, SampleLines
+from lmms_eval.results.sample import OWN_KEYS, SampleKeys, cluster_of, finite, plain_text, prompt_of, sample_fields
 from lmms_eval.stats import MANY
 from lmms_eval.utils.numbers import ScoreRange
 
 RIGHT_OR_WRONG = frozenset({"acc", "accuracy", "exact_match"})
 """Metrics that are computed by comparing answer and target if a line has no score."""
+ANY_KEYS = SampleKeys()
+"""How to read samples about which nothing is known."""
 _NOWHERE = -1
 
 
@@ -47,19 +42,7 @@ def _unscored(offset: int) -> int:
     return -2 - offset
 
 
-class SampleFacts(Struct, frozen=True):
-    """Facts needed to read the samples of a task."""
-
-    score_key: str = "score"
-    cluster_key: str | None = None
-    metrics: Collection[str] | None = None
-    """Names of the task's metrics; ``None`` for every key that is not known to be something else, and not a text."""
-    wanted: Collection[Row] = ()
-    """Only these columns, even if the lines have no metric of that name (``fallback_number``); empty for all columns of
-    the file."""
-
-
-class ReadTask(Struct, frozen=True):
+class ReadTask(NamedTuple):
     """The rows of a task, with sentences about what was left out."""
 
     rows: TaskRows
@@ -73,13 +56,13 @@ def is_sample(record: Mapping[str, Any]) -> bool:
     return "doc_id" in record and ("filtered_resps" in record or record.get("status") in ("failed", "unscored"))
 
 
-def read_samples(path: Path, task: str, facts: SampleFacts = SampleFacts(), *, keeps_rest: bool = False) -> ReadTask:
-    """Read a samples file (``read_lines``)."""
-    return read_lines(FileSamples(path, is_strict=not keeps_rest), task, facts, keeps_rest=keeps_rest)
-
-
 def read_lines(
-    source: SampleLines, task: str, facts: SampleFacts = SampleFacts(), *, keeps_rest: bool = False
+    source: SampleLines,
+    task: str,
+    keys: SampleKeys = ANY_KEYS,
+    *,
+    keeps_rest: bool = False,
+    wanted: Collection[Row] = (),
 ) -> ReadTask:
     """Read the samples of one task, from a file or from the journals of a run.
 
@@ -89,20 +72,23 @@ def read_lines(
     Args:
         source: the lines.
         task: the task's name.
-        facts: how to read its samples.
+        keys: how to read its samples.
         keeps_rest: whether lines that are not samples are skipped and counted in a note, instead of being an error.
+        wanted: only these columns, even if the lines have no metric of that name (``fallback_number``); empty for all
+            columns of the lines.
 
     Raises:
         DataError: the lines cannot be read, or a line is not a sample.
     """
-    file = SampleCollector(source, task, facts, keeps_rest)
+    file = SampleCollector(source, task, keys, keeps_rest, wanted)
     file.read()
     found = file.task()
-    if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
+    if found.rows.columns or found.is_own or wanted or not found.rows.ids:
         return found
-    compared = read_lines(source, task, replace(facts, wanted=(Row("exact_match", NO_FILTER),)), keeps_rest=keeps_rest)
+    matched = (Row("exact_match", NO_FILTER),)
+    compared = read_lines(source, task, keys, keeps_rest=keeps_rest, wanted=matched)
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
-    return replace(compared, notes=(*compared.notes, note))
+    return compared._replace(notes=(*compared.notes, note))
 
 
 def fallback_number(sample: Mapping[str, Any], metric: str, score_key: str) -> float | None:
@@ -146,8 +132,9 @@ class SampleCollector:
 
     source: SampleLines
     name: str
-    facts: SampleFacts
+    keys: SampleKeys
     keeps_rest: bool = False
+    wanted: Collection[Row] = ()
     places: dict[str, array[int]] = field(default_factory=dict)
     """By pipeline: the place of each row's line, −1 for rows without a line, and less for unscored lines."""
     is_own: bool = False
@@ -182,8 +169,14 @@ class SampleCollector:
     def task(self) -> ReadTask:
         """Return the rows of what has been added."""
         self.builder.states_filter = "" not in self.places
-        lookups = Lookups(cache(self._metadata), self._answer, self._raw, self._lines)
-        return ReadTask(self.builder.rows(lookups), self.builder.notes, self.is_own)
+        rows = replace(
+            self.builder.rows(),
+            metadata=cache(self._metadata),
+            answer=self._answer,
+            raw=self._raw,
+            lines=self._lines,
+        )
+        return ReadTask(rows, self.builder.notes, self.is_own)
 
     def _add(self, sample: dict[str, Any], offset: int) -> None:
         name = id_text(sample["doc_id"])
@@ -224,7 +217,7 @@ class SampleCollector:
         """Add the numbers of a line; return whether it has a number, and whether it lacks one."""
         has_number = lacks = False
         for metric, through, value in self._values(sample, pipeline):
-            number = value if self.facts.wanted else finite(value, self.facts.score_key)
+            number = value if self.wanted else finite(value, self.keys.score_key)
             self.builder.score(row, metric, through, number)
             if number is not None:
                 has_number = True
@@ -234,18 +227,18 @@ class SampleCollector:
         return has_number, lacks
 
     def _values(self, sample: Mapping[str, Any], pipeline: str) -> Iterator[tuple[str, str, Any]]:
-        if self.facts.wanted:
-            for row in self.facts.wanted:
+        if self.wanted:
+            for row in self.wanted:
                 if not pipeline or row.filter == pipeline:
-                    yield row.metric, row.filter, fallback_number(sample, row.metric, self.facts.score_key)
+                    yield row.metric, row.filter, fallback_number(sample, row.metric, self.keys.score_key)
             return
-        named = self.facts.metrics
+        named = self.keys.metrics
         for key, value in sample.items():
-            if key in named if named is not None else key not in OWN_KEYS and not isinstance(value, str):
+            if key in named if named else key not in OWN_KEYS and not isinstance(value, str):
                 yield key, pipeline or NO_FILTER, value
 
     def _cluster(self, sample: Mapping[str, Any]) -> str | None:
-        key = self.facts.cluster_key
+        key = self.keys.cluster_key
         if key is None:
             return None
         return cluster_of(key, [value for name, value in sample.items() if name not in OWN_KEYS], sample.get("doc"))
@@ -282,7 +275,7 @@ class SampleCollector:
         rows = {name: number for number, name in enumerate(self.builder.ids)}
         lines = ((rows.get(_id_of(line.record), -1), line.record) for line in self.source.lines())
         return metadata_of(
-            len(rows), ((row, sample_fields(sample, self.facts.score_key)) for row, sample in lines if row >= 0)
+            len(rows), ((row, sample_fields(sample, self.keys.score_key)) for row, sample in lines if row >= 0)
         )
 
 
@@ -296,112 +289,65 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-class Results(Struct, frozen=True):
-    """A results document, or an empty one."""
+def completed(rows: TaskRows, document: Mapping[str, Any]) -> TaskRows:
+    """Add to the rows of a task what a results document states about its columns and its early stop."""
+    columns = {name: _completed_column(rows, column, document) for name, column in rows.columns.items()}
+    return replace(rows, columns=columns, early_stop=early_stop_of(document, rows.task))
 
-    content: Mapping[str, Any]
 
-    @classmethod
-    def read(cls, path: Path) -> Results:
-        """Read a file. Raises ``DataError`` if it cannot be read."""
-        content = read_document(path)
-        return cls(content if isinstance(content, dict) else {})
+def _completed_column(rows: TaskRows, column: Column, document: Mapping[str, Any]) -> Column:
+    import numpy as np
 
-    @classmethod
-    def of_record(cls, state: Mapping[str, Any]) -> Results:
-        """Read the facts of a run without results from ``run.json``."""
-        return cls(record_facts(state))
+    known = column.scores[~np.isnan(column.scores)]
+    reported = finite(part_of(document, "results", rows.task).get(str(column)))
+    # A metric whose aggregation only writes a file has no number to compare.
+    wrote = part_of(document, "outcomes", rows.task).get("wrote_files")
+    scale = 0.0 if isinstance(wrote, list) and str(column) in wrote else 1.0
+    if reported is not None:
+        can_be_mean = _can_be_mean(rows, column, document)
+        scale = scale_of(math.fsum(known) / len(known), reported) if can_be_mean and len(known) else 0.0
+    elif is_own(document) and not _is_mean(rows.task, column.metric, document):
+        scale = 0.0
+    within = metric_range(document, rows.task, column.metric)
+    if within is not None and scale > 0:
+        within = ScoreRange(within.low / scale, within.high / scale)
+    if within is not None and len(known) and not (known.min() in within and known.max() in within):
+        within = None  # a range of the task's number, not of documents' scores
+    higher = part_of(document, "higher_is_better", rows.task).get(column.metric)
+    return replace(
+        column,
+        score_range=within,
+        higher_is_better=higher if isinstance(higher, bool) else None,
+        reported=reported,
+        scale=scale,
+    )
 
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        return tuple(self._part("configs"))
 
-    @property
-    def is_own(self) -> bool:
-        """Whether this project wrote the document, which then states more than the family's do."""
-        return "run_key" in self.content
+def _is_mean(task: str, metric: str, document: Mapping[str, Any]) -> bool:
+    """Return whether the aggregation takes a mean; unknown names may do so."""
+    name = aggregation_of(document, task, metric)
+    return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
 
-    @property
-    def run_key(self) -> str:
-        """Key of the run within its folder: a hash, else the model's arguments and the tasks."""
-        return run_mark(self.content)
 
-    @property
-    def model(self) -> str:
-        """The model's name, or another field that identifies it."""
-        return model_of(self.content)
+def _can_be_mean(rows: TaskRows, column: Column, document: Mapping[str, Any]) -> bool:
+    """Return whether the metric's aggregation takes a mean, or is a function that may do so.
 
-    def facts(self, task: str) -> SampleFacts:
-        """Return how to read the samples of a task."""
-        keys = sample_keys(self.content, task)
-        return SampleFacts(
-            score_key=keys.score_key,
-            cluster_key=keys.cluster_key,
-            metrics=frozenset(keys.metrics) if keys.metrics else None,
-        )
+    A function that sees further facts of a document may group by them, and equal the mean by chance if there are
+    few documents or all scores are equal. The run uses the same rule for its errors.
+    """
+    if aggregation_of(document, rows.task, column.metric) in AGGREGATIONS:
+        return _is_mean(rows.task, column.metric, document)
+    keys = sample_keys(document, rows.task)
+    known = [row for row, score in enumerate(column.scores) if not math.isnan(score)]
+    value = rows.raw(str(column), known[0]) if known else None
+    if not isinstance(value, Mapping) or {keys.score_key, keys.cluster_key}.issuperset(value):
+        return True
+    return len(known) >= MANY and len(set(column.scores[known])) > 1
 
-    def complete(self, rows: TaskRows) -> TaskRows:
-        """Add the document's facts about the columns and the early stop to the rows of a task."""
-        columns = {name: self._column(rows, column) for name, column in rows.columns.items()}
-        return replace(rows, columns=columns, early_stop=early_stop_of(self.content, rows.task))
 
-    @property
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        """Leaf tasks of each group that has a number."""
-        return group_leaves(self.content)
-
-    def _part(self, key: str) -> Mapping[str, Any]:
-        return part_of(self.content, key)
-
-    def _of(self, task: str, key: str) -> Mapping[str, Any]:
-        return part_of(self.content, key, task)
-
-    def _column(self, rows: TaskRows, column: Column) -> Column:
-        import numpy as np
-
-        known = column.scores[~np.isnan(column.scores)]
-        reported = finite(self._of(rows.task, "results").get(str(column)))
-        # A metric whose aggregation only writes a file has no number to compare.
-        wrote = self._of(rows.task, "outcomes").get("wrote_files")
-        scale = 0.0 if isinstance(wrote, list) and str(column) in wrote else 1.0
-        if reported is not None:
-            can_be_mean = self._can_be_mean(rows, column)
-            scale = scale_of(math.fsum(known) / len(known), reported) if can_be_mean and len(known) else 0.0
-        elif self.is_own and not self._is_mean(rows.task, column.metric):
-            scale = 0.0
-        within = metric_range(self.content, rows.task, column.metric)
-        if within is not None and scale > 0:
-            within = ScoreRange(within.low / scale, within.high / scale)
-        if within is not None and len(known) and not (known.min() in within and known.max() in within):
-            within = None  # a range of the task's number, not of documents' scores
-        higher = self._of(rows.task, "higher_is_better").get(column.metric)
-        return replace(
-            column,
-            score_range=within,
-            higher_is_better=higher if isinstance(higher, bool) else None,
-            reported=reported,
-            scale=scale,
-        )
-
-    def _is_mean(self, task: str, metric: str) -> bool:
-        """Return whether the aggregation takes a mean; unknown names may do so."""
-        name = aggregation_of(self.content, task, metric)
-        return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
-
-    def _can_be_mean(self, rows: TaskRows, column: Column) -> bool:
-        """Return whether the metric's aggregation takes a mean, or is a function that may do so.
-
-        A function that sees further facts of a document may group by them, and equal the mean by chance if there are
-        few documents or all scores are equal. The run uses the same rule for its errors.
-        """
-        if aggregation_of(self.content, rows.task, column.metric) in AGGREGATIONS:
-            return self._is_mean(rows.task, column.metric)
-        facts = self.facts(rows.task)
-        known = [row for row, score in enumerate(column.scores) if not math.isnan(score)]
-        value = rows.raw(str(column), known[0]) if known else None
-        if not isinstance(value, Mapping) or {facts.score_key, facts.cluster_key}.issuperset(value):
-            return True
-        return len(known) >= MANY and len(set(column.scores[known])) > 1
+def is_own(document: Mapping[str, Any]) -> bool:
+    """Return whether this project wrote a results document, which then states more than the family's do."""
+    return "run_key" in document
 
 
 def scale_of(mean: float, whole: float) -> float:

@@ -8,14 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.contract import NO_FILTER, FileHead, Format, Lookups, TaskBuilder
+from lmms_eval.compare.readers.contract import NO_FILTER, FileHead, Format, TaskBuilder
 from lmms_eval.compare.runs import Answer, RunRows, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.columns import metadata_of
@@ -29,7 +29,7 @@ WORKBOOK = "xl/workbook.xml"
 """File in a zip archive that marks a workbook."""
 
 
-class TableRow(Struct, frozen=True):
+class TableRow(NamedTuple):
     """A row: the number of its last line (in a sheet, of the row), and its texts by column."""
 
     line: int
@@ -230,13 +230,12 @@ class _Task(Struct):
             for number, values in self._values():
                 yield number, {name: text for name, text in values.items() if name not in _KNOWN}
 
-        rows = self.builder.rows(
-            Lookups(
-                cache(lambda: metadata_of(len(self.builder.ids), fields())),
-                (lambda row: answers().get(row)) if "answer" in self.table.columns else (lambda _: None),
-            )
+        return replace(
+            self.builder.rows(),
+            metadata=cache(lambda: metadata_of(len(self.builder.ids), fields())),
+            answer=(lambda row: answers().get(row)) if "answer" in self.table.columns else (lambda _: None),
+            is_called_after_file=self.is_called_after_file,
         )
-        return replace(rows, is_called_after_file=self.is_called_after_file)
 
     def _values(self) -> Iterator[tuple[int, Mapping[str, str]]]:
         for row in self.table.rows():

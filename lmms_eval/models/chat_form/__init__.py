@@ -1,1 +1,1 @@
-"""Checkpoints whose own code has a method ``chat``. See ``docs/models/chat.md``."""
+"""Checkpoints with code of their own that has a method ``chat``. See ``docs/models/chat.md``."""

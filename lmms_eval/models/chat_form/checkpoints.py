@@ -75,7 +75,7 @@ class ChatCheckpoint(ChatModel):
         self.options = HFOptions.from_arguments(arguments, self.profile)
         form = self.form_class(self._load(), self.options.extra)
         super().__init__(form, self.options.batch_size)
-        self._reader = ConversationReader(self.profile.name, self.options, form.media_support)
+        self._reader = ConversationReader(self.profile.name, self.options, form)
 
     @classmethod
     @abc.abstractmethod
@@ -136,7 +136,7 @@ class ChatCheckpoint(ChatModel):
             **super().describe(),
             "model_class": type(model).__name__,
             "form": self.form.name,
-            "takes": ["text", *sorted(self.form.media_support.media)],
+            "takes": ["text", *sorted(self.form.media)],
             "chat_parameters": list(self.form.chat_parameters),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "device": str(device),

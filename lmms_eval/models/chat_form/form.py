@@ -6,7 +6,7 @@ import abc
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageContent, ChatMessage, ChatTextContent
 from lmms_eval.errors import ModelError
@@ -15,10 +15,6 @@ from lmms_eval.models.hf.inputs import append_prompt, interleave, neutral, pictu
 from lmms_eval.models.hf.options import HFOptions, text_or_file
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from PIL import Image
-
     from lmms_eval.api.messages import ChatMessages
 
 
@@ -27,23 +23,15 @@ SAMPLING_RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
-    image: Image.Image
+class Medium:
+    """A picture, a video as frames in order of time, or a sound as mono samples at ``SAMPLING_RATE``."""
+
+    kind: Literal["image", "video", "audio"]
+    items: tuple[Any, ...]
+    """``PIL.Image.Image``, or one array of float32 for a sound."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Film:
-    frames: tuple[Image.Image, ...]
-    """The frames in order of time."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sound:
-    samples: npt.NDArray[np.float32]
-    """Mono samples at ``SAMPLING_RATE``."""
-
-
-Piece = str | Picture | Film | Sound
+Piece = str | Medium
 
 
 class Prompt(abc.ABC):
@@ -80,29 +68,19 @@ class Conversation(Prompt):
         for piece in (piece for turn in self.turns for piece in turn.pieces):
             if isinstance(piece, str):
                 total += len(piece)
-            elif isinstance(piece, Sound):
-                total += int(piece.samples.nbytes)
+            elif piece.kind == "audio":
+                total += sum(int(samples.nbytes) for samples in piece.items)
             else:
-                images = piece.frames if isinstance(piece, Film) else (piece.image,)
-                total += sum(memory_bytes(image) for image in images)
+                total += sum(memory_bytes(image) for image in piece.items)
         return total
-
-
-@dataclass(frozen=True, slots=True)
-class MediaSupport:
-    """The kinds of media that a model supports in addition to text."""
-
-    media: frozenset[str]
-    """``image``, ``video``, ``audio``."""
-    marks: tuple[str, ...]
-    """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
 
 
 class ConversationReader:
     """Converts messages to conversations for one model. Thread-safe."""
 
-    def __init__(self, name: str, options: HFOptions, media_support: MediaSupport) -> None:
-        self._name, self._options, self._support = name, options, media_support
+    def __init__(self, name: str, options: HFOptions, form: ChatForm) -> None:
+        self._name, self._options = name, options
+        self._media, self._marks = form.media, form.marks
         self._bounds = picture_bounds(options)
         self.system_prompt = text_or_file(options.system_prompt)
 
@@ -142,7 +120,7 @@ class ConversationReader:
         for part in message.content:
             if not isinstance(part, ChatTextContent):
                 raise RefusedError(f"{self._name}: only the user's messages may show media")
-            yield neutral(part.text, self._support.marks)
+            yield neutral(part.text, self._marks)
 
     def _pieces(self, message: ChatMessage) -> Iterator[Piece]:
         for part in message.content:
@@ -150,19 +128,19 @@ class ConversationReader:
 
     def _piece(self, part: ChatContent) -> Piece:
         if isinstance(part, ChatTextContent):
-            return neutral(part.text, self._support.marks)
-        if part.type not in self._support.media:
-            taken = ", ".join(["text", *sorted(self._support.media)])
+            return neutral(part.text, self._marks)
+        if part.type not in self._media:
+            taken = ", ".join(["text", *sorted(self._media)])
             raise RefusedError(f"{self._name} takes {taken}, not {part.type}")
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
 
-            return Sound(load_audio(part.url, sampling_rate=SAMPLING_RATE).samples)
+            return Medium("audio", (load_audio(part.url, sampling_rate=SAMPLING_RATE).samples,))
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
 
-            return Picture(load_rgb(part.url, bounds=self._bounds, shared=True))
-        return Film(tuple(video_frames(part, self._options, self._bounds)))
+            return Medium("image", (load_rgb(part.url, bounds=self._bounds, shared=True),))
+        return Medium("video", tuple(video_frames(part, self._options, self._bounds)))
 
 
 def text_of(turn: Turn) -> str:
@@ -170,9 +148,10 @@ def text_of(turn: Turn) -> str:
     return "".join(piece for piece in turn.pieces if isinstance(piece, str))
 
 
-def pieces_of(conversation: Conversation, kind: type[Any]) -> list[Any]:
-    """Return the pieces of one kind, in the order of the conversation."""
-    return [piece for turn in conversation.turns for piece in turn.pieces if isinstance(piece, kind)]
+def media_of(conversation: Conversation, kind: str) -> list[Medium]:
+    """Return the media of one kind, in the order of the conversation."""
+    pieces = (piece for turn in conversation.turns for piece in turn.pieces)
+    return [piece for piece in pieces if isinstance(piece, Medium) and piece.kind == kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,6 +178,8 @@ class ChatForm(abc.ABC):
     name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     """Parameters that identify the family's ``chat``."""
+    marks: ClassVar[tuple[str, ...]]
+    """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
 
     def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
         self.model, self.tokenizer, self.config = checkpoint.model, checkpoint.tokenizer, checkpoint.config
@@ -207,8 +188,8 @@ class ChatForm(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def media_support(self) -> MediaSupport:
-        """The media that the checkpoint supports."""
+    def media(self) -> frozenset[str]:
+        """The media that the checkpoint supports in addition to text: ``image``, ``video``, ``audio``."""
 
     @abc.abstractmethod
     def render(self, conversation: Conversation) -> Any:
@@ -248,7 +229,7 @@ def chat_parameters(model: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def check_form(form: type[ChatForm], others: Sequence[type[ChatForm]], model: Any, pretrained: str) -> None:
-    """Raise ``ModelError`` for a checkpoint whose ``chat`` has another form, which the message names if known."""
+    """Raise ``ModelError`` if the ``chat`` of a checkpoint has another form. The message names the form if known."""
     found = chat_parameters(model)
     if set(form.parameters) <= set(found):
         return

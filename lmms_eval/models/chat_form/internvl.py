@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.models.chat_form.form import (
     ChatForm,
     Conversation,
-    Film,
-    MediaSupport,
-    Picture,
     Piece,
     Prompt,
     Turn,
     call,
-    pieces_of,
+    media_of,
 )
 from lmms_eval.models.hf.batching import RefusedError
 
@@ -58,7 +55,7 @@ class Grid:
 
 
 def choose_grid(width: int, height: int, max_tiles: int = MAX_TILES, tile: int = TILE) -> Grid:
-    """Return the grid whose proportions are nearest to the picture's.
+    """Return the grid with the proportions nearest to the picture's.
 
     Among equally near grids, a larger one is used only if the picture covers more than half of its area.
     """
@@ -130,15 +127,16 @@ class InternVLForm(ChatForm):
 
     name = "internvl"
     parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
+    marks = (PLACEHOLDER, _CONTEXT)
 
     @property
-    def media_support(self) -> MediaSupport:
-        return MediaSupport(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
+    def media(self) -> frozenset[str]:
+        return frozenset({"image", "video"})
 
     def render(self, conversation: Conversation) -> InternVLPrompt:
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
             raise RefusedError(f"{self.name}: {type(self.model).__name__} has no system_message to put the prompt into")
-        pictures = len(pieces_of(conversation, Picture))
+        pictures = len(media_of(conversation, "image"))
         most = int(self.extra.get("max_num", MAX_TILES))
         if "total_max_num" in self.extra:
             most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
@@ -230,12 +228,12 @@ class _Writer:
         return "".join(map(self._piece, turn.pieces))
 
     def _piece(self, piece: Piece) -> str:
-        if isinstance(piece, Picture):
+        if isinstance(piece, str):
+            return piece
+        if piece.kind == "image":
             self._pictures += 1
-            self.tiles.append(cut(piece.image, self._most, self._side))
+            self.tiles += [cut(image, self._most, self._side) for image in piece.items]
             label = f"Image-{self._pictures}: " if self._labels else ""
             return f"{label}{PLACEHOLDER}\n"
-        if isinstance(piece, Film):
-            self.tiles += [cut(frame, 1, self._side) for frame in piece.frames]
-            return "".join(f"Frame{number}: {PLACEHOLDER}\n" for number in range(1, len(piece.frames) + 1))
-        return piece if isinstance(piece, str) else ""
+        self.tiles += [cut(frame, 1, self._side) for frame in piece.items]  # a video, as sounds are refused
+        return "".join(f"Frame{number}: {PLACEHOLDER}\n" for number in range(1, len(piece.items) + 1))

@@ -14,19 +14,13 @@ from lmms_eval.models.chat_form.form import (
     ChatForm,
     Checkpoint,
     Conversation,
-    Film,
-    MediaSupport,
-    Picture,
-    Piece,
-    Sound,
     Turn,
     call,
-    pieces_of,
+    media_of,
     text_of,
 )
 from lmms_eval.models.hf.batching import RefusedError
 
-_MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")
 _FRAME_SLICES = 2
 """``max_slice_nums`` for videos on the model cards."""
 
@@ -34,12 +28,13 @@ _FRAME_SLICES = 2
 class MiniCPMForm(ChatForm):
     """Answers one conversation at a time.
 
-    Checkpoints whose ``chat`` has a parameter ``context`` (MiniCPM-V 1 and 2) take one picture, separately from the
-    messages, and return a tuple.
+    If ``chat`` has a parameter ``context`` (MiniCPM-V 1 and 2), it takes one picture, separately from the messages,
+    and returns a tuple.
     """
 
     name = "minicpm_v"
     parameters = ("image", "msgs", "tokenizer")
+    marks = ("(<image>./</image>)", "(<audio>./</audio>)")
 
     def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
         super().__init__(checkpoint, extra)
@@ -51,10 +46,10 @@ class MiniCPMForm(ChatForm):
                 raise ModelError(f"{self.name}: chat of {type(self.model).__name__} has no argument {argument}")
 
     @property
-    def media_support(self) -> MediaSupport:
+    def media(self) -> frozenset[str]:
         hears = "audio_config" in self.config or bool(self.config.get("init_audio"))
-        media = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
-        return MediaSupport(frozenset(media), _MARKS)
+        taken = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
+        return frozenset(taken)
 
     def takes_option(self, name: str) -> bool:
         """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
@@ -63,7 +58,7 @@ class MiniCPMForm(ChatForm):
     def render(self, conversation: Conversation) -> Conversation:
         if conversation.system and "system_prompt" not in self.chat_parameters:
             raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
-        pictures = len(pieces_of(conversation, Picture))
+        pictures = len(media_of(conversation, "image"))
         if self._is_early and pictures > 1:
             raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
         return conversation
@@ -72,10 +67,10 @@ class MiniCPMForm(ChatForm):
         return [self._chat(prompt, arguments) for prompt in prompts]
 
     def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
-        pictures = pieces_of(conversation, Picture)
+        pictures = media_of(conversation, "image")
         more: dict[str, Any] = {name: self.extra[name] for name in ("enable_thinking", "max_slice_nums")
                                 if name in self.extra}  # fmt: skip
-        if pieces_of(conversation, Film):
+        if media_of(conversation, "video"):
             of_films = {"use_image_id": False, "max_slice_nums": _FRAME_SLICES}
             more = {**{name: value for name, value in of_films.items() if name in self.chat_parameters}, **more}
         if conversation.system:
@@ -84,7 +79,7 @@ class MiniCPMForm(ChatForm):
             more["context"] = None
         answer = call(
             self.model.chat,
-            image=pictures[0].image if self._is_early and pictures else None,
+            image=pictures[0].items[0] if self._is_early and pictures else None,
             msgs=[{"role": turn.role, "content": self._content(turn)} for turn in conversation.turns],
             tokenizer=self.tokenizer,
             **more,
@@ -97,10 +92,12 @@ class MiniCPMForm(ChatForm):
             return text_of(turn)
         content: list[Any] = []
         for piece in turn.pieces:
-            if isinstance(piece, str) and content and isinstance(content[-1], str):
+            if not isinstance(piece, str):
+                content += piece.items
+            elif content and isinstance(content[-1], str):
                 content[-1] += piece  # ``chat`` inserts a line break between two items
             else:
-                content += _items(piece)
+                content.append(piece)
         return content
 
     def _generation(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,11 +111,3 @@ class MiniCPMForm(ChatForm):
 
     def _takes(self, name: str) -> bool:
         return self._takes_any or name in self.chat_parameters
-
-
-def _items(piece: Piece) -> list[Any]:
-    if isinstance(piece, Picture):
-        return [piece.image]
-    if isinstance(piece, Film):
-        return list(piece.frames)
-    return [piece.samples] if isinstance(piece, Sound) else [piece]

@@ -196,7 +196,7 @@ class Answerer:
         return ids
 
     def _stopper(self, settings: Settings, encoded: Encoded, readings: Sequence[Reading]) -> StopOnText | None:
-        """Return the stopping criterion; ``None`` with beams, where a row is not one answer."""
+        """Return the stopping criterion; ``None`` with beams, as a row is then not one answer."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
         if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None

@@ -119,7 +119,7 @@ def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded)
     Args:
         batch: the output of the processor.
         pictures: the number of pictures of each row.
-        loaded: the model, whose configuration has the token of pictures.
+        loaded: the model. Its configuration has the token of pictures.
     """
     total = sum(pictures)
     if not total:

@@ -30,16 +30,6 @@ _PART_LOADERS = {
 }
 
 
-class LoadedProcessor(Struct, frozen=True):
-    """A processor that is set up for batches."""
-
-    processor: Any
-    absent: frozenset[str] = frozenset()
-    """The parts that need torchvision, which is not installed."""
-    native_pixels: bool = False
-    """Whether it applies ``min_pixels`` and ``max_pixels`` itself."""
-
-
 class TextProcessor:
     """A tokenizer with the interface of a processor, for text-only models."""
 
@@ -73,8 +63,10 @@ def source(options: HFOptions) -> str:
     return os.path.expanduser(options.pretrained)
 
 
-def load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
+def load_processor(options: HFOptions, profile: Profile) -> tuple[Any, frozenset[str], bool]:
     """Load the processor, and set left padding, a padding token, a chat template and the pixel limits.
+
+    Returns the processor, its ``absent_parts`` and ``native_pixels`` (see ``Loaded``).
 
     Raises:
         ModelError: a part or a chat template is missing.
@@ -97,7 +89,7 @@ def load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
         _check_template(processor, options)
     _pad_on_the_left(processor.tokenizer, options)
     native = "image_processor" in needed and _limit_pixels(processor, options)
-    return LoadedProcessor(processor, absent, native)
+    return processor, absent, native
 
 
 def sampling_rate(processor: Any) -> int | None:
@@ -172,7 +164,7 @@ def _part(name: str, options: HFOptions, profile: Profile) -> Any:
 
 
 def _allow_missing(family: type[Any]) -> type[Any]:
-    """Return a subclass of ``family`` with the same name whose constructor accepts ``None`` for a part."""
+    """Return a subclass of ``family`` with the same name that may be constructed with ``None`` for a part."""
 
     def check(self: Any, name: str, argument: Any) -> Any:
         if argument is None:
@@ -252,7 +244,12 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     log.info("loading %s; the first time after an installation takes longest", options.pretrained)
     device = resolve_device(options.device)
     _check_type(options, profile)
-    parts = _load_processor(options, profile)
+    try:
+        processor, absent_parts, native_pixels = load_processor(options, profile)
+    except ModelError:
+        raise
+    except Exception as error:  # transformers and a repository's own code may raise anything
+        raise _explain(options, profile, "processor", error) from error
     model = _load_model(options, profile, device)
     model.eval()
     if options.torch_compile:
@@ -260,13 +257,13 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     embedded_on = model.get_input_embeddings().weight.device  # may differ from the requested one with a ``device_map``
     return Loaded(
         model=model,
-        processor=parts.processor,
-        tokenizer=parts.processor.tokenizer,
+        processor=processor,
+        tokenizer=processor.tokenizer,
         device=device if embedded_on.type == "meta" else embedded_on,
         dtype=str(model.dtype).removeprefix("torch."),
-        native_pixels=parts.native_pixels,
-        absent_parts=parts.absent,
-        sampling_rate=sampling_rate(parts.processor),
+        native_pixels=native_pixels,
+        absent_parts=absent_parts,
+        sampling_rate=sampling_rate(processor),
     )
 
 
@@ -314,15 +311,6 @@ def check_processes(options: HFOptions) -> None:
             "processes on this machine would do so: start one process (plain `python -m lmms_eval`), leave device_map "
             "out so that each process takes one GPU, or show each process its own GPUs (CUDA_VISIBLE_DEVICES)"
         )
-
-
-def _load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
-    try:
-        return load_processor(options, profile)
-    except ModelError:
-        raise
-    except Exception as error:  # transformers and a repository's own code may raise anything
-        raise _explain(options, profile, "processor", error) from error
 
 
 def _check_type(options: HFOptions, profile: Profile) -> None:

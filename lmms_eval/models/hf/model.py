@@ -28,7 +28,6 @@ from lmms_eval.models.hf.inputs import InputBuilder, Job, Prepared
 from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
-from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
@@ -115,7 +114,7 @@ def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> di
     """Return the facts that identify a checkpoint's files, including its code."""
     folder = local_folder(pretrained, ())
     if folder is not None:
-        return {"files": [to_dict(stamp) for stamp in stamps(folder)]}
+        return {"files": stamps(folder)}
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return {"repository": pretrained, "revision": revision, "commit": commit}
 

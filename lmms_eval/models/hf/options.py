@@ -77,14 +77,6 @@ def flag(value: Any) -> bool:
     return known[text]
 
 
-class FileStamp(Struct, frozen=True):
-    """The identity of one file of a model folder."""
-
-    name: str
-    size: int
-    modified_ns: int
-
-
 def model_location(pretrained: str) -> str:
     """Return the package's own folder for ``embedded``, and other names unchanged (also ``./embedded``)."""
     return str(Path(__file__).parents[1] / EMBEDDED) if pretrained == EMBEDDED else pretrained
@@ -127,15 +119,15 @@ def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
     raise ModelError(message)
 
 
-def stamps(folder: Path) -> tuple[FileStamp, ...]:
-    """Return all files that can change the answers, by name, without hidden ones."""
-    found = []
+def stamps(folder: Path) -> list[dict[str, str | int]]:
+    """Return name, size and modification time of all files that can change the answers, without hidden ones."""
+    found: list[dict[str, str | int]] = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if path.is_file() and not any(part.startswith(".") for part in name.parts):
             status = path.stat()
-            found.append(FileStamp(name.as_posix(), status.st_size, status.st_mtime_ns))
-    return tuple(found)
+            found.append({"name": name.as_posix(), "size": status.st_size, "modified_ns": status.st_mtime_ns})
+    return found
 
 
 class Profile(Struct, frozen=True, eq=False):
@@ -238,7 +230,7 @@ class HFOptions(Struct, frozen=True):
 
     @property
     def media_form(self) -> MediaForm:
-        """The form in which videos are read."""
+        """How videos are read."""
         return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
     @classmethod

@@ -354,7 +354,7 @@ class OfflineModel(Model):
     def _may_think(self, job: Job) -> bool:
         """Return whether the model is about to think: the prompt opens a thought, or an earlier answer had thoughts.
 
-        Earlier answers do not count for plain texts, whose completions may be anything.
+        Earlier answers do not count for plain texts, as their completions may be anything.
         """
         return job.reading.is_opened or (self._has_thought and not self._builder.is_plain)
 

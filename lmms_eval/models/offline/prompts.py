@@ -236,7 +236,7 @@ class PromptBuilder:
         tokens = self.tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
         if continuation is None:
             return replace(prompt, token_ids=tokens, ending=text[-_ENDING:])
-        # The same count as in ``hf``: the tokens by which the whole is longer than the prompt.
+        # The same count as in ``hf``: the tokens of the whole minus those of the prompt.
         added = len(tokens) - len(self.tokenizer.encode(text, add_special_tokens=not is_marked))
         if added < 1:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from msgspec import Struct
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.messages import (
     ChatAudioContent,
     ChatImageContent,
-    ChatMessages,
     ChatTextContent,
     ChatVideoContent,
 )
@@ -28,7 +26,7 @@ from lmms_eval.models.registry import is_vendor
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS
 from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
 from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
-from lmms_eval.models.remote.media import Frames, read_video
+from lmms_eval.models.remote.media import clean, read_video
 from lmms_eval.models.remote.model import RemoteModel
 from lmms_eval.models.remote.reply import Reply, decode_body, read_finish, read_tokens, served_model
 
@@ -100,16 +98,6 @@ def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, A
     return body, choices[0]
 
 
-class Rendering(Struct, frozen=True):
-    """The form of media in requests."""
-
-    frames: Frames
-    pass_video_url: bool
-    timestamps: bool
-    images: Any
-    """``lmms_eval.media.WireOptions``."""
-
-
 class BodyBuilder:
     """Converts requests to bodies. Thread-safe."""
 
@@ -131,12 +119,8 @@ class BodyBuilder:
         """Whether to leave out stop strings."""
         self._is_plain = arguments.api == "completions"
         self._extra = _extra_fields(arguments)
-        self._rendering = Rendering(
-            frames=arguments.frames,
-            pass_video_url=arguments.pass_video_url,
-            timestamps=arguments.timestamps,
-            images=arguments.wire_options(endpoint.takes_webp),
-        )
+        self._frames, self._images = arguments.frames, arguments.wire_options(endpoint.takes_webp)
+        self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
         self._lock = threading.Lock()
         self._ignored: set[str] = set()
         self._known: dict[bytes, dict[str, Any]] = {}
@@ -162,7 +146,12 @@ class BodyBuilder:
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        messages = self._with_system_prompt(openai_messages(request.build_messages(), self._rendering))
+        messages = self._with_system_prompt(
+            [
+                {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
+                for message in request.build_messages().messages
+            ]
+        )
         fields = self._generation_fields(request)
         if self.leaves_stops_out():
             fields = {name: value for name, value in fields.items() if name != "stop"}
@@ -209,6 +198,33 @@ class BodyBuilder:
         rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
         return [{"role": "system", "content": [_text(self.system_prompt)]}, *rest]
 
+    def _parts(
+        self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent
+    ) -> Iterator[dict[str, Any]]:
+        """Convert a part of a message to the form of the protocol (see ``docs/models/openai.md``)."""
+        if isinstance(part, ChatTextContent):
+            yield _text(part.text)
+        elif isinstance(part, ChatImageContent):
+            yield self._image(part.url)
+        elif isinstance(part, ChatAudioContent):
+            from lmms_eval.media.audio import wire_audio
+
+            sound = wire_audio(part.url, AUDIO_FORMATS)
+            yield {"type": "input_audio", "input_audio": {"data": sound.base64, "format": sound.format}}
+        elif self._pass_video_url:
+            yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
+        else:
+            found = read_video(part, self._frames)
+            for image, time in zip(self._frames.pictures(found), found.times(), strict=True):
+                if self._timestamps:
+                    yield _text(f"<{time:.1f} seconds>")
+                yield self._image(image)
+
+    def _image(self, value: Any) -> dict[str, Any]:
+        from lmms_eval.media.encode import image_url
+
+        return {"type": "image_url", "image_url": {"url": image_url(value, self._images)}}
+
 
 def read_system_prompt(value: str | None) -> str | None:
     """Return the prompt, or the content of the file that ``value`` names.
@@ -236,6 +252,10 @@ def _extra_fields(arguments: ChatArguments) -> dict[str, Any]:
     return fields
 
 
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": clean(text)}
+
+
 def _with_extra(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """Add the fields of the model's arguments. For the chat template's variables, the request takes precedence."""
     merged = {**fields, **extra}
@@ -243,48 +263,6 @@ def _with_extra(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str
     if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
         merged[TEMPLATE_OPTIONS] = {**theirs, **mine}
     return merged
-
-
-def openai_messages(messages: ChatMessages, rendering: Rendering) -> list[dict[str, Any]]:
-    """Convert a conversation to the form of the protocol (see ``docs/models/openai.md``)."""
-    return [
-        {"role": message.role, "content": [item for part in message.content for item in _parts(part, rendering)]}
-        for message in messages.messages
-    ]
-
-
-def _parts(
-    part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, rendering: Rendering
-) -> Iterator[dict[str, Any]]:
-    if isinstance(part, ChatTextContent):
-        yield _text(part.text)
-    elif isinstance(part, ChatImageContent):
-        yield _image(part.url, rendering)
-    elif isinstance(part, ChatAudioContent):
-        from lmms_eval.media.audio import wire_audio
-
-        sound = wire_audio(part.url, AUDIO_FORMATS)
-        yield {"type": "input_audio", "input_audio": {"data": sound.base64, "format": sound.format}}
-    elif rendering.pass_video_url:
-        yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
-    else:
-        found = read_video(part, rendering.frames)
-        for image, time in zip(rendering.frames.pictures(found), found.times(), strict=True):
-            if rendering.timestamps:
-                yield _text(f"<{time:.1f} seconds>")
-            yield _image(image, rendering)
-
-
-def _text(text: str) -> dict[str, Any]:
-    # Half of a surrogate pair has no UTF-8 form and is sent as a question mark.
-    sent = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-    return {"type": "text", "text": sent}
-
-
-def _image(value: Any, rendering: Rendering) -> dict[str, Any]:
-    from lmms_eval.media.encode import image_url
-
-    return {"type": "image_url", "image_url": {"url": image_url(value, rendering.images)}}
 
 
 def video_url(value: Any) -> str:
@@ -302,7 +280,7 @@ def video_url(value: Any) -> str:
 
 
 class ChatModel(RemoteModel):
-    """A ``RemoteModel`` whose requests are rendered by a ``BodyBuilder``."""
+    """A ``RemoteModel`` that renders requests with a ``BodyBuilder``."""
 
     answer_arguments: tuple[str, ...] = CHAT_ANSWER_ARGUMENTS
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
@@ -362,8 +340,12 @@ def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> Toolbox | None:
     """Open the tools of ``mcp_server_path``. Their server starts here, so that a failure ends the run at once."""
     if arguments.mcp_server_path is None:
         return None
-    from lmms_eval.models.tools.connection import ResultLimits
-    from lmms_eval.models.tools.toolbox import Toolbox, ToolSettings
+    from lmms_eval.models.tools.toolbox import Toolbox
 
-    limits = ResultLimits(arguments.mcp_max_characters, arguments.wire_options(endpoint.takes_webp))
-    return Toolbox(ToolSettings(arguments.mcp_server_path, arguments.mcp_timeout, arguments.mcp_max_rounds, limits))
+    return Toolbox(
+        arguments.mcp_server_path,
+        arguments.mcp_timeout,
+        arguments.mcp_max_rounds,
+        arguments.mcp_max_characters,
+        arguments.wire_options(endpoint.takes_webp),
+    )

@@ -17,13 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, Usage
-from lmms_eval.models.likelihood import TokenScore, likelihood_of
+from lmms_eval.models.likelihood import likelihood_of
 from lmms_eval.models.openai.body import read_choice
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, read_tokens, served_model
 
 PROMPTS_REMEMBERED = 4096
-"""The number of prompts whose lengths are cached, so that the choices of a question share one request."""
+"""The number of cached prompt lengths. With the cache, the choices of a question share one request."""
 LENGTH_FIELDS = ("max_tokens", "max_completion_tokens", "stop")
 
 
@@ -62,9 +62,9 @@ def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
 
 
 class ScoredReply(Reply, frozen=True):
-    """A reply with the scores of the prompt's tokens, except the first."""
+    """A reply with the scores of the prompt's tokens, except the first (see ``likelihood_of``)."""
 
-    scores: tuple[TokenScore, ...] = ()
+    scores: tuple[tuple[float, float], ...] = ()
 
 
 def parse_scores(raw: bytes, url: str) -> ScoredReply:
@@ -88,21 +88,21 @@ def parse_scores(raw: bytes, url: str) -> ScoredReply:
     return ScoredReply("", None, usage, model=served_model(body), scores=scores)
 
 
-def _of_chat(body: Mapping[str, Any]) -> tuple[TokenScore, ...]:
+def _of_chat(body: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
     """Read ``prompt_logprobs``: the log probabilities of each token and of the most likely one (maybe the same)."""
     known = [entry for entry in body.get("prompt_logprobs") or () if entry]
     values = [sorted(float(token["logprob"]) for token in entry.values()) for entry in known]
-    return tuple(TokenScore(entry[0], entry[-1]) for entry in values)
+    return tuple((entry[0], entry[-1]) for entry in values)
 
 
-def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[TokenScore, ...]:
+def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[tuple[float, float], ...]:
     scores = choice.get("logprobs")
     if not scores:
         return ()
     end = len(scores["token_logprobs"]) - ((usage.output_tokens if usage is not None else None) or 0)
     pairs = list(zip(scores["token_logprobs"], scores["top_logprobs"], strict=True))[:end]
     return tuple(
-        TokenScore(float(own), max(float(own), *map(float, (likeliest or {}).values())))
+        (float(own), max(float(own), *map(float, (likeliest or {}).values())))
         for own, likeliest in pairs
         if own is not None
     )

@@ -107,19 +107,18 @@ class OpenAI(ChatModel):
         return self._batches(stream) if self._arguments.batch else super().respond(stream)
 
     async def _batches(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        from lmms_eval.models.openai.batch.asker import BatchAsker, Patience, ResultReader
+        from lmms_eval.models.openai.batch.asker import BatchAsker, ResultReader
         from lmms_eval.models.openai.batch.client import BatchClient, Ledger
 
         if self._folder is None:
             raise ModelError("batch=true applies to the model under test of a run only, not to a judge: leave it out")
         arguments = self._arguments
         max_bytes = int(arguments.batch_max_mb * 1_000_000)
-        patience = Patience(arguments.batch_poll_s, arguments.batch_timeout, arguments.max_retries)
         reader = ResultReader(self._parse, self._endpoint.shown, self._endpoint.key_name)
         async with BatchClient(self._endpoint, arguments, arguments.api) as client:
             with Ledger(self._folder, arguments.batch_max_requests, max_bytes) as ledger:
                 self._batch_ids = ledger.batch_ids
-                asker = BatchAsker(client, ledger, patience, reader, self.stops, self.tally)
+                asker = BatchAsker(client, ledger, arguments, reader, self.stops, self.tally)
                 async with aclosing(asker.run(stream)) as responses:
                     async for response in responses:
                         yield response

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lmms_eval.media.encode import WireOptions
     from lmms_eval.media.image import Bounds
 
+T = TypeVar("T", bound="RemoteArguments")
 ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUALITY": "image_quality"}
 """Environment variables of defaults."""
 SAME = {
@@ -72,7 +73,7 @@ class CommonArguments(BaseModel):
 
     @property
     def frames(self) -> Frames:
-        """The form in which videos are read."""
+        """How videos are read."""
         return Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels)
 
 
@@ -141,9 +142,6 @@ class RemoteArguments(CommonArguments):
         return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
 
 
-T = TypeVar("T", bound=RemoteArguments)
-
-
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:
     """Check the arguments. Messages do not show values, as one of them may be a key.
 
@@ -188,7 +186,7 @@ def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, A
 
 
 def first_names(given: Mapping[str, Any], same: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments that are set, each under its first name, to which ``same`` maps the others.
+    """Return the arguments that are set, each under its first name. ``same`` maps other names to it.
 
     Raises:
         ModelError: two names of one argument have different values.

@@ -242,13 +242,6 @@ async def _cancel(tasks: set[asyncio.Task[Response]] | set[asyncio.Task[None]]) 
     await asyncio.gather(*pending, return_exceptions=True)
 
 
-class RetryPolicy(Struct, frozen=True):
-    max_retries: int
-    """Attempts after the first."""
-    backoff_s: float
-    """The bound of the first wait, which doubles with each attempt. Waits are uniform from 0 to the bound."""
-
-
 class Tally(Struct):
     """Counts of attempts and errors so far, for ``describe``."""
 
@@ -299,7 +292,7 @@ SINGLE_REPLY = _SingleReply()
 
 
 class Asker:
-    """Sends requests to one server, with retries.
+    """Sends requests to one server, with retries after waits that double.
 
     ``complete`` makes one attempt, ``stops`` decides whether stop strings are sent, and ``exchanges`` makes the
     exchange of each request.
@@ -309,12 +302,12 @@ class Asker:
         self,
         complete: Callable[[Any], Awaitable[Reply]],
         gate: Gate,
-        policy: RetryPolicy,
+        settings: RemoteArguments,
         stops: StopSending,
         tally: Tally,
         exchanges: Callable[[], Exchange] = lambda: SINGLE_REPLY,
     ) -> None:
-        self._complete, self._gate, self._policy = complete, gate, policy
+        self._complete, self._gate, self._settings = complete, gate, settings
         self._stops, self._tally, self._exchanges = stops, tally, exchanges
         self._random = random.Random()
         self._seen = False
@@ -386,15 +379,16 @@ class Asker:
         if not error.retry or (error.retry_after or 0.0) > MAX_RETRY_AFTER_S:
             return False
         unseen = error.unreachable and not self._seen
-        return attempts <= (min(RETRIES_UNSEEN, self._policy.max_retries) if unseen else self._policy.max_retries)
+        most = self._settings.max_retries
+        return attempts <= (min(RETRIES_UNSEEN, most) if unseen else most)
 
     def _delay(self, error: AttemptError, attempts: int) -> float:
         """Return the seconds to wait before the next attempt: as the server asks, or else with full jitter."""
         if error.retry_after:
             # After a status 429, the gate pauses all requests for this time.
             return 0.0 if error.kind == "rate_limit" else error.retry_after
-        bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S.get(error.kind, OTHER_BACKOFF_S))
-        return self._random.uniform(0.0, bound)
+        bound = self._settings.retry_backoff_s * 2 ** min(attempts - 1, 30)
+        return self._random.uniform(0.0, min(bound, MAX_BACKOFF_S.get(error.kind, OTHER_BACKOFF_S)))
 
 
 def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, latency: float | None) -> Response:

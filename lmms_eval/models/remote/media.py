@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -15,26 +15,13 @@ if TYPE_CHECKING:
     from lmms_eval.media.video import VideoFrames
 
 
-class Text(Struct, frozen=True):
-    text: str
+class Part(Struct, frozen=True):
+    """A part of a turn."""
 
-
-class Picture(Struct, frozen=True):
+    kind: Literal["text", "picture", "sound", "video"]
+    """A ``video`` is sent unchanged. Of other videos, the frames are pictures."""
     value: Any
-    """Anything that ``lmms_eval.media.resolve`` takes."""
-
-
-class Sound(Struct, frozen=True):
-    value: Any
-
-
-class Film(Struct, frozen=True):
-    """A video that is sent unchanged."""
-
-    value: Any
-
-
-Part = Text | Picture | Sound | Film
+    """The text, or anything that ``lmms_eval.media.resolve`` takes."""
 
 
 class Turn(Struct, frozen=True):
@@ -44,7 +31,7 @@ class Turn(Struct, frozen=True):
 
 
 class Frames(Struct, frozen=True):
-    """The form in which videos are sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
+    """How videos are sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
 
     A part of a video (one with time bounds) is always sent as frames.
     """
@@ -71,7 +58,7 @@ class Conversation(Struct, frozen=True):
     @property
     def pictures(self) -> int:
         """Number of pictures, frames included."""
-        return sum(isinstance(part, Picture) for turn in self.turns for part in turn.parts)
+        return sum(part.kind == "picture" for turn in self.turns for part in turn.parts)
 
 
 def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> Conversation:
@@ -104,15 +91,15 @@ def _parts(
     part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, frames: Frames
 ) -> Iterator[Part]:
     if isinstance(part, ChatTextContent):
-        yield Text(clean(part.text))
+        yield Part("text", clean(part.text))
     elif isinstance(part, ChatImageContent):
-        yield Picture(part.url)
+        yield Part("picture", part.url)
     elif isinstance(part, ChatAudioContent):
-        yield Sound(part.url)
+        yield Part("sound", part.url)
     elif frames.whole and bounds_of(part) == (None, None):
-        yield Film(part.url)
+        yield Part("video", part.url)
     else:
-        yield from (Picture(image) for image in frames.pictures(read_video(part, frames)))
+        yield from (Part("picture", image) for image in frames.pictures(read_video(part, frames)))
 
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:

@@ -69,7 +69,7 @@ class RemoteModel(Model):
 
     @abc.abstractmethod
     def sent_options(self, request: Request) -> Mapping[str, Any]:
-        """Return the options of a request under the names in which they are sent, without the derived seed."""
+        """Return the options of a request as they are sent, without the derived seed."""
 
     @abc.abstractmethod
     def ignored_options(self) -> list[str]:
@@ -87,13 +87,12 @@ class RemoteModel(Model):
 
     async def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         """Answer requests as they arrive. Every failure is a response."""
-        from lmms_eval.models.remote.asking import Asker, Dispatcher, Gate, RetryPolicy
+        from lmms_eval.models.remote.asking import Asker, Dispatcher, Gate
 
         settings = self._settings
         gate = self._gate = Gate(settings)
-        policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
         async with self.connect() as complete:
-            asker = Asker(complete, gate, policy, self.stops, self.tally, self.exchanges())
+            asker = Asker(complete, gate, settings, self.stops, self.tally, self.exchanges())
             async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
                 async for response in responses:
                     yield response

@@ -48,7 +48,7 @@ class Stops(Struct, frozen=True):
         return len(self.here) < len(self.active)
 
     def unsent(self) -> Stops:
-        """Return the same stop strings, of which no one is sent."""
+        """Return the same stop strings if the server gets none."""
         return Stops(self.active, self.active)
 
 

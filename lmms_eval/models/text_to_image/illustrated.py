@@ -1,4 +1,4 @@
-"""Models whose answers describe pictures, which a text-to-image model draws (``--t2i``)."""
+"""Models that describe pictures in their answers. A text-to-image model draws them (``--t2i``)."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class ImagesApi:
 
     def __init__(self, model: str, arguments: Mapping[str, Any]) -> None:
         from lmms_eval.models.openai.client import Client
-        from lmms_eval.models.remote.asking import Asker, Gate, RetryPolicy, Tally
+        from lmms_eval.models.remote.asking import Asker, Gate, Tally
 
         own = {name: arguments[name] for name in FIELDS if name in arguments}
         rest = {name: value for name, value in arguments.items() if name not in FIELDS}
@@ -185,12 +185,11 @@ class ImagesApi:
         self._thread.start()
         client = Client(self._endpoint, settings, _read)
         self._client: Client = self._run(client.__aenter__())
-        policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
 
         async def make_gate() -> Gate:  # inside the event loop
             return Gate(settings)
 
-        self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), policy, StopSending(), self._tally)
+        self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), settings, StopSending(), self._tally)
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - no seed in this API
         """Draw the pictures concurrently."""

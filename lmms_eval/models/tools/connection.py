@@ -31,6 +31,8 @@ _TAIL_BYTES = 2000
 """The part of a server's standard error that is shown if it does not start."""
 _LONGEST_NOTE = 200
 Work = Callable[[Any], Awaitable[Any]]
+ToolMedium = tuple[Mapping[str, Any], SentPart]
+"""A picture or sound of a result, as a part of a message and in its recorded form."""
 MOST_MEDIA = 8
 """The maximum number of pictures and sounds of one result that are sent."""
 MOST_SOUND_BYTES = 16 * 2**20
@@ -71,7 +73,7 @@ class ToolSession:
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool and return its result as an object of the package mcp, whose ``content`` is a list of parts.
+        """Call a tool and return its result, an object of the package mcp with a list of parts in ``content``.
 
         Raises:
             ServerEndedError: the server does not start, or has ended; the next request starts another one.
@@ -284,27 +286,12 @@ def wire(value: Any) -> dict[str, Any]:
     return named
 
 
-class ToolMedium(Struct, frozen=True):
-    """A picture or sound of a result, as a part of a message and in its recorded form."""
-
-    part: Mapping[str, Any]
-    sent: SentPart
-
-
 class ToolResult(Struct, frozen=True):
-    """The texts and media of a tool's result. A failure is a text too, to which the model may react."""
+    """The texts and media of a tool's result. A failure is a text too, so that the model may react to it."""
 
     text: str
     media: tuple[ToolMedium, ...] = ()
     is_error: bool = False
-
-
-class ResultLimits(Struct, frozen=True):
-    """Limits of the sent part of a result."""
-
-    characters: int
-    """The limit of all texts together. A cut is marked in the text."""
-    images: WireOptions
 
 
 def failed(reason: str) -> ToolResult:
@@ -312,25 +299,32 @@ def failed(reason: str) -> ToolResult:
     return ToolResult(f"error: {reason}", is_error=True)
 
 
-def read_result(result: Any, limits: ResultLimits) -> ToolResult:
-    """Read a result of the package mcp. This decodes pictures, so it must not run in an event loop."""
+def read_result(result: Any, characters: int, images: WireOptions) -> ToolResult:
+    """Read a result of the package mcp. This decodes pictures, so it must not run in an event loop.
+
+    Args:
+        result: the result.
+        characters: the limit of all texts together. A cut is marked in the text.
+        images: the encoding of pictures.
+    """
     fields = wire(result)
     texts: list[str] = []
     media: list[ToolMedium] = []
+    makers = {"image": _picture, "audio": _sound}
     for part in fields.get("content") or ():
-        make = _MEDIA.get(part.get("type", ""))
+        make = makers.get(part.get("type", ""))
         if make is None:
             texts.append(_text(part))
         elif len(media) == MOST_MEDIA:
             texts.append(f"[a further part {part['type']!r} is left out: {MOST_MEDIA} are sent at most]")
         else:
             try:
-                media.append(make(part, limits))
+                media.append(make(part, images))
             except (MediaError, ValueError) as error:
                 texts.append(f"[a part {part['type']!r} cannot be sent: {error}]")
     if not texts and not media and fields.get("structuredContent") is not None:
         texts.append(json.dumps(fields["structuredContent"], ensure_ascii=False))
-    text = cut("\n".join(texts), limits.characters)
+    text = cut("\n".join(texts), characters)
     is_error = bool(fields.get("isError"))
     return ToolResult(f"error: {text}" if is_error else text, tuple(media), is_error)
 
@@ -354,21 +348,18 @@ def _text(part: Mapping[str, Any]) -> str:
     return f"[a part {kind!r} is left out: only texts, pictures and sounds are sent]"
 
 
-def _picture(part: Mapping[str, Any], limits: ResultLimits) -> ToolMedium:
+def _picture(part: Mapping[str, Any], images: WireOptions) -> ToolMedium:
     from lmms_eval.media.encode import wire_image
 
-    image = wire_image(base64.b64decode(part["data"], validate=True), options=limits.images)
+    image = wire_image(base64.b64decode(part["data"], validate=True), options=images)
     sent = GeneratedImage.from_bytes(base64.b64decode(image.base64), image.mime)
-    return ToolMedium({"type": "image_url", "image_url": {"url": image.data_url}}, SentPart(picture=sent))
+    return {"type": "image_url", "image_url": {"url": image.data_url}}, SentPart(picture=sent)
 
 
-def _sound(part: Mapping[str, Any], limits: ResultLimits) -> ToolMedium:  # noqa: ARG001 - as ``_picture``
+def _sound(part: Mapping[str, Any], images: WireOptions) -> ToolMedium:  # noqa: ARG001 - as ``_picture``
     from lmms_eval.media.audio import wire_audio
 
     data = base64.b64decode(part["data"], validate=True)
     if len(data) > MOST_SOUND_BYTES:
         raise ValueError(f"{len(data)} bytes, more than {MOST_SOUND_BYTES}")
-    return ToolMedium(wire_audio(data, AUDIO_FORMATS).to_part(), SentPart(kind="audio"))
-
-
-_MEDIA: Mapping[str, Callable[[Mapping[str, Any], ResultLimits], ToolMedium]] = {"image": _picture, "audio": _sound}
+    return wire_audio(data, AUDIO_FORMATS).to_part(), SentPart(kind="audio")

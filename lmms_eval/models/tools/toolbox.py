@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from msgspec import Struct
 
 from lmms_eval.api.request import Call, Response, SentMessage, SentPart, Usage
 from lmms_eval.engine.signals import run_coroutine
@@ -23,7 +22,6 @@ from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.reply import Reply, ToolCall
 from lmms_eval.models.tools.connection import (
     NoAnswerError,
-    ResultLimits,
     ServerEndedError,
     ToolMedium,
     ToolResult,
@@ -32,6 +30,9 @@ from lmms_eval.models.tools.connection import (
     failed,
     read_result,
 )
+
+if TYPE_CHECKING:
+    from lmms_eval.media.encode import WireOptions
 
 _START_S = 120.0
 """The minimum time limit of the start, as a server may have to load a lot."""
@@ -43,33 +44,32 @@ RETURNED_FIELDS = ("content", "reasoning_content", "reasoning")
 """Fields of a reply that are sent back to the server: models that think between calls need their thoughts."""
 
 
-class ToolSettings(Struct, frozen=True):
-    """The server, and the limits of a conversation with its tools."""
-
-    server_path: str
-    limit_s: float
-    """The time limit of one call in seconds."""
-    max_rounds: int
-    """The maximum number of replies with calls. The next reply must be the answer."""
-    limits: ResultLimits
-
-
 class Toolbox:
     """The tools of an MCP server.
+
+    Args:
+        server_path: the server's script.
+        limit_s: the time limit of one call in seconds.
+        max_rounds: the maximum number of replies with calls. The next reply must be the answer.
+        max_characters: the limit of all texts of a result together.
+        images: the encoding of pictures in results.
 
     Raises:
         ModelError: the script or the package mcp is missing, the server does not start, or it has no tools.
     """
 
-    def __init__(self, settings: ToolSettings) -> None:
-        self.settings = settings
-        path = Path(settings.server_path)
+    def __init__(
+        self, server_path: str, limit_s: float, max_rounds: int, max_characters: int, images: WireOptions
+    ) -> None:
+        self._limit_s, self.max_rounds = limit_s, max_rounds
+        self._max_characters, self._images = max_characters, images
+        path = Path(server_path)
         if not path.is_file():
             raise ModelError(f"mcp_server_path: there is no file {path}; give the Python script of an MCP server")
         if importlib.util.find_spec("mcp") is None:
             raise ModelError("mcp_server_path needs the package mcp: pip install 'lmms_eval[mcp]'")
         self._script = hashlib.sha256(path.read_bytes()).hexdigest()
-        self._session = ToolSession(str(path), settings.limit_s, max(settings.limit_s, _START_S))
+        self._session = ToolSession(str(path), limit_s, max(limit_s, _START_S))
         self.functions: list[dict[str, Any]] = run_coroutine(self._session.functions())
         """The tools in the form for chat completion requests."""
         if not self.functions:
@@ -81,13 +81,12 @@ class Toolbox:
     def identity(self) -> dict[str, Any]:
         """Return everything that can change how a model uses the tools."""
         listing = json.dumps(self.functions, sort_keys=True).encode()
-        settings = self.settings
         return {
             "script": self._script,
             "listing": hashlib.sha256(listing).hexdigest(),
-            "mcp_timeout": settings.limit_s,
-            "mcp_max_rounds": settings.max_rounds,
-            "mcp_max_characters": settings.limits.characters,
+            "mcp_timeout": self._limit_s,
+            "mcp_max_rounds": self.max_rounds,
+            "mcp_max_characters": self._max_characters,
         }
 
     def describe(self) -> dict[str, Any]:
@@ -134,10 +133,10 @@ class Toolbox:
             raise
         except NoAnswerError:
             self._counts["timeouts"] += 1
-            return failed(f"no answer within {self.settings.limit_s:g} s")
+            return failed(f"no answer within {self._limit_s:g} s")
         except ModelError as error:
             return failed(cut(str(error.__cause__ or error), _MAX_ERROR_CHARACTERS))
-        return await asyncio.to_thread(read_result, result, self.settings.limits)
+        return await asyncio.to_thread(read_result, result, self._max_characters, self._images)
 
 
 def _read_arguments(text: str) -> dict[str, Any] | ToolResult:
@@ -166,7 +165,7 @@ class ToolRounds:
         self._usage.append(reply.usage)
         if not reply.calls or not isinstance(payload, bytes | dict):
             return None
-        most = self._toolbox.settings.max_rounds
+        most = self._toolbox.max_rounds
         if self._rounds == most:
             self._toolbox.note_cut()
             return None
@@ -215,8 +214,8 @@ class ToolRounds:
         sent: list[SentPart] = []
         for call, media in results:
             text = f"From the tool {call.name}:"
-            content += [{"type": "text", "text": text}, *(dict(medium.part) for medium in media)]
-            sent += [SentPart(text=text), *(medium.sent for medium in media)]
+            content += [{"type": "text", "text": text}, *(dict(part) for part, _ in media)]
+            sent += [SentPart(text=text), *(recorded for _, recorded in media)]
         self._note(SentMessage("user", tuple(sent)))
         return content
 

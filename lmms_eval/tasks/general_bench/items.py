@@ -12,32 +12,10 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import TaskFacts
 
 Form = Literal[
-    "text",
-    "number",
-    "boxes",
-    "tube",
-    "mask",
-    "masks",
-    "labels",
-    "instances",
-    "triplets",
-    "flow",
-    "depth",
-    "saliency",
-    "map",
-    "alpha",
-    "normals",
-    "points",
-    "poses",
-    "tracks",
-    "detections3d",
-    "notes",
-    "image",
-    "video",
-    "audio",
-    "mesh",
+    "text", "number", "boxes", "tube", "mask", "masks", "labels", "instances", "triplets", "flow", "depth", "saliency",
+    "map", "alpha", "normals", "points", "poses", "tracks", "detections3d", "notes", "image", "video", "audio", "mesh",
     "motion",
-]
+]  # fmt: skip
 """Kind of an answer. The benchmark's README describes its form in ``prediction.json``."""
 MediaKind = Literal["image", "video", "frames", "audio", "points"]
 

@@ -130,7 +130,7 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
     """Compute the task's numbers over all its items, at least one. Failed items withhold them.
 
     Raises:
-        NotEvaluated: data or a program that the value needs is absent.
+        NotEvaluated: data or a program that the value needs is missing.
     """
     metric = metrics()[facts.metric]
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]

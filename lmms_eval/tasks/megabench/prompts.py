@@ -18,6 +18,7 @@ from lmms_eval.tasks.megabench.data import Row, Segment, is_video
 
 if TYPE_CHECKING:
     from lmms_eval.media import VideoFrames
+    from lmms_eval.media.reference import Identity
 
 MAX_FRAMES = 64
 """Frames of a video in a mixed row, unless the task says otherwise (``max_video_subsample_frame``)."""
@@ -166,4 +167,4 @@ def frame_count(name: str, media: MediaAccess) -> int:
     return _COUNTS[key]
 
 
-_COUNTS: dict[tuple[str, int], int] = {}
+_COUNTS: dict[tuple[Identity, int], int] = {}

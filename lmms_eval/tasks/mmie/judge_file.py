@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +67,6 @@ class Places(Struct, frozen=True):
                 raise DataError(f"{path} cannot be removed: {error.strerror or error}") from error
 
 
-class Finished(Struct, frozen=True):
-    """The outcome of a file."""
-
-    summary: Mapping[str, Any]
-    judge: str
-
-
 class Judging:
     """The judging of one file."""
 
@@ -86,8 +79,12 @@ class Judging:
         self._temporary = LatestFile(places.temporary)
         self._since_saved = self._reused = 0
 
-    def finish(self, open_judge: Callable[[], Judge], retries: int = 0, afresh: bool = False) -> Finished:
+    def finish(
+        self, open_judge: Callable[[], Judge], retries: int = 0, afresh: bool = False
+    ) -> tuple[dict[str, Any], str]:
         """Ask for missing replies (with ``afresh`` for all), and write output and summary.
+
+        Returns the summary and the judge's name.
 
         Raises:
             ModelError: the judge cannot be built.
@@ -129,19 +126,19 @@ class Judging:
         """Reuse the replies of the benchmark's own script for samples that the journal lacks."""
         path = self._places.temporary
         try:
-            taken = feedback_from_temporary(read_json(path) if path.exists() else [], self._records)
+            feedback, mismatches = feedback_from_temporary(read_json(path) if path.exists() else [], self._records)
         except DataError as error:
             log.warning("not resumed from: %s", error)
             return
         unknown = [i for i in self._data.to_judge if request_id(_place(self._data.samples[i]), QUESTION) not in known]
-        own = {index: taken.feedback[index] for index in unknown if index in taken.feedback}
+        own = {index: feedback[index] for index in unknown if index in feedback}
         for index, text in own.items():
             self._take(index, text)
         self._reused = len(own)
         if own:
             log.warning("%d replies are taken from %s, whichever judge gave them", len(own), path)
-        if taken.mismatches:
-            log.warning("%d entries of %s fit no record at their place and are not used", taken.mismatches, path)
+        if mismatches:
+            log.warning("%d entries of %s fit no record at their place and are not used", mismatches, path)
 
     def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
         """Count a verdict. Its replies are already on disk."""
@@ -162,7 +159,7 @@ class Judging:
         self._judgements.feedback[index] = text
         self._text.judged(index, text)
 
-    def _write(self, judge: Judge | None) -> Finished:
+    def _write(self, judge: Judge | None) -> tuple[dict[str, Any], str]:
         write_atomically(self._places.output, self._text.snapshot()())
         rows = sample_rows(self._data, self._judgements)
         found = {
@@ -181,7 +178,7 @@ class Judging:
         except OSError as error:
             raise JournalError(f"cannot write {self._places.scores}: {error.strerror or error}") from error
         write_atomically(self._places.summary, json.dumps(found, indent=2).encode("ascii") + b"\n")
-        return Finished(found, "none" if judge is None else judge.name)
+        return found, "none" if judge is None else judge.name
 
 
 def _place(sample: Sample) -> str:

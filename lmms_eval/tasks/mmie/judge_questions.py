@@ -25,8 +25,8 @@ def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[J
     """Return the question to the judge, or an empty list for a skipped sample.
 
     Raises:
-        MediaError: a picture of the question is not there and the settings are strict.
-        DataError: the data is not there, or the judge's texts cannot be read.
+        MediaError: a picture of the question is missing and the settings are strict.
+        DataError: the data is missing, or the judge's texts cannot be read.
     """
     view = view_of(doc, answer_segments(answer), settings)
     if view.is_skipped:
@@ -39,8 +39,8 @@ def view_of(doc: Mapping[str, Any], answer: Sequence[Segment], settings: Setting
     """Return the judge's view of a document and an answer.
 
     Raises:
-        MediaError: a picture of the question is not there and the settings are strict.
-        DataError: the data is not there.
+        MediaError: a picture of the question is missing and the settings are strict.
+        DataError: the data is missing.
     """
     finder = image_finder(settings)
     view = build_view(question_of(doc).question, answer, finder, settings.view_options)

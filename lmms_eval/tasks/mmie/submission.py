@@ -141,20 +141,12 @@ def _indented(record: Mapping[str, Any]) -> str:
     return "    " + json.dumps(record, indent=4).replace("\n", "\n    ")
 
 
-class Taken(Struct, frozen=True):
-    """Feedback from a temporary file."""
-
-    feedback: Mapping[int, str]
-    """Feedback by position in the list of records. It may be an empty text."""
-    mismatches: int = 0
-    """Number of judged entries that differ from the record at their position."""
-
-
-def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) -> Taken:
+def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) -> tuple[dict[int, str], int]:
     """Read the feedback of the judged entries at the start of a temporary file, for the records at their positions.
 
-    Reading ends at the first entry without feedback. An entry counts only for a record with the same id and the same
-    content, as far as the entry has any.
+    Returns the feedback (perhaps an empty text) by position, and the number of judged entries that differ from the
+    record at their position. Reading ends at the first entry without feedback. An entry counts only for a record with
+    the same id and the same content, as far as the entry has any.
     """
     found: dict[int, str] = {}
     mismatches = 0
@@ -170,4 +162,4 @@ def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) 
             found[position] = entry[FEEDBACK]
         else:
             mismatches += 1
-    return Taken(found, mismatches)
+    return found, mismatches

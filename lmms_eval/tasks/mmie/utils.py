@@ -91,24 +91,6 @@ def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Pa
     return pieces
 
 
-def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
-    """Return one user turn. Raises ``MediaError`` also for a picture that cannot be read."""
-    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
-    content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
-    return [{"role": "user", "content": content}]
-
-
-def text(doc: Mapping[str, Any], settings: Settings) -> str:
-    """Return the question with ``<image>`` in place of each existing picture."""
-    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
-    return "\n".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
-
-
-def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
-    """Return the pictures of the question, opened (RGB), in order."""
-    return [open_image(piece) for piece in question_pieces(doc, settings) if isinstance(piece, Path)]
-
-
 def _instruction(settings: Settings) -> list[str]:
     """Return the request for described pictures, for models that cannot draw, if the settings have it."""
     given = settings.ask_pictures
@@ -123,19 +105,25 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     """Return one user turn with the texts and pictures of the question in order. Missing pictures are left out.
 
     Raises:
-        MediaError: a picture cannot be read, or is not there and the settings are strict.
+        MediaError: a picture cannot be read, or is missing and the settings are strict.
     """
-    return messages(doc, Settings.of(lmms_eval_specific_kwargs))
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
+    content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
+    return [{"role": "user", "content": content}]
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """Return the question with ``<image>`` in place of each existing picture."""
-    return text(doc, Settings.of(lmms_eval_specific_kwargs))
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
+    return "\n".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
     """Return the pictures of the question, opened (RGB), in order."""
-    return visuals(doc, Settings.of(lmms_eval_specific_kwargs))
+    pieces = question_pieces(doc, Settings.of(lmms_eval_specific_kwargs))
+    return [open_image(piece) for piece in pieces if isinstance(piece, Path)]
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
@@ -161,7 +149,7 @@ def process_results(
     the sample (``judged``), and its record for ``main.py`` (``answers``).
 
     Raises:
-        MediaError: a picture is not there and the settings are strict.
+        MediaError: a picture is missing and the settings are strict.
         DataError: the judge's texts cannot be read.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)

@@ -17,22 +17,16 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers import harness_runs
-from lmms_eval.compare.readers.samples import ReadTask, Results, SampleCollector, SampleFacts
+from lmms_eval.compare.readers.samples import ReadTask, SampleCollector, completed
 from lmms_eval.compare.runs import Column, RunRows, TaskRows
 from lmms_eval.engine.judging import PATTERN as JUDGEMENTS
 from lmms_eval.engine.live import Outline
 from lmms_eval.errors import DataError
-from lmms_eval.results.follow import (
-    BUDGET_S,
-    MOST_REASONS,
-    Finished,
-    FollowedRun,
-    ScoreSoFar,
-    TaskProgress,
-    TaskSnapshot,
-)
-from lmms_eval.results.journals import JournalSamples
-from lmms_eval.results.sample import JudgePrompts
+from lmms_eval.results.facts import record_facts
+from lmms_eval.results.follow import BUDGET_S, MOST_REASONS, FollowedRun, ScoreSoFar, TaskSnapshot
+from lmms_eval.results.journals import Finished, JournalSamples, TaskProgress
+from lmms_eval.results.run import record_keys, record_name
+from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.utils.records import to_dict
 from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
@@ -47,7 +41,7 @@ class GrowingTask:
     """The rows of a task in the order in which they were finished, and the pieces of its index."""
 
     name: str
-    facts: SampleFacts
+    keys: SampleKeys
     samples: JournalSamples
     writer: TaskWriter
     version: int = 0
@@ -63,7 +57,7 @@ class GrowingTask:
     _is_audit_stale: bool = False
 
     def __post_init__(self) -> None:
-        self._collector = SampleCollector(self.samples, self.name, self.facts)
+        self._collector = SampleCollector(self.samples, self.name, self.keys)
 
     @property
     def size(self) -> int:
@@ -71,7 +65,7 @@ class GrowingTask:
 
     def add(self, found: Finished) -> None:
         """Add a document that is finished, or finished again. Raises ``DataError``."""
-        lines = self.samples.add(found.place, found.rows)
+        lines = self.samples.add(found)
         if found.before is not None:
             self._collector.forget(str(found.doc_id))
         for line in lines:
@@ -289,7 +283,7 @@ class UnfinishedRun:
 
     @property
     def name(self) -> str:
-        return harness_runs.record_name(self.folder, self._run.state)
+        return record_name(self.folder, self._run.record)
 
     @property
     def is_read(self) -> bool:
@@ -333,20 +327,20 @@ class UnfinishedRun:
                 tasks[found.task] = self._growing(found.task, tasks)
             tasks[found.task].add(found)
         except DataError as error:
-            self._run.problems[f"{found.task}, document {found.doc_id}: {error}"] = None
+            self._run.problems[str(error)] = None
 
     def _growing(self, task: str, others: Mapping[str, GrowingTask]) -> GrowingTask:
         known = [*self._run.outline.tasks]
         place = known.index(task) if task in known else len(known) + len(set(others) - set(known))
-        facts = replace(Results.of_record(self._run.state).facts(task), metrics=None)
-        key, empty = f"{self.number}-{place}", TaskRows(task, [], [], {})
-        writer = TaskWriter(self._report_run(), empty, key, self._viewed.options, self._viewed.media)
-        return GrowingTask(task, facts, JournalSamples(self._run.tails.files), writer)
+        keys = record_keys(record_facts(self._run.record), task)
+        name, empty = f"{self.number}-{place}", TaskRows(task, [], [], {})
+        writer = TaskWriter(self._report_run(), empty, name, self._viewed.options, self._viewed.media)
+        return GrowingTask(task, keys, JournalSamples(self._run.journals.tails), writer)
 
     def _report_run(self, tasks: Mapping[str, TaskRows] | None = None) -> ReportRun:
         rows = RunRows(self.name, str(self.folder), harness_runs.OWN, tasks or {})
         places = record_places(self.folder, self._viewed.options.allowed)
-        return ReportRun(rows, {}, self._run.state, places, tuple(self._run.problems), self._prompts.present())
+        return ReportRun(rows, {}, self._run.record, places, tuple(self._run.problems), self._prompts.present())
 
     def _details_due(self) -> set[str]:
         version = sum(task.version for task in self._tasks.values())
@@ -364,7 +358,7 @@ class UnfinishedRun:
             tasks = {task: self._rows(growing) for task, growing in self._tasks.items()}
             run = self._report_run(tasks)
             entry = run_entry(run, self.number, name, live_rows(tasks, self._run.outline, scores))
-            progress = self._run.documents.tasks
+            progress = self._run.tasks
             entry["tasks"] = [
                 live_task_entry(self._tasks[task.name].writer.key, self._form, task, progress[task.name])
                 for task in live.tasks
@@ -372,7 +366,7 @@ class UnfinishedRun:
             ]
             entry["selection"] = selection_entry(run, entry["tasks"], self._viewed.options)
             entry["state"] = live.state
-            arguments = self._run.state.get("arguments")
+            arguments = self._run.record.get("arguments")
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
             entry["warnings"] = self._warnings(entry["warnings"])
             is_here = any(signs.host == self._machine_name for signs in self._run.processes)
@@ -383,7 +377,7 @@ class UnfinishedRun:
             return found
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
-        return Results.of_record(self._run.state).complete(growing.rows())
+        return completed(growing.rows(), record_facts(self._run.record))
 
     def _warnings(self, found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         kept = [one for one in found if one["kind"] != "state"]
@@ -391,7 +385,7 @@ class UnfinishedRun:
             text = f"{self.folder} was deleted or moved: what was read before is shown"
             kept.insert(0, warning("state", "", text))
         elif not self._run.is_going:
-            kept.insert(0, warning("state", "", f"the run is {self._run.stated}"))
+            kept.insert(0, warning("state", "", f"the run is {self._run.state}"))
         if self._run.damaged:
             text = f"{self.folder}: {self._run.damaged} torn or damaged lines of the journal are passed over"
             kept.append(warning("problem", "", text))

@@ -9,14 +9,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from loguru import logger
-from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
-from lmms_eval.results.files import RUNS, STATE, is_unfinished, read_state, results_date, run_mark
+from lmms_eval.results.files import RUNS, STATE, ended_results, is_unfinished, read_state, results_date, run_mark
 from lmms_eval.viewer.chunks import TaskIndex, chunk_text
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
@@ -24,7 +23,7 @@ from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import result_rows, warning
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import report_choices, run_details, run_entry, selection_entry, task_entry
-from lmms_eval.viewer.runs import ReportRun, finished_run
+from lmms_eval.viewer.runs import ReportRun, report_run
 from lmms_eval.viewer.samples import TaskFacts, TaskWriter, redacted
 
 
@@ -42,7 +41,7 @@ class FinishedRun:
 
     def __init__(self, path: Path, number: int, viewed: Viewed) -> None:
         self.path, self.number, self._viewed = path, number, viewed
-        self._run: ReportRun = finished_run(path, viewed.options.allowed)
+        self._run: ReportRun = report_run(path, viewed.options.allowed)
         self._lock = threading.Lock()
         self._writers = [
             TaskWriter(self._run, task, f"{number}-{place}", viewed.options, viewed.media)
@@ -102,7 +101,7 @@ MOST_CHANGES = 20_000
 """Most names of changed pieces that are kept. A page that is further behind loads everything again."""
 
 
-class _Seen(Struct):
+class _Seen(NamedTuple):
     """A run of the view. Its number and name never change."""
 
     run: UnfinishedRun | FinishedRun
@@ -284,14 +283,14 @@ class Watch:
     def _places(self) -> Iterator[tuple[Path, Path | None]]:
         """Yield the runs: the record of each one, and its results if it has ended with results."""
         if (self.folder / STATE).is_file():
-            yield self.folder, _results_of(self.folder)
+            yield self.folder, ended_results(self.folder)
             return
         for place in self._inner():
             records = [state.parent for state in sorted((place / RUNS).glob(f"*/{STATE}"))]
             dates = {results_date(path.name) or "" for path in place.glob("*.json")} - {""}
             keys = set()
             for record in records:
-                results = _results_of(record)
+                results = ended_results(record)
                 if results is not None or record in self._seen or is_unfinished(record, read_state(record), dates):
                     keys.add(record.name)
                     yield record, results
@@ -332,12 +331,3 @@ def _mark(path: Path | None) -> tuple[int, int]:
     except OSError:
         found = None
     return (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
-
-
-def _results_of(record: Path) -> Path | None:
-    """Return the results file of a run that has ended, or ``None``."""
-    state = read_state(record)
-    if state.get("state") in (None, "running") or record.parent.name != RUNS:
-        return None
-    results = record.parent.parent / f"{state.get('stamp')}_results.json"
-    return results if results.is_file() else None

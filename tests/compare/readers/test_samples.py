@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from lmms_eval.compare.readers import read_runs
-from lmms_eval.compare.readers.samples import SampleFacts, read_samples
+from lmms_eval.compare.readers.samples import read_lines
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import Row
+from lmms_eval.results.journals import FileSamples
 
 # Lines that lm_eval 0.4.13 wrote with its dummy model.
 LM_EVAL = [
@@ -96,8 +97,7 @@ def test_lines_without_any_metric_have_equality(tmp_path: Path) -> None:
     ],
 )
 def test_wanted_columns_have_fallbacks(tmp_path: Path, metric: str, row: dict[str, Any], score: float | None) -> None:
-    facts = SampleFacts(wanted=[Row(metric, "none")])
-    rows = read_samples(lines(tmp_path / "x.jsonl", [row]), "x", facts).rows
+    rows = read_lines(FileSamples(lines(tmp_path / "x.jsonl", [row])), "x", wanted=[Row(metric, "none")]).rows
     found = [] if f"{metric},none" not in rows.columns else rows.columns[f"{metric},none"].scores.tolist()
     assert [value for value in found if not np.isnan(value)] == ([] if score is None else [score])
     assert list(rows.statuses) == ["unscored" if score is None else "scored"]
@@ -105,7 +105,7 @@ def test_wanted_columns_have_fallbacks(tmp_path: Path, metric: str, row: dict[st
 
 def test_a_line_that_was_not_scored_gives_way_to_one_that_was(tmp_path: Path) -> None:
     rows = [{"doc_id": 0, "status": "failed", "error": "x"}, plain(0, acc=1.0, status="scored", filter="none")]
-    task = read_samples(lines(tmp_path / "x.jsonl", rows), "x").rows
+    task = read_lines(FileSamples(lines(tmp_path / "x.jsonl", rows)), "x").rows
     assert (task.statuses, task.columns["acc,none"].scores.tolist()) == (["scored"], [1.0])
     answer = task.answer(0)
     assert answer is not None and answer.text == "b"
@@ -122,7 +122,7 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, row: str) -> None:
 def test_hostile_texts_stay_as_they_are(tmp_path: Path) -> None:
     text = "\x1b[31m=cmd|' /C calc'!A0 <script>"
     rows = [plain(n, doc={"topic": text}, acc=1.0) | {"doc_id": f"{text}{n}"} for n in range(2)]
-    task = read_samples(lines(tmp_path / "x.jsonl", rows), "x").rows
+    task = read_lines(FileSamples(lines(tmp_path / "x.jsonl", rows)), "x").rows
     assert list(task.ids) == [f"{text}0", f"{text}1"]
     assert task.metadata() == {"topic": [text, text]}
 

@@ -43,13 +43,13 @@ def test_adapters_and_parents_of_models_get_a_hint(tmp_path):
 
 
 def test_stamps_change_with_the_files(tiny, tmp_path):
-    names = [stamp.name for stamp in stamps(tiny)]
+    names = [stamp["name"] for stamp in stamps(tiny)]
     assert names == sorted(names)
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(names)
     file, hidden = tmp_path / "a.json", tmp_path / ".lock"
     file.write_text("1")
     hidden.touch()
     before = stamps(tmp_path)
-    assert [stamp.name for stamp in before] == ["a.json"]
+    assert [stamp["name"] for stamp in before] == ["a.json"]
     file.write_text("22")
     assert stamps(tmp_path) != before

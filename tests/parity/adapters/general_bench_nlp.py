@@ -75,13 +75,13 @@ def check_folder(vector: Vector) -> Verdict:
     record = vector.record
     with tempfile.TemporaryDirectory() as folder:
         write_layout(Path(folder) / "nlp", record["layout"])
-        found = process_folder(Path(folder), record["prediction_file_name"], fallback_tokens)
-    shown = [plain(result, ("task_name", "metric", "score")) for result in found.results]
+        results, problems = process_folder(Path(folder), record["prediction_file_name"], fallback_tokens)
+    shown = [plain(result, ("task_name", "metric", "score")) for result in results]
     wanted = sorted(record["expected"], key=lambda result: str(result["task_name"]))
     if not agree(wanted, sorted(shown, key=lambda result: str(result["task_name"]))):
         return failed(f"{shown!r} instead of {wanted!r}")
-    if len(found.results) + len(found.problems) != len(record["layout"]):
-        return failed(f"folders without a word: {found!r}")
+    if len(results) + len(problems) != len(record["layout"]):
+        return failed(f"folders without a word: {(results, problems)!r}")
     return PASSED
 
 

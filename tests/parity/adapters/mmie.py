@@ -140,8 +140,8 @@ def check_resume(vector: Vector) -> Verdict:
     """Where the reference stops with an error, what matches by id and position is kept and nothing else."""
     record = vector.record
     records, _, _ = processed(record["input"], _dataset(vector))
-    taken = feedback_from_temporary(record["temp"], records)
-    found = [[entry["id"], taken.feedback.get(number)] for number, entry in enumerate(records)]
+    feedback, mismatches = feedback_from_temporary(record["temp"], records)
+    found = [[entry["id"], feedback.get(number)] for number, entry in enumerate(records)]
     if "error" not in record:
         return verdict(found == record["feedback_after_resume"], found)
     expected = [
@@ -149,4 +149,4 @@ def check_resume(vector: Vector) -> Verdict:
         for entry, kept in zip(records, record["temp"], strict=False)
     ]
     expected += [[entry["id"], None] for entry in records[len(expected) :]]
-    return deviates(POSITION) if found == expected and taken.mismatches else failed(f"found {found!r}")
+    return deviates(POSITION) if found == expected and mismatches else failed(f"found {found!r}")

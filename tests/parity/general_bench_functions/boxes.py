@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures.box_math import box_f1, jaccard, paired_iou, tube_iou
 from lmms_eval.tasks.general_bench.measures.contract import mean
-from lmms_eval.tasks.general_bench.measures.mask_math import box_of, runs_of, video_iou
+from lmms_eval.tasks.general_bench.measures.mask_math import (
+    box_f1,
+    box_of,
+    jaccard,
+    paired_iou,
+    runs_of,
+    tube_iou,
+    video_iou,
+)
 
 Given = Mapping[str, Any]
 

@@ -11,22 +11,20 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.captions import bleu_counts, corpus_bleu
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.box_math import (
-    audio_contains,
-    exact_match,
-    reference_texts,
-    token_f1,
-    video_contains,
-)
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.judged import state_of
 from lmms_eval.tasks.general_bench.measures.registry import measures_of
 from lmms_eval.tasks.general_bench.measures.text_math import (
+    audio_contains,
+    exact_match,
     fallback_tokens,
     mean_absolute_error,
+    reference_texts,
     rouge,
     sentence_bleu,
+    token_f1,
     treebank_tokens,
+    video_contains,
 )
 from tests.parity.vectors import DATA_DIR
 

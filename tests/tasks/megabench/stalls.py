@@ -1,5 +1,6 @@
-"""Inputs that stall naive readers, over every parser and every metric: ``python -m tests.tasks.megabench.stalls``.
+"""Inputs that stall naive readers, over every parser and every metric.
 
+``LMMS_EVAL_TEST_FUZZ=1 python -m tests.tasks.megabench.stalls`` measures texts of a megabyte (else of a fifth).
 Prints a Markdown table with the worst times; the bar is one second each (exit code 1 above it).
 """
 

@@ -39,8 +39,8 @@ def start(tmp_path):
         folder = write(tmp_path / "in", content if content is not None else records(9))
         data = read_input(json.loads((folder / "data.json").read_text()), "data.json", Reading(in_folder(str(folder))))
         places = Places.of(tmp_path / "out", "r.json")
-        found = Judging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
-        return found.summary, json.loads(places.output.read_text()), places
+        summary, _ = Judging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
+        return summary, json.loads(places.output.read_text()), places
 
     return run
 

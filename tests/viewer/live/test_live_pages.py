@@ -120,7 +120,7 @@ def test_a_run_is_watched_from_its_first_sample_to_its_end(tmp_path: Path, task:
             run.communicate(timeout=60)
         assert page.query_selector("#live") is None
         (record,) = (out / "stub" / ".runs").glob("*/run.json")
-        lines = [line.record for line in Journals(record.parent).samples("quiz").lines()]
+        lines = [line.record for line in Journals.read(record.parent).samples("quiz", {}).lines()]
         scores = [line["exact_match"] for line in lines if "exact_match" in line]
         assert 0 < len(scores) < len(lines) == 60 + len(HOSTILE)
         results = page.inner_text("section:has(h2:text-is('Results')) tbody")

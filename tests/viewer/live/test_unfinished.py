@@ -212,6 +212,6 @@ def test_what_is_followed_is_what_the_reader_of_finished_runs_finds(tmp_path: Pa
             run.look()
     run.look()
     index = columns(run)
-    lines = [line.record for line in Journals(record.path).samples("quiz").lines()]
+    lines = [line.record for line in Journals.read(record.path).samples("quiz", {}).lines()]
     found = {str(line["doc_id"]): line.get("acc") for line in lines}
     assert dict(zip(index["id"], index["s.acc,none"], strict=True)) == found

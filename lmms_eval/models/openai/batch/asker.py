@@ -16,6 +16,7 @@ from msgspec import Struct
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
 from lmms_eval.errors import ModelError
+from lmms_eval.models.openai.arguments import Arguments
 from lmms_eval.models.openai.batch.client import BatchClient, Draft, Ledger, Part, batch_line
 from lmms_eval.models.remote.asking import Tally, to_response
 from lmms_eval.models.remote.errors import AttemptError, shorten, status_error
@@ -88,7 +89,7 @@ def unanswered(code: str, reason: str, shown: str) -> AttemptError:
 
 
 def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
-    """Return the failure of all requests for which an ended batch has no line."""
+    """Return the failure of all requests that have no line in the results of an ended batch."""
     errors = batch.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
@@ -98,19 +99,8 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
     return unanswered(code, reason, shown)
 
 
-class Patience(Struct, frozen=True):
-    """Waiting times in seconds, and retries."""
-
-    poll_s: float
-    """The maximum interval between two polls; the first intervals are shorter."""
-    timeout_s: float
-    """The limit for a batch, from when this process began to wait for it."""
-    max_retries: int
-    """The limit of retries of a request in further batches, and of consecutive failed polls of a batch."""
-
-
 class _Watched:
-    """A batch whose end is awaited."""
+    """A batch that is polled until it ends."""
 
     def __init__(self, part: Part, ended_before: int) -> None:
         self.part, self.since, self.failed_looks = part, monotonic(), 0
@@ -132,12 +122,12 @@ class BatchAsker:
         self,
         client: BatchClient,
         ledger: Ledger,
-        patience: Patience,
+        arguments: Arguments,
         reader: ResultReader,
         stops: StopSending,
         tally: Tally,
     ) -> None:
-        self._client, self._ledger, self._patience = client, ledger, patience
+        self._client, self._ledger, self._arguments = client, ledger, arguments
         self._reader, self._stops, self._tally = reader, stops, tally
         self._open: dict[str, Request] = {}
         """Requests without an answer, by id."""
@@ -223,7 +213,7 @@ class BatchAsker:
         watched = _Watched(part, self._ended)
         self._watched.append(watched)
         self._place.update(dict.fromkeys(part.ids, watched))
-        self._pause = min(FIRST_POLL_S, self._patience.poll_s)
+        self._pause = min(FIRST_POLL_S, self._arguments.batch_poll_s)
 
     async def _collect(self, stream: RequestStream, taken: list[Request]) -> list[Response]:
         """Write requests into the current file, except those of live batches. Returns failures."""
@@ -231,9 +221,7 @@ class BatchAsker:
         for request in taken:
             self._open[request.id] = request
             if request.id not in self._place:
-                line = self._line_to_send(
-                    request.id, batch_line(request.id, self._client.address.line, request.payload)
-                )
+                line = self._line_to_send(request.id, batch_line(request.id, self._client.line_path, request.payload))
                 failed += await self._add(request.id, line)
             stream.put_away(request)
         self._tally.requests += len(taken)
@@ -293,12 +281,12 @@ class BatchAsker:
         try:
             while not ended and not taking.done():
                 await asyncio.wait({taking}, timeout=self._pause)
-                self._pause = min(self._pause * POLL_GROWTH, self._patience.poll_s)
+                self._pause = min(self._pause * POLL_GROWTH, self._arguments.batch_poll_s)
                 if not taking.done():
                     ended = await self._look()
         finally:
             taking.cancel()
-            await asyncio.wait({taking})  # it returns its requests in the step in which it ends, so no request is lost
+            await asyncio.wait({taking})  # it returns its requests in its last step, so no request is lost
         return ([] if taking.cancelled() else taking.result()), ended
 
     async def _next(self, stream: RequestStream) -> list[Request]:
@@ -319,7 +307,7 @@ class BatchAsker:
             batch = await self._client.look(part.batch_id)
         except AttemptError as error:
             watched.failed_looks += 1
-            is_over = not error.retry or watched.failed_looks > self._patience.max_retries
+            is_over = not error.retry or watched.failed_looks > self._arguments.max_retries
             return _Ended(watched, {}, error) if is_over else None
         watched.failed_looks = 0
         if batch.get("status") != part.status:
@@ -327,8 +315,8 @@ class BatchAsker:
             log.info("batch %s: %s", part.batch_id, _progress(batch))
         if part.status in ENDED:
             return _Ended(watched, batch)
-        if monotonic() - watched.since > self._patience.timeout_s:
-            limit = f"{self._patience.timeout_s:g} s (batch_timeout=...)"
+        if monotonic() - watched.since > self._arguments.batch_timeout:
+            limit = f"{self._arguments.batch_timeout:g} s (batch_timeout=...)"
             reason = f"{self._client.shown} has not finished it within {limit}"
             return _Ended(watched, batch, AttemptError("timeout", reason))
         return None
@@ -399,7 +387,7 @@ class BatchAsker:
         """Return the response to a request; ``None`` if it is to be retried."""
         tries = self._tries[request_id]
         if isinstance(outcome, AttemptError):
-            if outcome.retry and tries <= self._patience.max_retries:
+            if outcome.retry and tries <= self._arguments.max_retries:
                 self._tally.retries[outcome.kind] += 1
                 return None
             return self._failed(request_id, outcome)

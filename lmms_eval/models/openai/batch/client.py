@@ -7,7 +7,6 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -21,7 +20,6 @@ from lmms_eval.errors import JournalError
 from lmms_eval.models.openai.arguments import PATHS, Endpoint
 from lmms_eval.models.openai.client import find_proxy
 from lmms_eval.models.remote.arguments import RemoteArguments
-from lmms_eval.models.remote.asking import RetryPolicy
 from lmms_eval.models.remote.bounds import read_whole
 from lmms_eval.models.remote.errors import AttemptError, Failures
 from lmms_eval.storage.atomic import replacing
@@ -170,7 +168,7 @@ class Ledger:
         self._journal.sync()
 
     def over(self, part: Part) -> None:
-        """Close a batch whose results are read, or that was never created."""
+        """Close a batch after its results are read, or if it was never created."""
         self._journal.append({"part": part.name, "over": True})
         self._parts.pop(part.name, None)
         part.remove()
@@ -195,28 +193,6 @@ def batch_line(request_id: str, address: str, body: bytes) -> bytes:
     return b"".join((head[:-1], b',"body":', body, b"}\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchAddress:
-    """Addresses of a service's batch interface."""
-
-    root: str = field(repr=False)
-    """The address to which ``/files`` and ``/batches`` are appended."""
-    query: str = field(repr=False)
-    line: str
-    """The address in the lines of a batch file: that of a single request, without the host."""
-
-
-def batch_address(endpoint: Endpoint, api: str) -> BatchAddress:
-    """Return the addresses of the batch API, from that of single requests."""
-    parts = urlsplit(endpoint.url)
-    is_azure = endpoint.header == "api-key"
-    path = parts.path.removesuffix(PATHS[api])
-    if is_azure:  # files and batches belong to the resource, not to a deployment
-        path = path.partition("/deployments/")[0]
-    line = PATHS[api] if is_azure else f"/v1{PATHS[api]}"
-    return BatchAddress(urlunsplit((parts.scheme, parts.netloc, path, "", "")), parts.query, line)
-
-
 class BatchClient:
     """The files and batches of one service; an asynchronous context manager.
 
@@ -227,14 +203,21 @@ class BatchClient:
     """
 
     def __init__(self, endpoint: Endpoint, arguments: RemoteArguments, api: str) -> None:
-        self.address = batch_address(endpoint, api)
-        parts = urlsplit(self.address.root)
-        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        parts = urlsplit(endpoint.url)
+        is_azure = endpoint.header == "api-key"
+        path = parts.path.removesuffix(PATHS[api])
+        if is_azure:  # files and batches belong to the resource, not to a deployment
+            path = path.partition("/deployments/")[0]
+        self.line_path = PATHS[api] if is_azure else f"/v1{PATHS[api]}"
+        """The address in the lines of a batch file: that of a single request, without the host."""
+        self._root = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+        self._query = f"?{parts.query}" if parts.query else ""
+        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
         self._failures = Failures(shown, endpoint.key_name, arguments.timeout, endpoint.secrets)
         self._headers = {endpoint.header: endpoint.authorization}
         self._proxy, self._timeout = find_proxy(endpoint), arguments.timeout
         self._max_bytes = arguments.max_reply_mb << 20
-        self._policy = RetryPolicy(arguments.max_retries, arguments.retry_backoff_s)
+        self._max_retries, self._backoff_s = arguments.max_retries, arguments.retry_backoff_s
         self._session: Any = None
 
     @property
@@ -269,7 +252,7 @@ class BatchClient:
         """
         body = {
             "input_file_id": part.file_id,
-            "endpoint": self.address.line,
+            "endpoint": self.line_path,
             "completion_window": WINDOW,
             "metadata": {"lmms_eval": part.name},
         }
@@ -350,10 +333,9 @@ class BatchClient:
         self, method: str, path: str, query: Mapping[str, str] | None = None, **sent: Any
     ) -> AsyncIterator[Any]:
         """Yield an answer of status 200 or 201, to be read within the block."""
-        address = self.address.root + path + (f"?{self.address.query}" if self.address.query else "")
         try:
             async with self._session.request(
-                method, address, params=query, proxy=self._proxy, allow_redirects=False, **sent
+                method, self._root + path + self._query, params=query, proxy=self._proxy, allow_redirects=False, **sent
             ) as answer:
                 if answer.status not in (200, 201):
                     raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
@@ -369,7 +351,7 @@ class BatchClient:
             try:
                 return await call()
             except AttemptError as error:
-                if not error.retry or attempts > self._policy.max_retries:
+                if not error.retry or attempts > self._max_retries:
                     raise
-                bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S)
+                bound = min(self._backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S)
                 await asyncio.sleep(error.retry_after or random.uniform(0.0, bound))

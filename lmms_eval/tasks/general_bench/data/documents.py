@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
@@ -18,9 +17,9 @@ from lmms_eval.errors import AbsentDataError, DataError, MissingDataError
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION, read_annotation
-from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, FieldMaps, load_field_maps
+from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
-from lmms_eval.tasks.general_bench.data.scanning import TaskFolder, match, media_folder, scan
+from lmms_eval.tasks.general_bench.data.scanning import Matched, TaskFolder, match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.items import Annotation, Item
 from lmms_eval.tasks.general_bench.prompts.forms import needs_file
@@ -205,33 +204,24 @@ def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
 
 
 @functools.cache
-def _maps(path: str | None) -> FieldMaps:
+def _maps(path: str | None) -> Callable[[TaskFacts], FieldMap]:
     return load_field_maps(None if path is None else Path(path))
 
 
-class Root(Struct, frozen=True):
-    """The searched folder of a data set."""
-
-    folders: Mapping[TaskFacts, TaskFolder]
-    problems: tuple[str, ...]
-    """Folders that are unusable or belong to no task."""
-    path: Path
-
-
 @functools.lru_cache(maxsize=8)
-def root(path: str, subset: str) -> Root:
-    """Scan a data root for the folders of tasks.
+def root(path: str, subset: str) -> Matched:
+    """Scan a data root for the folders of tasks. All problems are named: those of the scan, too.
 
     Raises:
         DataError: there is no such folder.
     """
     found = scan(Path(path))
     matched = match(found, subset or None)
-    return Root(matched.folders, (*found.problems, *matched.problems), Path(path))
+    return replace(matched, problems=(*found.problems, *matched.problems))
 
 
 @functools.lru_cache(maxsize=8)
-def _root_of_run(path: str, subset: str) -> Root:
+def _root_of_run(path: str, subset: str) -> Matched:
     """Scan a data root, and warn once about each unusable folder."""
     found = root(path, subset)
     for problem in found.problems:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
@@ -38,40 +38,28 @@ class FieldMap(Struct, frozen=True):
     """Whether an item without these keys in its ``output`` cannot be evaluated (otherwise it has no reference)."""
 
 
-class FieldMaps(Struct, frozen=True):
-    """The package's field maps, overridden by a user's."""
+def load_field_maps(path: Path | None) -> Callable[[TaskFacts], FieldMap]:
+    """Return a function for the field map of a task: the package's, overridden by a user's YAML file.
 
-    layers: tuple[Mapping[str, Any], ...]
-    """Later ones override earlier ones. Each has ``default``, ``sheets``, ``metrics`` and ``tasks`` (by
+    Later layers override earlier ones. Each has ``default``, ``sheets``, ``metrics`` and ``tasks`` (by
     ``TaskFacts.id``), which hold entries of ``prompt``, ``media``, ``output``, ``form`` and ``is_required``, as far as
     they are given.
-    """
-
-    def __call__(self, facts: TaskFacts) -> FieldMap:
-        """Return the field map of a task."""
-        found = FieldMap()
-        for layer in self.layers:
-            for entry in (
-                layer["default"],
-                layer["sheets"].get(facts.sheet, {}),
-                layer["metrics"].get(facts.metric, {}),
-                layer["tasks"].get(facts.id, {}),
-            ):
-                found = replace(found, **entry)
-        return found
-
-
-def load_field_maps(path: Path | None) -> FieldMaps:
-    """Load the package's field maps, overridden by a user's YAML file.
 
     Raises:
         DataError: the file cannot be read, or holds unknown keys or values.
         UnknownNameError: it names an unknown task, sheet or metric.
     """
-    layers = [_package_layer()]
-    if path is not None:
-        layers.append(_layer(path))
-    return FieldMaps(tuple(layers))
+    layers = [_package_layer(), *([] if path is None else [_layer(path)])]
+
+    def map_of(facts: TaskFacts) -> FieldMap:
+        found = FieldMap()
+        for layer in layers:
+            keys = (("sheets", facts.sheet), ("metrics", facts.metric), ("tasks", facts.id))
+            for entry in (layer["default"], *(layer[name].get(key, {}) for name, key in keys)):
+                found = replace(found, **entry)
+        return found
+
+    return map_of
 
 
 @functools.cache

@@ -168,7 +168,7 @@ class Source(Struct, frozen=True):
 
     @property
     def has_output(self) -> bool:
-        """Whether the item has an output; in closed sets the key is absent, null or empty."""
+        """Whether the item has an output; in closed sets the key is missing, null or empty."""
         return self.top.values.get("output") not in _ABSENT
 
     @property

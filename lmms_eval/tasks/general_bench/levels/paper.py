@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, sheets
@@ -41,7 +41,10 @@ def rank_paper(
     for modality, scores in levels.modalities.items():
         parts = [entries.get(f"{modality}-{part}", ()) for part in ("Comprehension", "Generation")]
         modalities[modality] = ModalityReport(
-            *astuple(scores), len(parts[0]), len(parts[1]), support((*parts[0], *parts[1]))
+            **asdict(scores),
+            comprehension_rows=len(parts[0]),
+            generation_rows=len(parts[1]),
+            support=support((*parts[0], *parts[1])),
         )
     language = entries.get(LANGUAGE)
     return Ranked(

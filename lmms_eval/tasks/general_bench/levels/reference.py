@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
@@ -162,10 +162,10 @@ def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> 
         comprehension, generation = (pairs.get(f"{modality}-{part}") for part in ("Comprehension", "Generation"))
         supports = [one.support for one in (comprehension, generation) if one]
         modalities[modality] = ModalityReport(
-            *astuple(scores),
-            len(comprehension.specialists) if comprehension else 0,
-            len(generation.specialists) if generation else 0,
-            Support(*map(sum, zip((0, 0, 0), *map(astuple, supports), strict=True))),
+            **asdict(scores),
+            comprehension_rows=len(comprehension.specialists) if comprehension else 0,
+            generation_rows=len(generation.specialists) if generation else 0,
+            support=Support(*map(sum, zip((0, 0, 0), *map(astuple, supports), strict=True))),
         )
     language = LanguageReport(pairs[LANGUAGE].support, levels.language) if LANGUAGE in pairs else None
     return Ranked(

@@ -47,7 +47,7 @@ class Measure(Struct, frozen=True):
     """Return the item's state from the prediction (as in ``prediction.json``), the item and the context.
 
     Raises ``UnreadableAnswer`` for a prediction that is not in the form (a missing predicted file too),
-    ``NotEvaluated`` if weights, a program, a judge or ratings are absent (the whole task is not evaluated), any
+    ``NotEvaluated`` if weights, a program, a judge or ratings are missing (the whole task is not evaluated), any
     other ``LmmsEvalError`` for a damaged or missing reference or input (the item fails).
     """
     value: Callable[[Sequence[State]], float]

@@ -37,7 +37,7 @@ def frechet_from_embeddings(first: Any, second: Any) -> float:
     """Return the Frechet distance of two sets of embeddings ``(embeddings, dimensions)``. Covariances divide by n - 1.
 
     Raises:
-        DataError: no two-dimensional finite arrays, different dimensions, fewer than two dimensions (those of a
+        DataError: not two-dimensional finite arrays, different dimensions, fewer than two dimensions (those of a
             covariance matrix) or fewer than two embeddings in a set.
     """
     import numpy as np
@@ -141,7 +141,7 @@ def predicted_features(prediction: Any, item: Item, key: str = "features") -> Fl
     """Return the features that a prediction names under ``key``, ``(rows, dimensions)``, or ``None``.
 
     Raises:
-        UnreadableAnswer: the file is not there, or holds no such array.
+        UnreadableAnswer: the file is missing, or holds no such array.
     """
     if not isinstance(prediction, Mapping) or key not in prediction:
         return None

@@ -1,7 +1,11 @@
-"""Masks as runs of set pixels: areas and overlaps without arrays of pixels."""
+"""Overlaps of masks (as runs of set pixels), boxes, tracks and tubes, as fractions.
+
+Boxes are ``x, y, width, height`` unless stated otherwise.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +15,84 @@ from lmms_eval.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+SUCCESS_THRESHOLDS = tuple(step / 20 for step in range(21))
+"""Overlaps 0, 0.05, ..., 1 of the success curve."""
+HIT = 0.5
+"""IoU from which F counts a predicted box as a hit."""
+
+
+def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """Return the IoU of boxes, shapes (..., 4), which broadcast. It is 0 if the union is empty."""
+    import numpy as np
+
+    left = np.maximum(one[..., :2], other[..., :2])
+    right = np.minimum(one[..., :2] + one[..., 2:], other[..., :2] + other[..., 2:])
+    first, second = one[..., 2] * one[..., 3], other[..., 2] * other[..., 3]
+    shared = np.minimum(np.prod(np.maximum(right - left, 0.0), axis=-1), np.minimum(first, second))  # never by rounding
+    union = first + second - shared
+    return np.where(union > 0, shared / np.where(union > 0, union, 1.0), 0.0)
+
+
+def success_area(overlaps: NDArray[Any]) -> float:
+    """Return the area under the success curve: the mean over 21 thresholds of the share of frames with an IoU above it.
+
+    By that definition (of the OTB benchmark) perfect boxes reach 20/21, since no IoU is above 1.
+    """
+    return math.fsum(float((overlaps > level).mean()) for level in SUCCESS_THRESHOLDS) / len(SUCCESS_THRESHOLDS)
+
+
+def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Return the vIoU of a video: the sum of IoU over frames with both boxes, divided by the number of frames with at
+    least one box. Without boxes it is 0.
+
+    Args:
+        overlaps: IoU of each frame.
+        predicted: True for frames with a predicted box.
+        truth: True for frames with a reference box.
+    """
+    either = int((predicted | truth).sum())
+    return math.fsum(overlaps[predicted & truth]) / either if either else 0.0
+
+
+def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Return J of a track: the mean IoU over its frames.
+
+    Args:
+        predicted: A box for each frame, shape (frames, 4).
+        truth: Boxes of the same frames.
+
+    Raises:
+        DataError: the numbers of frames differ or are zero.
+    """
+    if len(predicted) != len(truth) or not len(truth):
+        raise DataError(f"J needs a box for each frame on both sides, not {len(predicted)} and {len(truth)}")
+    return math.fsum(paired_iou(predicted, truth)) / len(truth)
+
+
+def box_f1(predicted: NDArray[Any], truth: NDArray[Any], threshold: float = HIT) -> float:
+    """Return F of a track as the authors compute it. It is 1 if both sides are empty.
+
+    Each predicted box is compared with the true box that it overlaps most (the first of equals), of any frame, and hits
+    it if the IoU reaches the threshold. A true box may be hit several times, and is missed if it is never hit.
+
+    Args:
+        predicted: Boxes, shape (n, 4).
+        truth: Boxes, shape (m, 4).
+        threshold: Least IoU of a hit.
+    """
+    if not len(predicted) and not len(truth):
+        return 1.0
+    found: set[int] = set()
+    hits = 0
+    for box in predicted:
+        overlaps = paired_iou(box, truth)
+        best = int(overlaps.argmax()) if len(truth) else -1
+        if best >= 0 and overlaps[best] >= threshold:
+            hits += 1
+            found.add(best)
+    return 2 * hits / (hits + len(predicted) + len(truth) - len(found)) if hits else 0.0
 
 
 class Runs(Struct, frozen=True, eq=False):

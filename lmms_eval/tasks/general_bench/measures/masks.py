@@ -11,7 +11,6 @@ from msgspec import Struct, structs
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.measures.box_math import box_f1, jaccard, paired_iou, success_area, tube_iou
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.detection import (
     COCO_SIGMAS,
@@ -25,10 +24,15 @@ from lmms_eval.tasks.general_bench.measures.mask_math import (
     MaskOverlap,
     Runs,
     as_pixels,
+    box_f1,
     class_counts,
+    jaccard,
     overlap,
     overlap_row,
+    paired_iou,
     shared_areas,
+    success_area,
+    tube_iou,
     video_iou,
 )
 from lmms_eval.tasks.general_bench.readers.boxes import Tube, boxes, fold_label, key_points, tube
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
 BY_COCO = "pycocotools' COCOeval (without its limit of 100 detections a picture) on random"
 
 
-def instance_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def instance_state(prediction: Any, item: Item, _: Context) -> State:
     """Match objects, as sets of pixels or points, at IoU 0.5."""
     truth = instances(item.reference, reference_of(item))
     found = instances(prediction, prediction_of(item), truth)
@@ -56,7 +60,7 @@ def instance_state(prediction: Any, item: Item, context: Context) -> State:  # n
     return match_classes(found.marked, len(truth.regions), truth.marked.labels, overlaps, 0.5)
 
 
-def _key_point_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _key_point_state(prediction: Any, item: Item, _: Context) -> State:
     import numpy as np
 
     truth, side = key_points(item.reference, reference_of(item)), prediction_of(item)
@@ -117,13 +121,13 @@ def _track(prediction: Any, item: Item, context: Context) -> State:
             raise ConfigError(f"tracking: {other!r} is neither 'auc' nor 'j_and_f'")
 
 
-def _tube_overlap(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
     found, truth = _tubes(prediction, item)
     return 100 * tube_iou(paired_iou(found.xywh, truth.xywh), found.present, truth.present)
 
 
 def _detection(percent: int) -> Measure:
-    def state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+    def state(prediction: Any, item: Item, _: Context) -> State:
         truth = boxes(item.reference, reference_of(item))
         found = boxes(prediction, prediction_of(item))
 
@@ -336,7 +340,7 @@ _NORMAL = frozenset({"0", "normal", "good", "no", "false", "none"})
 def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, Context], State]:
     """Return a state function for a share in percent. Two empty masks agree."""
 
-    def state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+    def state(prediction: Any, item: Item, _: Context) -> State:
         truth = mask(item.reference, reference_of(item))
         found = overlap(mask(prediction, prediction_of(item), truth.size), truth)
         return 100.0 if found.empty else 100 * share(found)
@@ -344,13 +348,13 @@ def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, C
     return state
 
 
-def _class_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _class_state(prediction: Any, item: Item, _: Context) -> State:
     """Return ``[right, in the reference, in the prediction]`` by class."""
     counts = class_counts(*label_pair(prediction, item))
     return {str(label): list(numbers) for label, numbers in counts.items() if label <= MAX_CLASS}
 
 
-def _class_missed(item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _class_missed(item: Item, _: Context) -> State:
     import numpy as np
 
     truth = label_map(item.reference, reference_of(item))
@@ -370,7 +374,7 @@ def _class_iou(states: Sequence[State]) -> float:
     return 100 * mean(values)
 
 
-def _shape_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _shape_iou(prediction: Any, item: Item, _: Context) -> State:
     """Return the mean IoU over a shape's parts, in percent.
 
     The parts are ``parts`` of the item or of the annotation's head (one that neither side has counts 1), else all that
@@ -392,7 +396,7 @@ def _shape_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa:
     return 100 * mean(values)
 
 
-def _video_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _video_iou(prediction: Any, item: Item, _: Context) -> State:
     return 100 * video_iou(*video_masks(prediction, prediction_of(item), item.reference, reference_of(item)))
 
 
@@ -442,7 +446,7 @@ def _anomaly_mask(item: Item) -> Runs | None:
     return mask(value, reference_of(item))
 
 
-def _anomaly_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _anomaly_state(prediction: Any, item: Item, _: Context) -> State:
     """Count the anomalous and the sound pixels with each score."""
     import numpy as np
 
@@ -459,7 +463,7 @@ def _anomaly_state(prediction: Any, item: Item, context: Context) -> State:  # n
     return _histogram(known, right[known], (all_of - right)[known])
 
 
-def _anomaly_missed(item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _anomaly_missed(item: Item, _: Context) -> State:
     """Return a state with the anomalous pixels below and the sound ones above all scores."""
     import numpy as np
 
@@ -498,7 +502,7 @@ def _image_truth(item: Item) -> int:
     return verdict
 
 
-def _image_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _image_state(prediction: Any, item: Item, _: Context) -> State:
     truth = _image_truth(item)
     score = finite(prediction)
     if score is None and isinstance(prediction, str) and len(prediction) < 100:
@@ -528,7 +532,7 @@ def _image_precision(states: Sequence[State]) -> float:
     return 100 * average_precision(known, positive, negative)
 
 
-def _segment_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _segment_state(prediction: Any, item: Item, _: Context) -> State:
     truth = instances(item.reference, reference_of(item))
     return segment_counts(instances(prediction, prediction_of(item), truth), truth)
 

@@ -33,12 +33,8 @@ KEYS = ("task", "id", "rating")
 _UNDEFINED = "the benchmark's sources name this metric (E-Acc) without defining it"
 
 
-class Rating(Struct, frozen=True):
-    """Rating of one answer by one person."""
-
-    value: float
-    row: str
-    """Place in the file, for messages."""
+Rating = tuple[float, str]
+"""Rating of one answer by one person, and its place in the file, for messages."""
 
 
 Ratings = Mapping[str, Mapping[str, tuple[Rating, ...]]]
@@ -77,10 +73,10 @@ def mean_rating(ratings: Sequence[Rating], scale: Scale) -> float:
     Raises:
         DataError: a rating, whose row is named, is off the scale.
     """
-    for rating in ratings:
-        if not scale.low <= rating.value <= scale.high:
-            raise DataError(f"{rating.row}: {rating.value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
-    return scale.factor * math.fsum(rating.value for rating in ratings) / len(ratings)
+    for value, row in ratings:
+        if not scale.low <= value <= scale.high:
+            raise DataError(f"{row}: {value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
+    return scale.factor * math.fsum(value for value, _ in ratings) / len(ratings)
 
 
 @functools.lru_cache(maxsize=2)
@@ -97,7 +93,7 @@ def _read_ratings(path: Path, changed: int) -> Ratings:  # noqa: ARG001 - a chan
         if not math.isfinite(value):
             raise DataError(f"{where}: the rating {row['rating']!r:.40} is no number")
         items = found.setdefault(fold(str(row["task"])), {})
-        items.setdefault(str(row["id"]).strip(), []).append(Rating(value, where))
+        items.setdefault(str(row["id"]).strip(), []).append((value, where))
     return MappingProxyType(
         {task: MappingProxyType({item: tuple(all_) for item, all_ in items.items()}) for task, items in found.items()}
     )

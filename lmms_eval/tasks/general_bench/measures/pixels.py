@@ -60,7 +60,7 @@ def both(read: Callable[[Path], Any], prediction: Any, item: Item) -> tuple[Any,
     """Read the arrays of a prediction and of its reference, which have one shape.
 
     Raises:
-        UnreadableAnswer: the predicted file is not there, not readable, or not of the reference's size.
+        UnreadableAnswer: the predicted file is missing, not readable, or not of the reference's size.
         DataError, MediaError: the reference cannot be read.
     """
     reference = read(reference_path(item.reference, item))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.measures.box_math import paired_iou
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.mask_math import paired_iou
 from lmms_eval.tasks.general_bench.readers.boxes import MAX_LABEL_LENGTH, fold_label, four, objects
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, prediction_of, reference_of
 
@@ -21,12 +19,10 @@ MATCH = 0.5
 MAX_TRIPLETS = 10_000
 
 
-class Triplet(Struct, frozen=True, eq=False):
-    """Folded subject, predicate and object, and their boxes."""
-
-    words: tuple[str, str, str]
-    boxes: NDArray[Any] | None
-    """Boxes of subject and object, shape (2, 4), ``x, y, width, height``, or ``None``."""
+Words = tuple[str, str, str]
+"""Folded subject, predicate and object."""
+Triplet = tuple[Words, "NDArray[Any] | None"]
+"""Words, and the boxes of subject and object, shape (2, 4), ``x, y, width, height``, or ``None``."""
 
 
 def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet]:
@@ -52,7 +48,7 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
             raise side.refuse(f"has words of more than {MAX_LABEL_LENGTH} characters in relation {place}")
         subject, predicate, thing = map(fold_label, words)
         boxes = [four(box, f"box of relation {place}", side) for box in entry[3:]]
-        found.append(Triplet((subject, predicate, thing), np.array(boxes) if boxes else None))
+        found.append(((subject, predicate, thing), np.array(boxes) if boxes else None))
     return found
 
 
@@ -64,19 +60,20 @@ def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
         predicted: Those that count.
         truth: At least one.
     """
-    named: dict[tuple[str, str, str], list[Triplet]] = {}
-    for one in predicted:
-        named.setdefault(one.words, []).append(one)
-    hits = 0
-    for wanted in truth:
-        hits += any(
-            one.boxes is None or wanted.boxes is None or bool((paired_iou(one.boxes, wanted.boxes) >= MATCH).all())
-            for one in named.get(wanted.words, ())
+    named: dict[Words, list[NDArray[Any] | None]] = {}
+    for words, boxes in predicted:
+        named.setdefault(words, []).append(boxes)
+    hits = sum(
+        any(
+            boxes is None or wanted is None or bool((paired_iou(boxes, wanted) >= MATCH).all())
+            for boxes in named.get(words, ())
         )
+        for words, wanted in truth
+    )
     return hits / len(truth)
 
 
-def _state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _state(prediction: Any, item: Item, _: Context) -> State:
     truth = triplets(item.reference, reference_of(item))
     if not truth:
         raise reference_of(item).refuse("has no relation, so that its recall is undefined")

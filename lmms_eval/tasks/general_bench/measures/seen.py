@@ -67,7 +67,7 @@ def reference_pictures(value: Any, item: Item) -> list[Image.Image]:
     """Return the pictures of an annotation: a path or a list of paths.
 
     Raises:
-        DataError: it is neither. MediaError: a picture is not there or damaged.
+        DataError: it is neither. MediaError: a picture is missing or damaged.
     """
     paths = value if isinstance(value, list | tuple) else [value]
     if not 0 < len(paths) <= MAX_VIEWS:
@@ -79,7 +79,7 @@ def input_pictures(item: Item) -> list[Image.Image]:
     """Return the pictures of the question.
 
     Raises:
-        DataError: it has none. MediaError: one is not there or damaged.
+        DataError: it has none. MediaError: one is missing or damaged.
     """
     paths = [path for media in item.media if media.kind == "image" for path in media.paths]
     if not paths:

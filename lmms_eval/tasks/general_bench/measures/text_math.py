@@ -1,4 +1,7 @@
-"""Scores of texts: BLEU, ROUGE, word error rate, ANLS and deviations of numbers, and the tokenizers that they use."""
+"""Scores of texts and numbers, and the tokenizers that they use.
+
+They are exact match, F1 of tokens and labels, BLEU, ROUGE, word error rate, ANLS and absolute deviations.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
 
 
@@ -29,6 +35,8 @@ def mean_absolute_error(pairs: Iterable[tuple[Any, Any]]) -> float:
     return math.fsum(found) / len(found) if found else 0.0
 
 
+SEPARATOR = "<p>"
+"""Separator of the labels of a text."""
 BY_WORDS = "bleu1"
 """Name of the measure with values that depend on the tokenizer."""
 METHOD_4_K = 5
@@ -201,3 +209,92 @@ def anls(prediction: str, references: Sequence[str]) -> float:
         for reference in references
     )
     return max(each, default=0.0)
+
+
+class Counts(Struct, frozen=True):
+    """True positives, false positives and false negatives."""
+
+    tp: int
+    fp: int
+    fn: int
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn)
+
+
+def token_f1(prediction: str, references: Sequence[str]) -> float:
+    """Return the best F1 with a reference over unchanged white-space tokens, or 0 without references.
+
+    The overlap counts *distinct* common tokens, the lengths count repeated tokens.
+    """
+    tokens = prediction.split()
+    distinct = set(tokens)
+    best = 0.0
+    for wanted in map(str.split, references):
+        if overlap := len(distinct.intersection(wanted)):
+            precision, recall = overlap / len(tokens), overlap / len(wanted)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return best
+
+
+def labels(text: str) -> frozenset[str]:
+    """Return the labels between ``<p>`` of the stripped text, unchanged. An empty text has one empty label."""
+    return frozenset(text.strip().split(SEPARATOR))
+
+
+def micro_f1_counts(prediction: str, reference: str) -> Counts:
+    """Count how the sets of labels of two texts agree."""
+    predicted, wanted = labels(prediction), labels(reference)
+    common = len(predicted & wanted)
+    return Counts(common, len(predicted) - common, len(wanted) - common)
+
+
+def micro_f1(counts: Counts) -> float:
+    """Return the F1 of summed counts, 0 to 1. Without true positives it is 0."""
+    if not counts.tp:
+        return 0.0
+    precision = counts.tp / (counts.tp + counts.fp)
+    recall = counts.tp / (counts.tp + counts.fn)
+    return 2 * precision * recall / (precision + recall)
+
+
+def reference_texts(reference: Any, where: str = "reference") -> list[str]:
+    """Return the texts of a reference: one text, or those of a list.
+
+    Raises:
+        DataError: it is neither text nor a list.
+    """
+    if isinstance(reference, str):
+        return [reference]
+    if isinstance(reference, list | tuple):
+        return [str(one) for one in reference]
+    raise DataError(f"{where}: {reference!r:.80} is neither text nor a list of texts")
+
+
+def exact_match(prediction: Any, reference: Any) -> float:
+    """Return 1 if the stripped prediction equals a stripped reference, case included (language tasks).
+
+    Raises:
+        DataError: the reference is neither text nor a list.
+    """
+    answer = str(prediction).strip()
+    return float(any(answer == text.strip() for text in reference_texts(reference)))
+
+
+def audio_contains(prediction: str, reference: Any) -> float:
+    """Return 1 if the unchanged reference occurs in the stripped and lower-cased prediction (audio tasks)."""
+    return float(str(reference) in prediction.strip().lower())
+
+
+def video_contains(prediction: str, references: Sequence[str]) -> float:
+    """Return 1 if a stripped reference occurs in the stripped prediction (video tasks).
+
+    Case matters unless ``yes`` or ``no`` occurs in the lower-cased reference.
+    """
+    answer = prediction.strip()
+    for reference in map(str.strip, references):
+        folded = reference.lower()
+        wanted, text = (folded, answer.lower()) if "yes" in folded or "no" in folded else (reference, answer)
+        if wanted in text:
+            return 1.0
+    return 0.0

@@ -16,26 +16,24 @@ from typing import Any
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu, require_java
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.box_math import (
-    SEPARATOR,
-    Counts,
-    audio_contains,
-    exact_match,
-    micro_f1,
-    token_f1,
-    video_contains,
-)
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.text_math import (
     BY_WORDS,
+    SEPARATOR,
+    Counts,
     RougeKind,
     Tokenizer,
     anls,
+    audio_contains,
+    exact_match,
     fallback_tokens,
+    micro_f1,
     rouge,
     sentence_bleu,
+    token_f1,
+    video_contains,
     word_tokenizer,
     word_tokens,
 )
@@ -91,7 +89,7 @@ def references_of(item: Item) -> list[str]:
 def _averaged(name: str, score: TextScore, checked: str, needs: str = "") -> Measure:
     """Return a measure that is the mean of scores from 0 to 1 of texts and their references."""
 
-    def state(prediction: Any, item: Item, _context: Context) -> State:
+    def state(prediction: Any, item: Item, _: Context) -> State:
         return PERCENT * score(answer_text(prediction, item), references_of(item))
 
     return Measure(name, "text", state, mean, is_mean=True, needs=needs, checked=checked)
@@ -138,7 +136,7 @@ def _macro_value(states: Sequence[State]) -> float:
     return PERCENT * mean([mean(of_class) for of_class in hits.values()])
 
 
-def _video_state(prediction: Any, item: Item, _context: Context) -> State:
+def _video_state(prediction: Any, item: Item, _: Context) -> State:
     """Return the toolkit's counts for lower-cased words between spaces: the authors do not use its tokenizer."""
     words, *references = (
         fallback_tokens(text.lower()) for text in (answer_text(prediction, item), *references_of(item))
@@ -146,7 +144,7 @@ def _video_state(prediction: Any, item: Item, _context: Context) -> State:
     return dict(bleu_counts(words, references, 1))
 
 
-def _micro_state(prediction: Any, item: Item, _context: Context) -> State:
+def _micro_state(prediction: Any, item: Item, _: Context) -> State:
     predicted, wanted = _labels(answer_text(prediction, item).split(SEPARATOR)), _wanted_labels(item)
     common = len(predicted & wanted)
     return [common, len(predicted) - common, len(wanted) - common]
@@ -162,7 +160,7 @@ def _labels(texts: Sequence[str]) -> frozenset[str]:
     return found - {""} if len(found) > 1 else found
 
 
-def caption_state(prediction: Any, item: Item, _context: Context) -> State:
+def caption_state(prediction: Any, item: Item, _: Context) -> State:
     """Return a caption and its references unchanged. A program later splits all of them into words at once.
 
     Raises:
@@ -191,7 +189,7 @@ def _bleu4_value(states: Sequence[State]) -> float:
     return PERCENT * corpus_bleu([bleu_counts(one.prediction, one.references, 4) for one in _captions(states)], 4)
 
 
-def _code_state(prediction: Any, item: Item, _context: Context) -> State:
+def _code_state(prediction: Any, item: Item, _: Context) -> State:
     text, language = answer_text(prediction, item), code_language(item)
     if fault := code_fault(text, language):
         raise UnreadableAnswer(f"{item.where}: the program {fault}")
@@ -230,7 +228,7 @@ def _number(value: Any) -> float | None:
     return number if abs(number) <= MAX_NUMBER else None  # nor NaN
 
 
-def _difference(prediction: Any, item: Item, _context: Context) -> State:
+def _difference(prediction: Any, item: Item, _: Context) -> State:
     wanted, found = _number(item.reference), _number(prediction)
     if wanted is None:
         raise DataError(f"{item.where}: the reference {item.reference!r:.80} is no number")

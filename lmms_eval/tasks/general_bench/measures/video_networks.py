@@ -22,7 +22,6 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     reference_features,
     similarity,
 )
-from lmms_eval.tasks.general_bench.measures.kit_answers import read_small_json
 from lmms_eval.tasks.general_bench.measures.seen import (
     frames_of,
     input_pictures,
@@ -30,6 +29,7 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     predicted_frames,
     wanted_text,
 )
+from lmms_eval.tasks.general_bench.measures.video_kit import read_small_json
 from lmms_eval.tasks.general_bench.networks import videos as video_features
 from lmms_eval.tasks.general_bench.networks.pictures import B32, KONIQ, L14, SPAQ, clip, musiq, ratings
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path

@@ -139,7 +139,7 @@ def need(weights: dict[str, torch.Tensor], names: Sequence[str]) -> None:
     """Check that a table has all tensors of a network.
 
     Raises:
-        KeyError: it has not.
+        KeyError: a tensor is missing.
     """
     missing = [name for name in names if name not in weights]
     if missing:

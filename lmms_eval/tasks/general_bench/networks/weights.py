@@ -32,7 +32,7 @@ class Network(Struct, frozen=True):
     key: str
     """Name of its sub-folder (as ``save_pretrained`` writes it) or of its file in the folder of weights."""
     model_id: str
-    """Repository on the hub, or empty if the network is not there."""
+    """Repository on the hub, or empty if the network is missing."""
     package: str
     """Names of the required modules, separated by spaces (``torch transformers``)."""
     metrics: tuple[str, ...]
@@ -44,7 +44,7 @@ def locate(network: Network, context: Context, item: Item) -> Path | str:
     of ``FILE_ENDINGS``), else, if ``context.download`` is set, its name on the hub.
 
     Raises:
-        NotEvaluated: its packages or its weights are not there.
+        NotEvaluated: its packages or its weights are missing.
     """
     missing = [f"the package {name}" for name in network.package.split() if not _is_installed(name)]
     if missing:
@@ -63,8 +63,8 @@ def loaded(load: Callable[[str, str], _Loaded], network: Network, context: Conte
     """Return ``load(source, device)`` for the source of a network. Cache ``load`` (``functools.lru_cache``).
 
     Raises:
-        NotEvaluated: packages or weights are not there, or cannot be loaded.
-        ConfigError: the device is not there.
+        NotEvaluated: packages or weights are missing, or cannot be loaded.
+        ConfigError: the device is missing.
     """
     source = locate(network, context, item)
     try:
@@ -113,7 +113,7 @@ def usable_device(context: Context) -> str:
     """Return the device of a run.
 
     Raises:
-        ConfigError: torch does not know it, or it is not there.
+        ConfigError: torch does not know it, or it is missing.
     """
     import torch
 

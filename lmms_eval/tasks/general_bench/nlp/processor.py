@@ -25,16 +25,19 @@ from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
-from lmms_eval.tasks.general_bench.measures.box_math import (
+from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
+from lmms_eval.tasks.general_bench.measures.text_math import (
     Counts,
     exact_match,
+    fallback_tokens,
+    mean_absolute_error,
     micro_f1,
     micro_f1_counts,
     reference_texts,
+    rouge,
+    sentence_bleu,
     token_f1,
 )
-from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
-from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, mean_absolute_error, rouge, sentence_bleu
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS
@@ -67,13 +70,6 @@ class ProcessedTask(Struct, frozen=True):
     n_scored: int
     n_expected: int
     left_out: tuple[LeftOut, ...]
-
-
-class ProcessedFolder(Struct, frozen=True):
-    """The scored tasks, sorted by folder, and the reasons why others have no score."""
-
-    results: tuple[ProcessedTask, ...]
-    problems: tuple[str, ...]
 
 
 class WordTokenizer(Struct, frozen=True):
@@ -120,8 +116,10 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
 
 def process_folder(
     dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
-) -> ProcessedFolder:
-    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored becomes a problem.
+) -> tuple[list[ProcessedTask], list[str]]:
+    """Score every task of ``<dataset>/nlp`` (in any case).
+
+    Returns the scored tasks, sorted by folder, and the reasons why others have no score.
 
     Raises:
         DataError: there is no ``nlp`` folder.
@@ -143,7 +141,7 @@ def process_folder(
                 problems.append(f"{folder.name}: no item has both a reference and a prediction")
             else:
                 results.append(found)
-    return ProcessedFolder(tuple(results), tuple(problems))
+    return results, problems
 
 
 def _task_folders(dataset: Path) -> list[Path]:
@@ -214,7 +212,9 @@ _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = Mapping
         "BLEU-1": lambda pairs, tokenize: _mean(
             [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair) for pair in pairs]
         ),
-        "CodeBLEU": lambda pairs, _: code_bleu(*([_text(pair[side]) for pair in pairs] for side in (0, 1))),
+        "CodeBLEU": lambda pairs, _: code_bleu(
+            [_text(found) for found, _ in pairs], [_text(wanted) for _, wanted in pairs]
+        ),
         "Micro-F1": lambda pairs, _: micro_f1(
             sum((micro_f1_counts(*map(_text, pair)) for pair in pairs), Counts(0, 0, 0))
         ),
@@ -271,7 +271,7 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
     results: list[TaskResult] = []
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):
-        found = process_folder(root, name, tokenizer.tokens)
+        processed, faults = process_folder(root, name, tokenizer.tokens)
         results += [
             TaskResult(
                 task_name=task.task_name,
@@ -282,8 +282,8 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
                 items_scored=task.n_scored,
                 items_expected=task.n_expected,
             )
-            for task in found.results
+            for task in processed
         ]
-        problems += found.problems
+        problems += faults
     files = sum((folder / name).is_file() for folder in folders)
     return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)

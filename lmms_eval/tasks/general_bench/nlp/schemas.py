@@ -15,7 +15,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import TaskFacts
 from lmms_eval.tasks.general_bench.items import Annotation, Item
-from lmms_eval.tasks.general_bench.measures.box_math import SEPARATOR
+from lmms_eval.tasks.general_bench.measures.text_math import SEPARATOR
 from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
 
 _LABEL_COMMA = ", "

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.tasks.general_bench.measures.box_math import SEPARATOR
+from lmms_eval.tasks.general_bench.measures.text_math import SEPARATOR
 from lmms_eval.tasks.general_bench.nlp.types import LETTERS, Fields, NlpType, type_of
 
 HORIZON = 1

@@ -14,29 +14,16 @@ from lmms_eval.tasks.general_bench.items import Item
 
 MAX_CANDIDATES = 1000
 """Most different answers of a closed set."""
-LOWER_CASED = frozenset(
-    find_task(name)
-    for name in (
-        "Acoustic Scene Recognition",
-        "Animal Sound Detection",
-        "Speech Command",
-        "Speech Emotion Recognition",
-        "Vocal Sound Classification",
-        "Vocal Technique Detection",
-    )
-)
+LOWER_CASED = frozenset(map(find_task, (
+    "Acoustic Scene Recognition", "Animal Sound Detection", "Speech Command", "Speech Emotion Recognition",
+    "Vocal Sound Classification", "Vocal Technique Detection",
+)))  # fmt: skip
 """Tasks with references in lower case, for which the reply is lower-cased too."""
 _FIXED = {find_task("Accent Sex Classification"): ("female", "male"), find_task("Bird Sound Detection"): ("No", "Yes")}
-_OPEN_SOUND = frozenset(
-    find_task(name)
-    for name in (
-        "Speech Event Extraction",
-        "Long Audio Captioning",
-        "Wild Audio Captioning",
-        "Open-ended Audio Question Answering",
-        "Audio Question Answering",
-    )
-)
+_OPEN_SOUND = frozenset(map(find_task, (
+    "Speech Event Extraction", "Long Audio Captioning", "Wild Audio Captioning", "Open-ended Audio Question Answering",
+    "Audio Question Answering",
+)))  # fmt: skip
 """Sound tasks without a closed set of answers."""
 _VIDEO_CLASSES = frozenset(map(find_task, ("Multimodal Sarcasm Detection", "Video Event Relation Prediction")))
 _COUNTING = find_task("Video Action Counting")

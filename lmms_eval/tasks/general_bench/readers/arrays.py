@@ -48,7 +48,7 @@ def parse_array(
     """Read the numbers of an open ``.npy`` file of ``size`` bytes, which may be a member of an archive.
 
     Raises:
-        MediaError: as there.
+        MediaError: as ``read_array``.
     """
     import numpy as np
 

@@ -38,7 +38,7 @@ def points_of(value: Any, side: Side) -> Floats:
     Raises:
         UnreadableAnswer: a prediction without such a file, or that holds no usable points.
         DataError: the same of a reference.
-        MediaError: the reference's file is not there.
+        MediaError: the reference's file is missing.
     """
     source = side.path(value) if isinstance(value, str) else value
     with side.reading():
@@ -139,7 +139,7 @@ def poses_of(value: Any, side: Side) -> Floats:
     Raises:
         UnreadableAnswer: a prediction without such a file, or that holds no usable poses.
         DataError: the same of a reference.
-        MediaError: the reference's file is not there.
+        MediaError: the reference's file is missing.
     """
     source = side.path(value) if isinstance(value, str) else value
     with side.reading():

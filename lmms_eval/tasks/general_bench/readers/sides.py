@@ -23,7 +23,7 @@ def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
     """Check that ``path`` is a non-empty file of at most ``most`` bytes, and return it.
 
     Raises:
-        DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be looked at.
+        DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be read.
     """
     try:
         found, size = path.is_file(), path.stat().st_size

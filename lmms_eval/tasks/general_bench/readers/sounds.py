@@ -31,7 +31,7 @@ def reference_sound(item: Item, sampling_rate: int | None = None) -> Audio:
 
     Raises:
         DataError: the reference is no path, or no usable file.
-        MediaError: the file is not there, or no sound.
+        MediaError: the file is missing, or no sound.
     """
     return read_sound(reference_path(item.reference, item), sampling_rate)
 

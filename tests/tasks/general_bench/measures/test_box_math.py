@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.box_math import box_f1, jaccard, paired_iou, success_area, tube_iou
+from lmms_eval.tasks.general_bench.measures.mask_math import box_f1, jaccard, paired_iou, success_area, tube_iou
 
 NUMBER = st.floats(-1e6, 1e6)
 SIDE = st.floats(0, 1e6)

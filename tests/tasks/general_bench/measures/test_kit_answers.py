@@ -13,7 +13,8 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import kit_answers, kit_math
+from lmms_eval.tasks.general_bench.measures import kit_math
+from lmms_eval.tasks.general_bench.measures import video_kit as kit_answers
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from tests.tasks.general_bench.networks import kit
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.box_math import (
+from lmms_eval.tasks.general_bench.measures.text_math import (
     audio_contains,
     exact_match,
     reference_texts,

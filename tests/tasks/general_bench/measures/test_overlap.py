@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.box_math import Counts, labels, micro_f1, micro_f1_counts, token_f1
+from lmms_eval.tasks.general_bench.measures.text_math import Counts, labels, micro_f1, micro_f1_counts, token_f1
 
 TEXTS = st.text(alphabet="ab c<p>", max_size=20)
 

@@ -274,16 +274,16 @@ def write(folder, annotation, predictions):
 
 
 def test_a_folder_says_why_tasks_are_not_scored(dataset):
-    found = process_folder(dataset)
-    assert [result.task_name for result in found.results] == ["g"]
-    assert [problem.split(":")[0] for problem in found.problems] == ["bare", "broken", "empty", "object"]
-    assert "annotation.json" in found.problems[0]
-    assert "list of records" in found.problems[3]
+    results, problems = process_folder(dataset)
+    assert [result.task_name for result in results] == ["g"]
+    assert [problem.split(":")[0] for problem in problems] == ["bare", "broken", "empty", "object"]
+    assert "annotation.json" in problems[0]
+    assert "list of records" in problems[3]
 
 
 def test_files_of_another_name(dataset):
     (dataset / "NLP" / "good" / "mine.json").write_text('[{"id": 1, "prediction": "b"}]', encoding="utf-8")
-    assert [result.score for result in process_folder(dataset, "mine.json").results] == [0.0]
+    assert [result.score for result in process_folder(dataset, "mine.json")[0]] == [0.0]
     with pytest.raises(UsageError, match="is a path"):
         process_folder(dataset, "good/mine.json")
 
@@ -294,7 +294,7 @@ def test_a_task_that_lacks_a_package_is_a_problem(dataset):
 
     item = {"id": 1, "output": {"reference": "a"}}
     write(dataset / "NLP" / "words", {"type": "Dialogue", "data": [item]}, [{"id": 1, "prediction": "a"}])
-    assert "words: not evaluated: no words here" in process_folder(dataset, tokenize=tokenize).problems
+    assert "words: not evaluated: no words here" in process_folder(dataset, tokenize=tokenize)[1]
 
 
 def test_a_missing_folder_is_fatal(tmp_path):
