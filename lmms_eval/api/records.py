@@ -1,4 +1,4 @@
-"""Records of a run's journals, each defined once: keys in the order in which they are written, types and meanings.
+"""Records of a run's journals, each defined once: its keys as they are written, with types and meanings.
 
 The writers fill these classes, and ``utils.records.as_record`` turns them into the JSON objects. The JSON Schemas come
 from the same classes; the docstring of a field is its description. A field that is ``UNSET`` is left out. Values that
@@ -65,7 +65,7 @@ class Call(Struct, frozen=True):
     """A tool call by the model."""
 
     id: str
-    """Id by which the result refers to the call."""
+    """Id that the call's result names."""
     name: str
     """Name of the tool."""
     arguments: str

@@ -78,9 +78,9 @@ class RunStore:
         self._truncated: set[tuple[str, int]] = set()
         """Scored documents of earlier starts with a truncated answer (task and number)."""
         self._closing: set[str] = set()
-        """Tasks in which an answer closes a thought that it did not open."""
+        """Tasks with an answer that closes a thought that it did not open."""
         self._plain: set[str] = set()
-        """Tasks in which a completed answer has no thought."""
+        """Tasks with a completed answer that has no thought."""
         self._untagged: dict[str, set[int]] = {}
         """Scored documents with a truncated answer without tags of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()

@@ -241,7 +241,7 @@ class StopCounts(Struct, kw_only=True):
     ended: int
     """Answers that one of them ended."""
     untold: int
-    """Answers for which the server does not report it."""
+    """Answers whose server does not report it."""
 
 
 class Outcome(Struct, kw_only=True):
@@ -262,7 +262,7 @@ class Outcome(Struct, kw_only=True):
     withheld: bool
     """Whether the headline score is withheld."""
     reasons: dict[str, int]
-    """Number of documents by the reason for which they are not scored."""
+    """Number of documents by the reason why they are not scored."""
     answers: int
     """Answers, including repeats, without failed requests."""
     blank: int
@@ -609,7 +609,7 @@ TYPES: dict[str, type[Struct]] = {
 }
 """Type of the file, by the name of its schema."""
 _REFERRED = {"results": (Interval, MissingInterval), "sample": (Message,)}
-"""Types to which a schema refers by name only."""
+"""Types that a schema only names."""
 _SEALED = ("response", "score", "judgement")
 _CHECKSUM = {
     "description": "CRC-32 of the line's bytes before the comma of this field.",

@@ -26,7 +26,7 @@ CONTINUES = range(100, 200)
 
 
 class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp has no types here
-    """An answer of which at most ``max_bytes`` are read, counted after decompression.
+    """An answer that is read up to ``max_bytes``, counted after decompression.
 
     Raises:
         AttemptError: ``malformed``, from ``read`` and methods that use it; not retried.
