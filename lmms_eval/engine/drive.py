@@ -21,7 +21,7 @@ from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, S
 from lmms_eval.engine.conversations import Conversation, Conversations
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
-from lmms_eval.engine.records import media_spent, not_sent
+from lmms_eval.engine.records import media_spent, not_sent, well_typed
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
@@ -253,7 +253,7 @@ class Drive:
             ModelError: no request waits for this response; it is not recorded.
         """
         conversation = self._conversations.of(response.request_id)
-        response = thoughts_apart(response, conversation.thought_tags)
+        response = thoughts_apart(well_typed(response), conversation.thought_tags)
         if sent := self._sent.pop(response.request_id, None):
             response = replace(response, media=sent if response.sight is None else response.sight.of(sent), sight=None)
         if messages := self._messages.pop(response.request_id, None):

@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -275,6 +276,27 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
 def spending_from(sums: Mapping[str, Any]) -> Spending:
     """Reverse ``dataclasses.asdict``; an empty mapping means that nothing was spent."""
     return Spending(**sums)
+
+
+def well_typed(response: Response) -> Response:
+    """Return a response whose values have the types of its record, since a plugin may have set others.
+
+    A name becomes a text and an unusable number ``None``. A text or thought of another type is a ``malformed`` error.
+    """
+    names = {"finish_reason": response.finish_reason, "model": response.model, "ended_by": response.ended_by}
+    changes: dict[str, Any] = {
+        name: str(value) for name, value in names.items() if value is not None and not isinstance(value, str)
+    }
+    latency = response.latency
+    if latency is not None and type(latency) is not float:
+        changes["latency"] = float(latency) if isinstance(latency, Real) else None
+    thoughts = response.thoughts
+    texts = [] if thoughts is None else [thoughts.text, thoughts.opening, thoughts.closing]
+    for value in [*texts, "" if response.text is None else response.text]:
+        if not isinstance(value, str):
+            message = f"the model returned {type(value).__name__} where a text belongs"
+            return Response.failure(response.request_id, "malformed", message)
+    return replace(response, **changes) if changes else response
 
 
 def response_record(response: Response, prompt: str) -> dict[str, Any]:

@@ -1,17 +1,28 @@
 from __future__ import annotations
 
+import json
 import random
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import orjson
 import pytest
 from loguru import logger
 
-from lmms_eval.api.request import Response, Thoughts, Usage
+from lmms_eval.api.request import Response, ResponseError, Thoughts, Usage
 from lmms_eval.api.task import Answer, PipelineScore
-from lmms_eval.engine.records import answer_from_record, answer_record, blank_reason, response_record, written
+from lmms_eval.engine.records import (
+    answer_from_record,
+    answer_record,
+    blank_reason,
+    response_from_record,
+    response_record,
+    well_typed,
+    written,
+)
 from lmms_eval.engine.store import RunStore
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import KEY, failed, scored, values_of
@@ -308,3 +319,23 @@ def test_lines_of_another_process_are_written_as_they_are(tmp_path: Path) -> Non
     other.add_score({**records[0], "key": KEY}, written.splitlines(keepends=True)[0])
     other.close()
     assert b'"key":"another"' in (tmp_path / "three" / "scores-0.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({"finish_reason": 7}, {"finish_reason": "7"}),
+        ({"model": 3, "latency": "fast"}, {"model": "3", "latency": None}),
+        ({"latency": np.float32(0.5)}, {"latency": 0.5}),
+        ({"text": 5}, {"error": ResponseError("malformed", "the model returned int where a text belongs")}),
+        (
+            {"thoughts": Thoughts(5)},
+            {"error": ResponseError("malformed", "the model returned int where a text belongs")},
+        ),
+    ],
+)
+def test_values_of_other_types_than_the_record_states(given: dict[str, Any], taken: dict[str, Any]) -> None:
+    """A plugin may set anything; the record is read again whatever it was."""
+    found = well_typed(Response("quiz/0/0/0/0", **{"text": "A", **given}))
+    assert {name: getattr(found, name) for name in taken} == taken
+    assert response_from_record(json.loads(orjson.dumps(response_record(found, "")))) == found
