@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import SandboxPolicy
+from lmms_eval.sandbox.launcher import Policy
 from lmms_eval.sandbox.layers import probe_layers
 from lmms_eval.tasks.megabench.metrics.code import program_judge
 
@@ -68,7 +68,7 @@ def bare() -> None:
 
 
 def main() -> None:
-    SandboxPolicy().layers()
+    Policy().layers()
     probing = seconds(probe_layers.__wrapped__)
     scores: list[float] = []
     serial = seconds(lambda: scores.extend(judge(number) for number in range(PROGRAMS)))

@@ -135,7 +135,7 @@ class _Writer(Struct, frozen=True):
             yield _image_part(image_url(shrink(image, max_pixels=limit), self.image_options))
 
     def _read(self, content: ChatVideoContent) -> VideoFrames:
-        from lmms_eval.media import FrameSampling, read_frames
+        from lmms_eval.media import Sampling, read_frames
 
         given = content.url if isinstance(content.url, Mapping) else {}
         settings = self.video_kwargs
@@ -147,7 +147,7 @@ class _Writer(Struct, frozen=True):
             count = DEFAULT_FRAMES
         else:
             count = settings.get("max_frames", DEFAULT_MAX_FRAMES)
-        sampling = FrameSampling(
+        sampling = Sampling(
             count=int(count),
             fps=fps,
             start=_first(content.start_time, given.get("video_start"), settings.get("video_start")),

@@ -287,11 +287,11 @@ def well_typed(response: Response) -> Response:
     changes: dict[str, Any] = {
         name: str(value) for name, value in names.items() if value is not None and not isinstance(value, str)
     }
-    latency = response.latency
+    latency: Any = response.latency
     if latency is not None and type(latency) is not float:
         changes["latency"] = float(latency) if isinstance(latency, Real) else None
     thoughts = response.thoughts
-    texts = [] if thoughts is None else [thoughts.text, thoughts.opening, thoughts.closing]
+    texts: list[Any] = [] if thoughts is None else [thoughts.text, thoughts.opening, thoughts.closing]
     for value in [*texts, "" if response.text is None else response.text]:
         if not isinstance(value, str):
             message = f"the model returned {type(value).__name__} where a text belongs"

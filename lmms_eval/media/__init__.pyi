@@ -22,7 +22,7 @@ from lmms_eval.media.image import to_rgb as to_rgb
 from lmms_eval.media.reference import MediaRef as MediaRef
 from lmms_eval.media.reference import digest as digest
 from lmms_eval.media.reference import resolve as resolve
-from lmms_eval.media.video import FrameSampling as FrameSampling
+from lmms_eval.media.video import Sampling as Sampling
 from lmms_eval.media.video import VideoFrames as VideoFrames
 from lmms_eval.media.video import probe as probe
 from lmms_eval.media.video import read_frames as read_frames

@@ -165,7 +165,7 @@ def uniform_indices(total: int, count: int, include_last: bool = False) -> list[
     return [int(i * step) for i in range(count - 1)] + [last]
 
 
-class FrameSampling(Struct, frozen=True):
+class Sampling(Struct, frozen=True):
     """The frames to take from a video.
 
     The first option that is set applies: ``indices``; every ``step``-th frame; ``count`` evenly spaced frames, or
@@ -249,7 +249,7 @@ def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
     return info.of_length(number)
 
 
-def read_frames(value: Any, sampling: FrameSampling = FrameSampling(count=32), root: Root = None) -> VideoFrames:
+def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
     """Read frames of a video as RGB arrays, in order of time. Repeated indices give repeated frames.
 
     The video is decoded once up to the last wanted frame, or by seeking (see ``collect_frames``). If a video ends
@@ -269,7 +269,7 @@ def read_frames(value: Any, sampling: FrameSampling = FrameSampling(count=32), r
     return frames
 
 
-def select(info: VideoInfo, sampling: FrameSampling) -> list[int]:
+def select(info: VideoInfo, sampling: Sampling) -> list[int]:
     """Return the frame numbers that ``sampling`` selects from a video.
 
     Raises:
@@ -297,7 +297,7 @@ def select(info: VideoInfo, sampling: FrameSampling) -> list[int]:
     return [first + index for index in uniform_indices(total, count, sampling.include_last)]
 
 
-def _count(total: int, info: VideoInfo, sampling: FrameSampling) -> int:
+def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
     """Return the number of wanted frames among ``total``."""
     if sampling.step is not None:
         return total // sampling.step
@@ -305,7 +305,7 @@ def _count(total: int, info: VideoInfo, sampling: FrameSampling) -> int:
     return sample_count(total, limit, sampling.fps, info.fps)
 
 
-def _read(ref: MediaRef, sampling: FrameSampling) -> VideoFrames:
+def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     with VideoFile(ref) as file:
         info = file.info()
         trusted = sampling.indices is not None or _count(max(1, info.frames), info, sampling) <= _TRUSTED_FRAMES

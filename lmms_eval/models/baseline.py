@@ -230,11 +230,11 @@ class Dummy(Baseline):
             read["frames"] += self._frames(part)
 
     def _frames(self, part: ChatVideoContent) -> int:
-        from lmms_eval.media import FrameSampling, load_rgb, read_frames
+        from lmms_eval.media import Sampling, load_rgb, read_frames
 
         if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
             return len([load_rgb(frame) for frame in part.url[: self.decode_num_frames or None]])
-        sampling = FrameSampling(count=self.decode_num_frames or None, fps=self.decode_fps)
+        sampling = Sampling(count=self.decode_num_frames or None, fps=self.decode_fps)
         return len(list(read_frames(part.url, sampling).images()))
 
 

@@ -61,7 +61,7 @@ class Program(Struct, frozen=True):
     """Installed packages that it may import in addition to the standard library; absent ones are ignored."""
 
 
-class ProgramLimits(Struct, frozen=True):
+class Limits(Struct, frozen=True):
     """Resources that a program may use."""
 
     cpu_s: int = 2
@@ -74,7 +74,7 @@ class ProgramLimits(Struct, frozen=True):
     open_files: int = 64
 
 
-class ProgramOutcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True):
     """The ending of a program.
 
     ``ok``: exit status 0; ``nonzero``: any other status, or an exception; ``cpu``, ``wall``, ``memory``, ``output``:
@@ -107,7 +107,7 @@ class SandboxError(LmmsEvalError):
     """The sandbox itself failed: its child could not be started or did not answer."""
 
 
-class SandboxPolicy(Struct, frozen=True):
+class Policy(Struct, frozen=True):
     """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
@@ -129,16 +129,16 @@ def not_confined(layers: Sequence[Layer]) -> tuple[Confined, ...]:
     return tuple(part for part in REQUIRED if part not in held)
 
 
-_policy: contextvars.ContextVar[SandboxPolicy | None] = contextvars.ContextVar("sandbox_policy", default=None)
+_policy: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("sandbox_policy", default=None)
 
 
-def current_policy() -> SandboxPolicy:
+def current_policy() -> Policy:
     """Return the run's policy, by default the strict one."""
-    return _policy.get() or SandboxPolicy()
+    return _policy.get() or Policy()
 
 
 @contextmanager
-def using(policy: SandboxPolicy) -> Iterator[None]:
+def using(policy: Policy) -> Iterator[None]:
     """Make ``policy`` the current one in this thread, within the block."""
     token = _policy.set(policy)
     try:
@@ -153,17 +153,17 @@ GRACE_S = 5.0
 PROGRAMS_PER_CHILD = 1000
 
 
-def run(program: Program, limits: ProgramLimits | None = None, policy: SandboxPolicy | None = None) -> ProgramOutcome:
+def run(program: Program, limits: Limits | None = None, policy: Policy | None = None) -> Outcome:
     """Run a program to its end or to a limit. Several threads may call this at once.
 
     Raises:
         SandboxRefused: the machine lacks a layer to confine the program, and the policy requires it.
         SandboxError: the sandbox child could not be started or died.
     """
-    limits = limits or ProgramLimits()
+    limits = limits or Limits()
     layers = (policy or current_policy()).layers()
     if len(program.source) + len(program.stdin) > limits.source_bytes:
-        return ProgramOutcome("refused")
+        return Outcome("refused")
     return _run(_Kind.of(layers, program), program, limits)
 
 
@@ -236,7 +236,7 @@ class _Child(Child):
 _pool = Pool(PROGRAMS_PER_CHILD)
 
 
-def _run(kind: _Kind, program: Program, limits: ProgramLimits) -> ProgramOutcome:
+def _run(kind: _Kind, program: Program, limits: Limits) -> Outcome:
     job = json.dumps({**to_dict(program), "limits": to_dict(limits)}).encode()
     begin = time.monotonic()
     try:
@@ -247,9 +247,9 @@ def _run(kind: _Kind, program: Program, limits: ProgramLimits) -> ProgramOutcome
         seconds = time.monotonic() - begin
         if seconds < limits.wall_s:
             raise SandboxError(str(error)) from error
-        return ProgramOutcome("wall", wall_s=seconds)
+        return Outcome("wall", wall_s=seconds)
     stdout, stderr = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
-    return ProgramOutcome(reply["reason"], reply["status"], stdout, stderr, reply["cpu_s"], reply["wall_s"])
+    return Outcome(reply["reason"], reply["status"], stdout, stderr, reply["cpu_s"], reply["wall_s"])
 
 
 def close() -> None:

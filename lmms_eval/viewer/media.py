@@ -21,7 +21,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import Bounds, FrameSampling, fit, load_audio, load_preview, read_frames, resolve
+from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_preview, read_frames, resolve
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.viewer.chunks import write_file
 from lmms_eval.viewer.page import Media
@@ -268,7 +268,7 @@ class MediaStore:
         given = medium.get("frames")
         seen = [number for number in given if isinstance(number, int)] if isinstance(given, list) else []
         step = max(1, -(-len(seen) // MOST_FRAMES))
-        sampling = FrameSampling(indices=tuple(sorted(set(seen[::step])))) if seen else FrameSampling(count=8)
+        sampling = Sampling(indices=tuple(sorted(set(seen[::step])))) if seen else Sampling(count=8)
         found = read_frames(resolve(path), sampling)
         stated = medium.get("times")
         times = dict(zip(seen, stated, strict=False)) if isinstance(stated, list) else {}

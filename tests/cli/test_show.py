@@ -55,7 +55,7 @@ def test_samples_that_fit(run: str, capsys) -> None:
     assert main(["show", run, "quiz", "--limit", "1", "--json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["doc_id"] == "0"
-    assert "4 samples, of which 1 are shown (--limit)" in told.err
+    assert "4 samples, 1 of them shown (--limit)" in told.err
 
 
 def test_the_audit(run: str, capsys) -> None:

@@ -16,8 +16,8 @@ from tests.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 PROGRESS = """
-from lmms_eval.engine.live import Progress
-shown = Progress(3)
+from lmms_eval.engine.live import ProgressLine
+shown = ProgressLine(3)
 for number in range(3):
     shown.document({"task": "t", "failed": "why"} if number else {"task": "t", "scores": [{"metrics": {"m": 1.0}}]})
 shown.close()
@@ -53,10 +53,10 @@ def test_the_display_shows_score_and_failures_at_any_width(columns, has_bar) -> 
 
 STOPPED = """
 import os, signal
-from lmms_eval.engine.live import Progress
+from lmms_eval.engine.live import ProgressLine
 from lmms_eval.engine.signals import Interrupts
 with Interrupts(lambda: None, 5.0):
-    shown = Progress(3)
+    shown = ProgressLine(3)
     os.kill(os.getpid(), signal.SIGINT)
     shown.close()
 """

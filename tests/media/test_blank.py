@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import FrameSampling, encode_wav, load_audio, probe, read_frames
+from lmms_eval.media import Sampling, encode_wav, load_audio, probe, read_frames
 from lmms_eval.media.blank import GREY, blank_audio, blank_image, blank_video
 from tests.media.draw import write_video
 
@@ -27,7 +27,7 @@ def test_a_video_keeps_its_frames_rate_and_size(tmp_path: Path) -> None:
     before, after = probe(str(file), counts=True), probe(path, counts=True)
     assert (after.frames, after.width, after.height) == (before.frames, before.width, before.height)
     assert after.fps == pytest.approx(before.fps)
-    frames = read_frames(path, FrameSampling()).array
+    frames = read_frames(path, Sampling()).array
     assert len(frames) == before.frames
     assert abs(int(frames.min()) - GREY) <= 1 >= abs(int(frames.max()) - GREY)
     assert blank_video(str(file)) == path  # made once

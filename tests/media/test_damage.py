@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media import (
-    FrameSampling,
+    Sampling,
     header,
     load_audio,
     load_image,
@@ -67,7 +67,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @settings(max_examples=25, deadline=None)
 @given(hits=damage, cut=st.sampled_from([1.0, 1.0, 0.9, 0.5]), count=st.sampled_from([1, 8]))
 def test_videos(clip: bytes, hits: list[tuple[float, bytes]], cut: float, count: int) -> None:
-    harmless(read_frames, damaged(clip, hits, cut), FrameSampling(count=count))
+    harmless(read_frames, damaged(clip, hits, cut), Sampling(count=count))
 
 
 @settings(max_examples=25, deadline=None)
@@ -82,7 +82,7 @@ def test_a_video_with_damage_in_the_middle_keeps_its_good_frames(clip: bytes, tm
     start = clip.index(b"mdat") + 900
     path = tmp_path / "hit.mp4"
     path.write_bytes(clip[:start] + bytes(400) + clip[start + 400 :])
-    assert 1 <= len(read_frames(path, FrameSampling(count=40))) <= 40
+    assert 1 <= len(read_frames(path, Sampling(count=40))) <= 40
 
 
 @pytest.mark.parametrize("read", [probe, load_audio])

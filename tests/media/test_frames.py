@@ -14,7 +14,7 @@ import pytest
 from lmms_eval.media import read_frames, uniform_indices, video
 from lmms_eval.media import video_file as video_file_module
 from lmms_eval.media.reference import MediaRef
-from lmms_eval.media.video import FRAMES, FrameSampling, VideoFrames, collect_frames, probe
+from lmms_eval.media.video import FRAMES, Sampling, VideoFrames, collect_frames, probe
 from lmms_eval.media.video_file import VideoFile
 from tests.media.draw import HEIGHT, WIDTH, number_of, numbered_frame, write_video
 
@@ -67,7 +67,7 @@ def made(name: str, folder: Path) -> Path:
     return write_video(folder / file, frames, **options)
 
 
-def read(path: Path, sampling: FrameSampling, monkeypatch: pytest.MonkeyPatch, way: str) -> VideoFrames:
+def read(path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch, way: str) -> VideoFrames:
     FRAMES.clear()
     with monkeypatch.context() as patch:
         if way == "pass":
@@ -83,9 +83,9 @@ def test_both_ways_give_the_same_frames_and_times(name: str, tmp_path: Path, mon
     info = probe(path, counts=True)
     for count in sorted({1, 2, 7, min(32, info.frames)}):
         for sampling in (
-            FrameSampling(count=count),
-            FrameSampling(count=count, include_last=True),
-            FrameSampling(step=13),
+            Sampling(count=count),
+            Sampling(count=count, include_last=True),
+            Sampling(step=13),
         ):
             passed = read(path, sampling, monkeypatch, "pass")
             sought = read(path, sampling, monkeypatch, "seek")
@@ -131,10 +131,10 @@ def test_a_short_video_is_opened_once(tmp_path: Path, monkeypatch: pytest.Monkey
     real = video_file_module.open_container
     monkeypatch.setattr(video_file_module, "open_container", lambda ref: opened.append(ref) or real(ref))
     short = write_video(tmp_path / "short.mp4", 24, g=12)
-    frames = read_frames(short, FrameSampling(count=8))
+    frames = read_frames(short, Sampling(count=8))
     assert [number_of(frame) for frame in frames.array] == list(frames.indices)
     assert len(opened) == 1
-    read_frames(write_video(tmp_path / "long.mp4", 300, g=1000, sc_threshold=0), FrameSampling(count=4))
+    read_frames(write_video(tmp_path / "long.mp4", 300, g=1000, sc_threshold=0), Sampling(count=4))
     assert len(opened) == 3  # its packets are read first, and tell that a seek does not pay
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from lmms_eval.api.request import SentMedia
 from lmms_eval.media import (
     Bounds,
-    FrameSampling,
+    Sampling,
     image_url,
     load_audio,
     load_rgb,
@@ -89,9 +89,9 @@ def test_frames_of_a_video_are_told_once(clip: Path) -> None:
         times=(0.0, 0.96, 1.96),
     )  # fmt: skip
     with recording() as sent:
-        for image in read_frames(str(clip), FrameSampling(count=3)).images():
+        for image in read_frames(str(clip), Sampling(count=3)).images():
             wire_image(image)
-    assert (sent[0].width, sent[0].height) == (read_frames(str(clip), FrameSampling(count=3)).array.shape[2::-1][:2])
+    assert (sent[0].width, sent[0].height) == (read_frames(str(clip), Sampling(count=3)).array.shape[2::-1][:2])
     assert [(one.path, one.sha256, one.frames, one.times) for one in sent] == [
         (wanted.path, wanted.sha256, wanted.frames, wanted.times)
     ]
@@ -101,7 +101,7 @@ def test_frames_that_the_task_read_are_told_as_far_as_they_are_sent(clip: Path, 
     with recording() as sent:
         with unrecorded():  # the task's own functions
             load_rgb(str(jpeg))
-            images = read_frames(str(clip), FrameSampling(count=5)).images()
+            images = read_frames(str(clip), Sampling(count=5)).images()
         wire_image(shrink(images[1], max_side=32))
         wire_image(images[3].convert("L"))
         wire_image(str(jpeg))
@@ -114,7 +114,7 @@ def test_frames_that_the_task_read_are_told_as_far_as_they_are_sent(clip: Path, 
 def test_a_large_video_is_named_without_a_digest(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_HASHED_BYTES", 10)
     with recording() as sent:
-        read_frames(str(clip), FrameSampling(count=2))
+        read_frames(str(clip), Sampling(count=2))
     assert (sent[0].path, sent[0].sha256, sent[0].frames) == (str(clip), "", (0, 49))
 
 

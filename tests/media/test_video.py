@@ -11,7 +11,7 @@ import pytest
 from loguru import logger
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import FrameSampling, probe, read_frames, uniform_indices, video
+from lmms_eval.media import Sampling, probe, read_frames, uniform_indices, video
 from lmms_eval.media.video import FRAMES, select
 from lmms_eval.media.video_file import VideoInfo
 from tests.media.draw import HEIGHT, WIDTH, number_of, write_video
@@ -23,7 +23,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_video(tmp_path_factory.mktemp("video") / "clip.mp4", 300, fps=30, g=10, bf=2, sc_threshold=0)
 
 
-def numbers(path: Path, sampling: FrameSampling) -> list[int]:
+def numbers(path: Path, sampling: Sampling) -> list[int]:
     frames = read_frames(path, sampling)
     found = [number_of(frame) for frame in frames.array]
     assert found == list(frames.indices)
@@ -40,37 +40,37 @@ def test_probe(clip: Path) -> None:
 def test_frames_are_counted_where_the_container_does_not(tmp_path: Path) -> None:
     path = write_video(tmp_path / "a.mkv", 37)
     assert probe(path).frames == 37
-    assert numbers(path, FrameSampling(count=4)) == uniform_indices(37, 4)
+    assert numbers(path, Sampling(count=4)) == uniform_indices(37, 4)
 
 
 @pytest.mark.parametrize("suffix", ["webm", "mkv"])
 def test_webm_and_mkv_are_sampled_too(suffix: str, tmp_path: Path) -> None:
     path = write_video(tmp_path / f"a.{suffix}", 40, codec="libvpx" if suffix == "webm" else "libx264")
-    assert len(read_frames(path, FrameSampling(count=5))) == 5
+    assert len(read_frames(path, Sampling(count=5))) == 5
 
 
 @pytest.mark.parametrize("count", [1, 3, 8, 64, 299, 300, 500])
 def test_evenly_spaced(clip: Path, count: int) -> None:
-    assert numbers(clip, FrameSampling(count=count)) == uniform_indices(300, min(count, 300))
+    assert numbers(clip, Sampling(count=count)) == uniform_indices(300, min(count, 300))
 
 
 def test_rate_and_part(clip: Path) -> None:
-    assert numbers(clip, FrameSampling(fps=1.0)) == uniform_indices(300, 10)
-    assert numbers(clip, FrameSampling(count=4, fps=1.0)) == uniform_indices(300, 4)
-    part = numbers(clip, FrameSampling(count=5, start=2.0, end=4.0))
+    assert numbers(clip, Sampling(fps=1.0)) == uniform_indices(300, 10)
+    assert numbers(clip, Sampling(count=4, fps=1.0)) == uniform_indices(300, 4)
+    part = numbers(clip, Sampling(count=5, start=2.0, end=4.0))
     assert part == [60 + i for i in uniform_indices(61, 5)]
-    assert len(read_frames(clip, FrameSampling())) == 300
+    assert len(read_frames(clip, Sampling())) == 300
 
 
 def test_given_indices_repetitions_included(clip: Path) -> None:
-    assert numbers(clip, FrameSampling(indices=(7, 3, 3, 299))) == [3, 3, 7, 299]
+    assert numbers(clip, Sampling(indices=(7, 3, 3, 299))) == [3, 3, 7, 299]
     with pytest.raises(MediaError, match="outside"):
-        read_frames(clip, FrameSampling(indices=(300,)))
+        read_frames(clip, Sampling(indices=(300,)))
 
 
 def test_frames_are_kept_and_read_only(clip: Path) -> None:
-    first = read_frames(clip, FrameSampling(count=3))
-    assert read_frames(clip, FrameSampling(count=3)) is first
+    first = read_frames(clip, Sampling(count=3))
+    assert read_frames(clip, Sampling(count=3)) is first
     with pytest.raises(ValueError, match="read-only"):
         first.array[0] = 0
     images = first.images()
@@ -79,7 +79,7 @@ def test_frames_are_kept_and_read_only(clip: Path) -> None:
 
 
 def test_colours(clip: Path) -> None:
-    below = read_frames(clip, FrameSampling(indices=(0,))).array[0][HEIGHT * 3 // 4, WIDTH // 2]
+    below = read_frames(clip, Sampling(indices=(0,))).array[0][HEIGHT * 3 // 4, WIDTH // 2]
     assert below.tolist() == pytest.approx([200, 40, 30], abs=12)
 
 
@@ -99,14 +99,14 @@ def test_a_cut_file_gives_what_can_be_read(tmp_path: Path) -> None:
     cut = tmp_path / "cut.mp4"
     cut.write_bytes(data[: len(data) * 2 // 3])
     assert probe(cut).frames == 120
-    with pytest.raises(MediaError, match=r"states 120 frames, of which only (\d+) can be decoded") as refused:
-        read_frames(cut, FrameSampling(indices=(3, 119)))
+    with pytest.raises(MediaError, match=r"states 120 frames, but only (\d+) can be decoded") as refused:
+        read_frames(cut, Sampling(indices=(3, 119)))
     there = int(str(refused.value).split("only ")[1].split()[0])
     assert 20 < there < 100
     assert probe(cut, counts=True).frames in (there, there + 1)  # the last frame is torn
     with logged() as lines:
-        assert numbers(cut, FrameSampling(count=20)) == uniform_indices(there, 20)
-    assert f"cut.mp4 states 120 frames, of which only {there} can be decoded" in lines[0]
+        assert numbers(cut, Sampling(count=20)) == uniform_indices(there, 20)
+    assert f"cut.mp4 states 120 frames, but only {there} can be decoded" in lines[0]
 
 
 @contextlib.contextmanager
@@ -133,19 +133,17 @@ def test_a_header_that_tells_too_many_frames(tmp_path: Path) -> None:
     path = claiming(tmp_path / "lie.avi", 30, 3000)
     assert (probe(path).frames, probe(path, counts=True).frames) == (3000, 30)
     with logged() as lines:
-        assert numbers(path, FrameSampling(count=8)) == uniform_indices(30, 8)
-        assert numbers(path, FrameSampling(count=5)) == uniform_indices(30, 5)
-        assert numbers(path, FrameSampling(step=7)) == [0, 7, 14, 21, 28]
+        assert numbers(path, Sampling(count=8)) == uniform_indices(30, 8)
+        assert numbers(path, Sampling(count=5)) == uniform_indices(30, 5)
+        assert numbers(path, Sampling(step=7)) == [0, 7, 14, 21, 28]
     assert len(lines) == 1
-    assert "lie.avi states 3000 frames, of which only 30 can be decoded: frames are chosen among these" in lines[0]
+    assert "lie.avi states 3000 frames, but only 30 can be decoded: frames are chosen among these" in lines[0]
     with pytest.raises(MediaError, match="no frame between 30"):
-        read_frames(path, FrameSampling(count=8, start=30.0, end=60.0))
+        read_frames(path, Sampling(count=8, start=30.0, end=60.0))
 
 
-@pytest.mark.parametrize(
-    "sampling", [FrameSampling(), FrameSampling(fps=1.0), FrameSampling(step=1), FrameSampling(count=2_000_000_000)]
-)
-def test_a_claim_takes_no_memory(tmp_path: Path, sampling: FrameSampling) -> None:
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(fps=1.0), Sampling(step=1), Sampling(count=2_000_000_000)])
+def test_a_claim_takes_no_memory(tmp_path: Path, sampling: Sampling) -> None:
     path = claiming(tmp_path / "lie.avi", 30, 2_000_000_000)
     tracemalloc.start()
     found = numbers(path, sampling)
@@ -162,7 +160,7 @@ def test_a_frame_of_claimed_size_takes_no_memory(tmp_path: Path) -> None:
     data[place : place + 8] = struct.pack("<ii", 20_000, 10_000)
     path.write_bytes(data)
     with pytest.raises(MediaError, match="claims frames of 20000x10000 pixels"):
-        read_frames(path, FrameSampling(count=2))
+        read_frames(path, Sampling(count=2))
 
 
 @pytest.mark.parametrize("data", [b"", b"not a video", bytes(4096)])
@@ -187,7 +185,7 @@ def test_a_sound_file_has_no_video_stream(tmp_path: Path) -> None:
 def test_video_from_bytes(clip: Path) -> None:
     data = clip.read_bytes()
     assert probe(data).frames == 300
-    assert list(read_frames(data, FrameSampling(count=3)).indices) == [0, 149, 299]
+    assert list(read_frames(data, Sampling(count=3)).indices) == [0, 149, 299]
 
 
 def test_turned_by_the_display_matrix(clip: Path, tmp_path: Path) -> None:
@@ -198,7 +196,7 @@ def test_turned_by_the_display_matrix(clip: Path, tmp_path: Path) -> None:
     data[matrix : matrix + 36] = struct.pack(">9i", 0, 0x10000, 0, -0x10000, 0, 0, HEIGHT << 16, 0, 0x40000000)
     path = tmp_path / "turned.mp4"
     path.write_bytes(bytes(data))
-    frame = read_frames(path, FrameSampling(indices=(5,))).array[0]
+    frame = read_frames(path, Sampling(indices=(5,))).array[0]
     assert frame.shape == (WIDTH, HEIGHT, 3)
     assert number_of(np.rot90(frame, 1)) == 5  # turning it back counter-clockwise
 
@@ -208,14 +206,14 @@ INFO = VideoInfo(100, 10.0, 10.0, 4, 4)
 
 def test_selection_of_an_empty_part_is_an_error() -> None:
     with pytest.raises(MediaError, match="no frame between"):
-        select(INFO, FrameSampling(count=2, start=20.0))
+        select(INFO, Sampling(count=2, start=20.0))
     with pytest.raises(ValueError, match="at least 1"):
-        select(INFO, FrameSampling(count=-1))
+        select(INFO, Sampling(count=-1))
 
 
 def test_zero_is_no_count() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        select(INFO, FrameSampling(count=0))
+        select(INFO, Sampling(count=0))
 
 
 def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
@@ -231,6 +229,6 @@ def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
         return pixels if len(turn) == 1 else np.ascontiguousarray(pixels[::2, ::2])
 
     monkeypatch.setattr(video, "_pixels", shrinking)
-    frames = read_frames(clip, FrameSampling(indices=(0, 1)))
+    frames = read_frames(clip, Sampling(indices=(0, 1)))
     assert frames.array.shape == (2, HEIGHT, WIDTH, 3)
     FRAMES.clear()

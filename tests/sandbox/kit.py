@@ -14,7 +14,7 @@ import pytest
 
 from lmms_eval.sandbox import launcher
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.launcher import Program, ProgramLimits, ProgramOutcome, SandboxPolicy
+from lmms_eval.sandbox.launcher import Limits, Outcome, Policy, Program
 from lmms_eval.sandbox.layers import (
     BUBBLEWRAP,
     CONFINES,
@@ -28,7 +28,7 @@ from lmms_eval.sandbox.layers import (
 )
 from lmms_eval.sandbox.layers import LIMITS as LIMITS_LAYER
 
-LIMITS = ProgramLimits(cpu_s=1, wall_s=5.0, memory_bytes=256 << 20, output_bytes=10_000)
+LIMITS = Limits(cpu_s=1, wall_s=5.0, memory_bytes=256 << 20, output_bytes=10_000)
 COMBINATIONS = {
     "all": (NAMESPACES, LANDLOCK, SECCOMP, THREADS),
     "no_namespaces": (LANDLOCK, SECCOMP, THREADS),
@@ -43,13 +43,13 @@ def only(names: Collection[str]) -> list[Layer]:
     return [Layer(name, name in names or name == LIMITS_LAYER, "simulated") for name in CONFINES]
 
 
-def policy_of(names: Sequence[str], allow_unsafe: bool = False) -> SandboxPolicy:
+def policy_of(names: Sequence[str], allow_unsafe: bool = False) -> Policy:
     """Skips the test where this machine lacks one of the layers; without ``threads`` programs just have none."""
     present = {layer.name for layer in (*probe_layers(), *_bubblewrap()) if layer.active}
     lacking = [name for name in names if name not in present and name != THREADS]
     if lacking:
         pytest.skip(f"not on this machine: {', '.join(lacking)}")
-    return SandboxPolicy(allow_unsafe, lambda: only(present.intersection(names)))
+    return Policy(allow_unsafe, lambda: only(present.intersection(names)))
 
 
 @functools.cache
@@ -81,7 +81,7 @@ def mark() -> str:
     return f"stray{os.urandom(4).hex()}"
 
 
-def attempt(source: str, policy: SandboxPolicy, limits: ProgramLimits = LIMITS) -> ProgramOutcome:
+def attempt(source: str, policy: Policy, limits: Limits = LIMITS) -> Outcome:
     """The outcome of a program that must not succeed; the sandbox must still work afterwards, and nothing be left."""
     name = mark()
     begin = time.monotonic()
@@ -94,7 +94,7 @@ def attempt(source: str, policy: SandboxPolicy, limits: ProgramLimits = LIMITS) 
     return outcome
 
 
-def refused(outcome: ProgramOutcome) -> bool:
+def refused(outcome: Outcome) -> bool:
     """Whether a system call was refused (and not, say, a name was wrong)."""
     last = outcome.stderr.decode().strip().splitlines()[-1]
     known = (
@@ -108,5 +108,5 @@ def refused(outcome: ProgramOutcome) -> bool:
     return outcome.reason == "nonzero" and last.startswith(known)
 
 
-def active(policy: SandboxPolicy) -> tuple[str, ...]:
+def active(policy: Policy) -> tuple[str, ...]:
     return tuple(layer.name for layer in policy.probe() if layer.active)

@@ -21,7 +21,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import Program, ProgramOutcome, SandboxPolicy
+from lmms_eval.sandbox.launcher import Outcome, Policy, Program
 from tests.sandbox.kit import (
     COMBINATIONS,
     LIMITS,
@@ -40,7 +40,7 @@ SECRET = "the-secret-of-this-test"
 
 
 @pytest.fixture
-def best() -> SandboxPolicy:
+def best() -> Policy:
     """What this machine has: for limits, which hang on no layer."""
     return policy_of(COMBINATIONS["all"])
 
@@ -79,7 +79,7 @@ def server() -> Iterator[tuple[int, list[bytes]]]:
         thread.join()
 
 
-def spent(outcome: ProgramOutcome) -> bool:
+def spent(outcome: Outcome) -> bool:
     """Whether it was ended for its processor time, or on a busy machine before it came so far."""
     return outcome.reason in ("cpu", "wall") and outcome.cpu_s < LIMITS.cpu_s + 1.5
 
@@ -87,19 +87,19 @@ def spent(outcome: ProgramOutcome) -> bool:
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/etc/hostname", "/home", "/tmp", "/proc/self/environ", "/proc/1/environ", "/sys/kernel"]
 )
-def test_reading_the_machine(path: str, policy: SandboxPolicy) -> None:
+def test_reading_the_machine(path: str, policy: Policy) -> None:
     code = f"import os\nprint('ESCAPED', os.listdir({path!r}) if os.path.isdir({path!r}) else open({path!r}).read())"
     assert refused(attempt(code, policy))
 
 
-def test_reading_files_of_the_user(outside: Path, policy: SandboxPolicy) -> None:
+def test_reading_files_of_the_user(outside: Path, policy: Policy) -> None:
     home = str(Path.home())
     for path in (str(outside / "secret.txt"), str(Path(__file__)), f"{home}/.ssh/id_rsa", f"{home}/.cache"):
         assert refused(attempt(f"print('ESCAPED', open({path!r}).read())", policy))
     assert refused(attempt(f"import os; print('ESCAPED', os.listdir({str(outside)!r}))", policy))
 
 
-def test_reading_beyond_the_standard_library(policy: SandboxPolicy) -> None:
+def test_reading_beyond_the_standard_library(policy: Policy) -> None:
     packages = Path(pytest.__file__).parents[1]
     if str(packages).startswith(os.path.join(sys.base_prefix, "lib")):
         pytest.skip("packages are installed in the interpreter's own library folder, which is readable as a whole")
@@ -107,7 +107,7 @@ def test_reading_beyond_the_standard_library(policy: SandboxPolicy) -> None:
 
 
 @pytest.mark.parametrize("place", ["outside", ".", "/tmp", "/dev/shm", "/"])
-def test_writing(place: str, outside: Path, policy: SandboxPolicy) -> None:
+def test_writing(place: str, outside: Path, policy: Policy) -> None:
     folder = str(outside) if place == "outside" else place
     path = f"{folder}/{mark()}"
     assert refused(attempt(f"open({path!r}, 'w').write('x'); print('ESCAPED')", policy))
@@ -116,7 +116,7 @@ def test_writing(place: str, outside: Path, policy: SandboxPolicy) -> None:
     assert sorted(entry.name for entry in outside.iterdir()) == ["secret.txt"]
 
 
-def test_changing_files(outside: Path, policy: SandboxPolicy) -> None:
+def test_changing_files(outside: Path, policy: Policy) -> None:
     secret = outside / "secret.txt"
     for call in ("os.remove(p)", "os.chmod(p, 0)", "os.rename(p, p + '2')", "os.truncate(p, 0)", "os.utime(p, (0, 0))"):
         assert refused(attempt(f"import os; p = {str(secret)!r}; {call}; print('ESCAPED')", policy)), call
@@ -127,14 +127,14 @@ def test_changing_files(outside: Path, policy: SandboxPolicy) -> None:
     assert secret.stat().st_mtime > 0
 
 
-def test_links_out_of_the_working_folder(outside: Path, policy: SandboxPolicy) -> None:
+def test_links_out_of_the_working_folder(outside: Path, policy: Policy) -> None:
     for make in ("os.symlink", "os.link"):
         code = f"import os; {make}({str(outside / 'secret.txt')!r}, 'link'); print('ESCAPED', open('link').read())"
         assert refused(attempt(code, policy))
     assert refused(attempt("print('ESCAPED', open('../../../../etc/passwd').read())", policy))
 
 
-def test_network(server: tuple[int, list[bytes]], policy: SandboxPolicy) -> None:
+def test_network(server: tuple[int, list[bytes]], policy: Policy) -> None:
     port, seen = server
     with socket.create_connection(("127.0.0.1", port)):
         pass  # the server can be reached from here
@@ -153,7 +153,7 @@ def test_network(server: tuple[int, list[bytes]], policy: SandboxPolicy) -> None
     assert len(seen) == before
 
 
-def test_unix_sockets(outside: Path, policy: SandboxPolicy) -> None:
+def test_unix_sockets(outside: Path, policy: Policy) -> None:
     path, abstract = str(outside / "door"), "\0" + mark()
     for address in (path, abstract):
         with socket.socket(socket.AF_UNIX) as door:
@@ -177,11 +177,11 @@ def test_unix_sockets(outside: Path, policy: SandboxPolicy) -> None:
     ],
     ids=["fork_bomb", "shell", "system", "exec", "interpreter", "spawn", "multiprocessing", "terminal"],
 )
-def test_other_processes(code: str, policy: SandboxPolicy) -> None:
+def test_other_processes(code: str, policy: Policy) -> None:
     assert attempt(code, policy).reason == "nonzero"
 
 
-def test_a_bomb_of_threads(policy: SandboxPolicy) -> None:
+def test_a_bomb_of_threads(policy: Policy) -> None:
     code = """
         import threading, time
         while True:
@@ -191,14 +191,14 @@ def test_a_bomb_of_threads(policy: SandboxPolicy) -> None:
     assert outcome.reason in ("nonzero", "memory", "cpu", "wall")
 
 
-def test_memory(best: SandboxPolicy) -> None:
+def test_memory(best: Policy) -> None:
     assert attempt("x = []\nwhile True: x.append(bytearray(10**7))", best).reason == "memory"
     assert attempt("x = 'x' * (1 << 34); print('ESCAPED')", best).reason == "memory"
     held = attempt("x = []\nwhile True:\n    try: x.append(bytearray(10**6))\n    except MemoryError: pass", best)
     assert spent(held)
 
 
-def test_endless_loops(best: SandboxPolicy) -> None:
+def test_endless_loops(best: Policy) -> None:
     assert spent(attempt("while True: pass", best))
     shut = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     assert spent(attempt(shut, best))
@@ -209,14 +209,14 @@ def test_endless_loops(best: SandboxPolicy) -> None:
     assert time.monotonic() - begin < 4
 
 
-def test_endless_output(best: SandboxPolicy) -> None:
+def test_endless_output(best: Policy) -> None:
     outcome = attempt("while True: print('x' * 99)", best)
     assert outcome.reason == "output"
     assert len(outcome.stdout) == LIMITS.output_bytes
     assert spent(attempt("import sys\nwhile True: sys.stderr.write('x' * 999)", best))
 
 
-def test_limits_cannot_be_raised(policy: SandboxPolicy) -> None:
+def test_limits_cannot_be_raised(policy: Policy) -> None:
     code = """
         import resource
         kind = resource.{}
@@ -228,7 +228,7 @@ def test_limits_cannot_be_raised(policy: SandboxPolicy) -> None:
         assert b"not allowed to raise maximum limit" in outcome.stderr
 
 
-def test_signals_to_the_parent(policy: SandboxPolicy) -> None:
+def test_signals_to_the_parent(policy: Policy) -> None:
     """Harmless signals: one that gets through would be seen, and end nothing."""
     seen: list[int] = []
     before = signal.signal(signal.SIGURG, lambda number, _frame: seen.append(number))
@@ -244,12 +244,12 @@ def test_signals_to_the_parent(policy: SandboxPolicy) -> None:
     assert seen == []
 
 
-def test_signals_by_way_of_files(policy: SandboxPolicy) -> None:
+def test_signals_by_way_of_files(policy: Policy) -> None:
     code = f"import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETOWN, {os.getpid()}); print('ESCAPED')"
     assert refused(attempt(code, policy))
 
 
-def test_the_secrets_of_the_environment(policy: SandboxPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_secrets_of_the_environment(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     launcher.close()  # the next child is started with this environment around it
     outcome = launcher.run(Program("import os; print(sorted(os.environ), os.environ)"), LIMITS, policy)
@@ -263,7 +263,7 @@ def test_the_secrets_of_the_environment(policy: SandboxPolicy, monkeypatch: pyte
             assert refused(attempt(code, policy)), (process, name)
 
 
-def test_the_memory_of_others(policy: SandboxPolicy) -> None:
+def test_the_memory_of_others(policy: Policy) -> None:
     """Through ctypes, which programs may load."""
     for call in (f"ptrace(16, {os.getpid()}, 0, 0)", "ptrace(16, os.getppid(), 0, 0)", "ptrace(0, 0, 0, 0)"):
         code = f"""
@@ -290,7 +290,7 @@ def test_the_memory_of_others(policy: SandboxPolicy) -> None:
     ],
     ids=["unshare", "setuid", "mount", "chroot", "setns", "io_uring", "bpf", "keyctl", "perf"],
 )
-def test_system_calls_through_ctypes(call: str, policy: SandboxPolicy) -> None:
+def test_system_calls_through_ctypes(call: str, policy: Policy) -> None:
     code = f"""
         import ctypes
         if ctypes.CDLL(None, use_errno=True).{call} == -1:
@@ -300,7 +300,7 @@ def test_system_calls_through_ctypes(call: str, policy: SandboxPolicy) -> None:
     assert refused(attempt(code, policy))
 
 
-def test_harmless_use_of_ctypes_works(policy: SandboxPolicy) -> None:
+def test_harmless_use_of_ctypes_works(policy: Policy) -> None:
     outcome = launcher.run(Program("import ctypes; print(ctypes.CDLL(None).abs(-3))"), LIMITS, policy)
     assert outcome.stdout == b"3\n"
 
@@ -318,7 +318,7 @@ time.sleep(60)
 """
 
 
-def test_daemons_cannot_be_started(policy: SandboxPolicy) -> None:
+def test_daemons_cannot_be_started(policy: Policy) -> None:
     assert refused(attempt(DAEMON, policy))
 
 
@@ -334,15 +334,15 @@ def test_daemons_do_not_outlive_their_program_where_they_can_be_started(layers: 
         launcher.close()
 
 
-def test_programs_die_with_the_harness(policy: SandboxPolicy) -> None:
+def test_programs_die_with_the_harness(policy: Policy) -> None:
     """Also when it is killed so that it cannot clean up."""
     name = mark()
     code = f"""
         from lmms_eval.sandbox.launcher import run
-        from lmms_eval.sandbox.launcher import SandboxPolicy
+        from lmms_eval.sandbox.launcher import Policy
         from lmms_eval.sandbox.launcher import Program
         from tests.sandbox.kit import only
-        policy = SandboxPolicy(probe=lambda: only({active(policy)!r}))
+        policy = Policy(probe=lambda: only({active(policy)!r}))
         run(Program({rename(name) + "import time; time.sleep(30)"!r}), policy=policy)
     """
     harness = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=Path(__file__).parents[2])

@@ -14,11 +14,11 @@ import pytest
 
 from lmms_eval.sandbox import launcher
 from lmms_eval.sandbox.launcher import (
+    Limits,
+    Outcome,
+    Policy,
     Program,
-    ProgramLimits,
-    ProgramOutcome,
     SandboxError,
-    SandboxPolicy,
     SandboxRefused,
     package_folders,
     run,
@@ -34,9 +34,9 @@ def _fresh() -> Iterator[None]:
     launcher.close()
 
 
-def ran(source: str, stdin: str = "", limits: ProgramLimits | None = None, **details: object) -> ProgramOutcome:
+def ran(source: str, stdin: str = "", limits: Limits | None = None, **details: object) -> Outcome:
     """With the layers that this machine has, if any: these tests are about programs that mean no harm."""
-    return run(Program(source, stdin, **details), limits, SandboxPolicy(allow_unsafe=True))  # type: ignore[arg-type]
+    return run(Program(source, stdin, **details), limits, Policy(allow_unsafe=True))  # type: ignore[arg-type]
 
 
 def test_an_ordinary_script() -> None:
@@ -116,7 +116,7 @@ threading.Thread(target=work).start()
 
 
 def test_output_is_cut() -> None:
-    limits = ProgramLimits(output_bytes=10)
+    limits = Limits(output_bytes=10)
     assert ran("print('x' * 9)", limits=limits).reason == "ok"
     outcome = ran("print('x' * 100)", limits=limits)
     assert (outcome.reason, outcome.stdout) == ("output", b"x" * 10)
@@ -131,7 +131,7 @@ def test_large_output_and_input_do_not_block() -> None:
 
 
 def test_too_large_a_program_is_refused() -> None:
-    assert ran("print(1)" + " " * 1000, limits=ProgramLimits(source_bytes=1000)).reason == "refused"
+    assert ran("print(1)" + " " * 1000, limits=Limits(source_bytes=1000)).reason == "refused"
 
 
 def test_captured_style() -> None:
@@ -206,7 +206,7 @@ def test_a_child_serves_many_programs_and_is_replaced() -> None:
     first = own_parent()
     assert own_parent() == first
     with ThreadPoolExecutor(1) as other:
-        running = other.submit(ran, "while True: pass", limits=ProgramLimits(cpu_s=30, wall_s=30.0))
+        running = other.submit(ran, "while True: pass", limits=Limits(cpu_s=30, wall_s=30.0))
         time.sleep(0.3)
         os.killpg(first, signal.SIGKILL)
         with pytest.raises(SandboxError, match="ended"):
@@ -234,10 +234,10 @@ def test_a_child_whose_harness_was_killed_removes_its_folder(tmp_path: Path) -> 
     code = """
 import os, tempfile
 from lmms_eval.sandbox.launcher import run
-from lmms_eval.sandbox.launcher import SandboxPolicy
+from lmms_eval.sandbox.launcher import Policy
 from lmms_eval.sandbox.launcher import Program
 from tests.sandbox.kit import only
-run(Program("1"), policy=SandboxPolicy(probe=lambda: only(("landlock", "seccomp"))))
+run(Program("1"), policy=Policy(probe=lambda: only(("landlock", "seccomp"))))
 assert len(os.listdir(tempfile.gettempdir())) == 1
 os.kill(os.getpid(), 9)
 """
@@ -267,19 +267,19 @@ def test_a_forked_process_leaves_the_child_to_its_owner() -> None:
 def test_refusal_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "_run", None)
     with pytest.raises(SandboxRefused):
-        run(Program("print(1)"), policy=SandboxPolicy(probe=lambda: only(())))
-    with using(SandboxPolicy(probe=lambda: [Layer("seccomp", True, "")])), pytest.raises(SandboxRefused, match="files"):
+        run(Program("print(1)"), policy=Policy(probe=lambda: only(())))
+    with using(Policy(probe=lambda: [Layer("seccomp", True, "")])), pytest.raises(SandboxRefused, match="files"):
         run(Program("print(1)"))
 
 
 def test_allowed_to_go_without() -> None:
-    policy = SandboxPolicy(True, lambda: only(()))
+    policy = Policy(True, lambda: only(()))
     assert run(Program("print(1)"), policy=policy).stdout == b"1\n"
-    assert run(Program("while True: pass"), ProgramLimits(cpu_s=1, wall_s=1.0), policy).reason in ("cpu", "wall")
+    assert run(Program("while True: pass"), Limits(cpu_s=1, wall_s=1.0), policy).reason in ("cpu", "wall")
 
 
 def test_no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = SandboxPolicy(True, lambda: only(()))
+    policy = Policy(True, lambda: only(()))
     monkeypatch.setattr(launcher, "interpreter", lambda: ["/nowhere/python"])
     with pytest.raises(SandboxError, match="could be started"):
         run(Program("1"), policy=policy)

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher, threads
-from lmms_eval.sandbox.launcher import Program, ProgramLimits, SandboxPolicy
+from lmms_eval.sandbox.launcher import Limits, Policy, Program
 from lmms_eval.sandbox.layers import NAMESPACES, THREADS
 from lmms_eval.sandbox.linux import (
     CAP_DAC_READ_SEARCH,
@@ -73,13 +73,13 @@ os._exit(0)
 
 
 @pytest.fixture
-def bounded(policy: SandboxPolicy) -> SandboxPolicy:
+def bounded(policy: Policy) -> Policy:
     if THREADS not in active(policy):
         pytest.skip("nothing bounds threads on this machine")
     return policy
 
 
-def test_a_bomb_of_bare_threads(bounded: SandboxPolicy) -> None:
+def test_a_bomb_of_bare_threads(bounded: Policy) -> None:
     alone = os.geteuid() == 0 or "namespaces" in active(bounded)
     outcome = attempt(BARE_BOMB, bounded)
     assert outcome.stderr.rstrip().endswith(b"BlockingIOError: [Errno 11] Resource temporarily unavailable")
@@ -87,8 +87,8 @@ def test_a_bomb_of_bare_threads(bounded: SandboxPolicy) -> None:
     assert made == ROOM if alone else ROOM <= made <= ROOM_AMONG_OTHERS
 
 
-def test_no_threads_where_nothing_bounds_them(policy: SandboxPolicy) -> None:
-    unbound = SandboxPolicy(probe=lambda: only(set(active(policy)) - {THREADS}))
+def test_no_threads_where_nothing_bounds_them(policy: Policy) -> None:
+    unbound = Policy(probe=lambda: only(set(active(policy)) - {THREADS}))
     assert attempt(BARE_BOMB, unbound).stdout == b""
     ordinary = attempt("import threading; threading.Thread(target=print, args=('ESCAPED',)).start()", unbound)
     assert b"can't start new thread" in ordinary.stderr
@@ -118,14 +118,14 @@ def test_processes_are_bounded_alike_where_the_filter_does_not_forbid_them(names
     assert processes_named(name) == []
 
 
-def test_ordinary_threads(bounded: SandboxPolicy) -> None:
+def test_ordinary_threads(bounded: Policy) -> None:
     code = """
         import threading
         gate = threading.Barrier(40, timeout=3)
         for _ in range(40):
             threading.Thread(target=lambda: print(gate.wait() < 40)).start()
     """
-    outcome = launcher.run(Program(textwrap.dedent(code)), ProgramLimits(), bounded)
+    outcome = launcher.run(Program(textwrap.dedent(code)), Limits(), bounded)
     assert outcome.stdout == b"True\n" * 40, outcome
 
 
@@ -141,11 +141,11 @@ def test_numpy_in_threads() -> None:
         with ThreadPoolExecutor(32) as pool:
             print(sum(pool.map(lambda _: (ones @ ones).sum(), range(100))))
     """
-    outcome = launcher.run(Program(textwrap.dedent(code), packages=("numpy",)), ProgramLimits(), policy)
+    outcome = launcher.run(Program(textwrap.dedent(code), packages=("numpy",)), Limits(), policy)
     assert outcome.stdout == b"12500000.0\n", outcome
 
 
-def test_sandboxes_do_not_count_the_threads_of_each_other(bounded: SandboxPolicy) -> None:
+def test_sandboxes_do_not_count_the_threads_of_each_other(bounded: Policy) -> None:
     """Each program has nearly all that it may have while the other one has, too."""
     code = BARE_THREADS + f"import time\nfor made in range({ROOM - 4}): start(made)\ntime.sleep(0.3); os._exit(0)"
     with ThreadPoolExecutor(3) as pool:
@@ -153,7 +153,7 @@ def test_sandboxes_do_not_count_the_threads_of_each_other(bounded: SandboxPolicy
     assert [outcome.reason for outcome in outcomes] == ["ok"] * 3, outcomes
 
 
-def test_the_bound_cannot_be_left(policy: SandboxPolicy) -> None:
+def test_the_bound_cannot_be_left(policy: Policy) -> None:
     """By becoming root again, or another user."""
     for call in ("setresuid(0, 0, 0)", "setreuid(0, 0)", "setresuid(12345, -1, -1)", "setgid(0)", "setfsuid(0)"):
         code = f"""
@@ -165,7 +165,7 @@ def test_the_bound_cannot_be_left(policy: SandboxPolicy) -> None:
         assert refused(attempt(code, policy)), call
 
 
-def test_a_sandbox_outlives_the_thread_that_started_it(policy: SandboxPolicy) -> None:
+def test_a_sandbox_outlives_the_thread_that_started_it(policy: Policy) -> None:
     for number in range(3):
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(launcher.run, Program(f"import os; print({number}, os.getppid())"), LIMITS, policy)

@@ -27,7 +27,7 @@ _PARTS = ("cli", "config", "models", "tasks")
 """Folders of the package that the index is built from."""
 _ENDINGS = (".py", ".yaml", ".tsv")
 _UNSAFE = re.compile(r"[^\w%+,./:=@-]")
-_ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
+_ASSIGNMENT = re.compile(r"^[^\W\d]\w*=")
 _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
 WORDS, KEYS, FILES = "words", "keys", "files"
 SHELLS = ("bash", "zsh", "fish")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.media.video import FrameSampling, read_frames
+from lmms_eval.media.video import Sampling, read_frames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ def read_video(
     wanted = backend or os.environ.get("LMMS_VIDEO_DECODE_BACKEND") or BACKENDS[0]
     if wanted not in BACKENDS:
         raise ValueError(f"unknown video backend {wanted!r}: use one of {', '.join(BACKENDS)}")
-    sampling = FrameSampling(count=num_frm, fps=fps, include_last=force_include_last_frame)
+    sampling = Sampling(count=num_frm, fps=fps, include_last=force_include_last_frame)
     return read_frames(video_path, sampling).array.copy()
 
 

@@ -116,11 +116,10 @@ class VLLM(DelegatingModel):
 
     def encode_video(self, video_path: Any) -> list[str]:
         """``max_frame_num`` frames of a video, evenly spread, as base64. Raises ``MediaError``."""
-        from lmms_eval.media import FrameSampling, read_frames
+        from lmms_eval.media import Sampling, read_frames
 
         return [
-            self.encode_image(frame)
-            for frame in read_frames(video_path, FrameSampling(count=self.max_frame_num)).images()
+            self.encode_image(frame) for frame in read_frames(video_path, Sampling(count=self.max_frame_num)).images()
         ]
 
     def get_format_metrics(self) -> dict[str, float]:

@@ -20,7 +20,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Task
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure
-from lmms_eval.media import FrameSampling, MediaRef, audio_seconds, header, load_image, probe, resolve
+from lmms_eval.media import MediaRef, Sampling, audio_seconds, header, load_image, probe, resolve
 from lmms_eval.media.encode import MIME, has_end, is_untouched
 from lmms_eval.media.originals import original_of
 from lmms_eval.media.video import select
@@ -115,7 +115,7 @@ class MediaSizes(Struct):
             self.unsampled += 1
             return
         start, end = bounds_of(part)
-        count = len(select(info, FrameSampling(count=form.frames, fps=form.fps, start=start, end=end)))
+        count = len(select(info, Sampling(count=form.frames, fps=form.fps, start=start, end=end)))
         self.frames += count
         if form.wire is not None:
             self.estimated += count

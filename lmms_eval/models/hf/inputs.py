@@ -346,7 +346,7 @@ def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> 
     Raises:
         MediaError: the video cannot be read.
     """
-    from lmms_eval.media import FrameSampling, fit, load_rgb, read_frames, uniform_indices
+    from lmms_eval.media import Sampling, fit, load_rgb, read_frames, uniform_indices
 
     value, most = part.url, options.max_num_frames
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
@@ -357,7 +357,7 @@ def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> 
     if isinstance(value, Mapping):
         start = value.get("video_start") if start is None else start
         end = value.get("video_end") if end is None else end
-    frames = read_frames(value, FrameSampling(count=most, fps=options.fps, start=start, end=end))
+    frames = read_frames(value, Sampling(count=most, fps=options.fps, start=start, end=end))
     of_each = bounds.of_frames(len(frames), options.total_pixels)
     return [fit(image, of_each) for image in frames.images()]
 

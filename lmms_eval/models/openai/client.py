@@ -14,7 +14,7 @@ import aiohttp
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Endpoint
 from lmms_eval.models.remote.arguments import RemoteArguments
-from lmms_eval.models.remote.direct import Answer, DirectPost, bounded_response
+from lmms_eval.models.remote.direct import DirectAnswer, DirectPost, bounded_response
 from lmms_eval.models.remote.errors import AttemptError, redact, shorten, status_error
 from lmms_eval.models.remote.reply import Reply, parse_reply
 
@@ -77,13 +77,13 @@ class Client:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._without_key(self._transport_error(error)) from error
 
-    async def _post(self, body: bytes) -> Answer:
+    async def _post(self, body: bytes) -> DirectAnswer:
         """Send through a proxy, or in pieces."""
         data = body if len(body) <= WHOLE_BYTES else io.BytesIO(body)
         async with self._session.post(
             self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
         ) as answer:
-            return Answer(answer.status, answer.headers, await answer.read())
+            return DirectAnswer(answer.status, answer.headers, await answer.read())
 
     def _transport_error(self, error: Exception) -> AttemptError:
         shown = self._endpoint.shown

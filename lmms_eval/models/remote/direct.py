@@ -122,7 +122,7 @@ class TimeLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DirectAnswer:
     """A server's answer with its decompressed body."""
 
     status: int
@@ -150,7 +150,7 @@ class DirectPost:
         head = "\r\n".join((f"POST {self._like.url.raw_path_qs} HTTP/1.1", *lines, "Content-Length: "))
         self._head = head.encode("utf-8")
 
-    async def post(self, body: bytes) -> Answer:
+    async def post(self, body: bytes) -> DirectAnswer:
         """Send a body and read the answer, whatever its status.
 
         Raises:
@@ -160,7 +160,7 @@ class DirectPost:
         """
         return await self._limit.wait_for(self._post(body))
 
-    async def _post(self, body: bytes) -> Answer:
+    async def _post(self, body: bytes) -> DirectAnswer:
         connection = await self._connect()
         try:
             protocol = connection.protocol
@@ -176,7 +176,7 @@ class DirectPost:
                 ) from error
             whole = await read_whole(content, self._max_bytes, self._address)
             connection.release()
-            return Answer(message.code, message.headers, whole)
+            return DirectAnswer(message.code, message.headers, whole)
         finally:
             connection.close()  # no effect after the release
 

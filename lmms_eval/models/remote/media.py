@@ -108,10 +108,10 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     Raises:
         MediaError: the video cannot be read.
     """
-    from lmms_eval.media.video import FrameSampling, read_frames
+    from lmms_eval.media.video import Sampling, read_frames
 
     start, end = bounds_of(part)
-    return read_frames(part.url, FrameSampling(count=frames.count, fps=frames.fps, start=start, end=end))
+    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
 
 
 def bounds_of(part: ChatVideoContent) -> tuple[float | None, float | None]:

@@ -94,9 +94,9 @@ def _frame_steps(row: QueryRow, media: MediaAccess, budget: PictureBudget) -> _S
 
 
 def _video_parts(path: str, media: MediaAccess, step: int, budget: PictureBudget) -> list[dict[str, Any]]:
-    from lmms_eval.media import FrameSampling, read_frames, shrink
+    from lmms_eval.media import Sampling, read_frames, shrink
 
-    images = read_frames(media.path(path), FrameSampling(step=max(1, step))).images()
+    images = read_frames(media.path(path), Sampling(step=max(1, step))).images()
     shown = [{"type": "image", "url": shrink(image, max_side=budget.max_side)} for image in images]
     return [{"type": "text", "text": FRAMES_START}, *shown, {"type": "text", "text": FRAMES_END}]
 

@@ -115,12 +115,12 @@ def _rating_question(field: str, response: Any, query: JudgedQuery, spec: TaskSp
 
 
 def _rating_messages(text: str, images: Sequence[str], find: Callable[[str], Path]) -> ChatMessages:
-    from lmms_eval.media import FrameSampling, read_frames
+    from lmms_eval.media import Sampling, read_frames
 
     pictures: list[Any] = []
     for name in images:
         if is_video(name):
-            frames = read_frames(find(name), FrameSampling(count=VIDEO_FRAMES)).images()
+            frames = read_frames(find(name), Sampling(count=VIDEO_FRAMES)).images()
             pictures += [bounded_picture(frame) for frame in frames]
         else:
             pictures.append(bounded_picture(str(find(name))))

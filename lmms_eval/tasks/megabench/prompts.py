@@ -123,9 +123,9 @@ def frames(name: str, media: MediaAccess) -> VideoFrames:
     Raises:
         MediaError: the video is missing or has no frame that can be read.
     """
-    from lmms_eval.media import FrameSampling, read_frames
+    from lmms_eval.media import Sampling, read_frames
 
-    return read_frames(media.path(name), FrameSampling(count=media.max_frames))
+    return read_frames(media.path(name), Sampling(count=media.max_frames))
 
 
 def split_segment(row: QueryRow, segment: PromptSegment) -> list[tuple[str, str | None]]:

@@ -15,7 +15,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
-from lmms_eval.sandbox.launcher import SandboxPolicy, using
+from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
@@ -306,7 +306,7 @@ class YamlTask(FamilyInterface, Task):
             and not any(_may_draw(getattr(config, key)) for key in (*PROMPT_KEYS, *SCORING_KEYS)),
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
-        self._policy = SandboxPolicy(options.allow_unsafe_code)
+        self._policy = Policy(options.allow_unsafe_code)
         self._few = few_shot(config, self._shots, options.fewshot_seed, self.where)
         self._check()
         self._data: DataSet | None = None

@@ -14,7 +14,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.media import read_frames
-from lmms_eval.media.video import FrameSampling
+from lmms_eval.media.video import Sampling
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.body import BodyBuilder
 from tests.media.draw import encoded, number_of, picture, tone, write_video
@@ -140,7 +140,7 @@ def test_video_as_frames(tmp_path: Path) -> None:
     request = make_request("one", "Q", [str(path)])
     parts = parts_of(build(request, max_frames_num=4))
     assert [part["type"] for part in parts] == ["image_url"] * 4 + ["text"]
-    frames = read_frames(str(path), FrameSampling(count=4))
+    frames = read_frames(str(path), Sampling(count=4))
     sent = [Image.open(io.BytesIO(decoded(part))) for part in parts[:4]]
     assert [image.tobytes() for image in sent] == [frame.tobytes() for frame in frames.array]
     assert len(parts_of(build(request, video_fps=1))) == 2 + 1, "two seconds"

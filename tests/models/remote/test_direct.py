@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 import aiohttp
 import pytest
 
-from lmms_eval.models.remote.direct import Answer, DirectPost
+from lmms_eval.models.remote.direct import DirectAnswer, DirectPost
 from lmms_eval.models.remote.errors import AttemptError
 
 HEADERS = {"Authorization": "Bearer key", "Content-Type": "application/json"}
@@ -71,7 +71,7 @@ def test_answers_of_every_form_over_one_connection(reply: bytes, status: int, bo
     async def use(direct: DirectPost) -> None:
         for number in range(3):
             answer = await direct.post(b'{"n":%d}' % number)
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, DirectAnswer)
             assert (answer.status, answer.body) == (status, body)
         assert len(direct._connector._conns) == 1
 

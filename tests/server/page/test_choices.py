@@ -23,7 +23,8 @@ def test_all_models_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     found = {one.name: one for one in ModelChoices().all()}
     assert {one.name for one in ModelRegistry().list_models()} <= set(found)
-    assert {one.sort for one in found.values()} == {"Local models", "Engines", "Services", "Checks"}
+    sorts = {one.sort for one in found.values()} - {"Plugins"}  # other tests may have registered some
+    assert sorts == {"Local models", "Engines", "Services", "Checks"}
     assert all(one.text for one in found.values())
     assert found["anthropic"].missing == ("key: ANTHROPIC_API_KEY is not set where the server was started",)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-canary")

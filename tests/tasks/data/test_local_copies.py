@@ -74,7 +74,7 @@ def test_a_data_set_that_is_not_there_is_said(tmp_path: Path, root: Path) -> Non
     task = make_task(
         tmp_path / "task", {"process_docs": Function("utils.process_docs")}, PROCESS, TaskOptions(data_root=str(root))
     )
-    with pytest.raises(DataError, match=r"loads the data set 'other/names', of which --data_root .* has no copy"):
+    with pytest.raises(DataError, match=r"loads the data set 'other/names'; --data_root .* has no copy"):
         task.load()
     assert datasets.load.load_dataset_builder is LIBRARY
 

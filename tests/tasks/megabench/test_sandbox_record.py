@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.sandbox.launcher import SandboxPolicy, using
+from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks.megabench import utils
 from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes, sandbox_record
 from tests.sandbox.kit import only
@@ -20,9 +20,9 @@ def process_results(doc, results):
 
 
 def test_the_record_names_active_layers() -> None:
-    with using(SandboxPolicy(probe=lambda: only(("landlock", "seccomp")))):
+    with using(Policy(probe=lambda: only(("landlock", "seccomp")))):
         assert sandbox_record() == STRICT
-    with using(SandboxPolicy(True, lambda: only(()))):
+    with using(Policy(True, lambda: only(()))):
         assert sandbox_record() == {"layers": ["limits"], "allow_unsafe_code": True}
 
 
@@ -42,7 +42,7 @@ def processed(metric: str, names: tuple[str, ...]) -> dict[str, Any]:
         "response_parse_function": "answer_string",
     }
     row = document(metric_info=info, eval_context={"test_case": []}, answer={"answer": "x"})
-    with using(SandboxPolicy(probe=lambda: only(names))):
+    with using(Policy(probe=lambda: only(names))):
         return utils.process_results(row, ["print(1)"])
 
 

@@ -137,7 +137,7 @@ def test_examples_come_from_the_named_split(tmp_path: Path) -> None:
 
 
 def test_too_few_examples_and_unknown_samplers(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="num_fewshot 3: split 'test' has only 3 documents, one of which"):
+    with pytest.raises(TaskError, match="num_fewshot 3: split 'test' has only 3 documents, the question among them"):
         loaded(tmp_path / "a", {"num_fewshot": 3})
     with pytest.raises(
         TaskError, match=r"probe\.yaml: key 'fewshot_config': sampler 'best'; valid are default, first_n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.media.video import FrameSampling, read_frames
+from lmms_eval.media.video import Sampling, read_frames
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks.general_bench.data.documents import item_of, lacking, stated_name, stated_type
@@ -52,7 +52,7 @@ def _medium(medium: MediaInput, question: Question, points: PointOption) -> Iter
             numbers = shown(len(files), question.max_frames)
             yield from _frames([image_part(files[number]) for number in numbers], numbers, question)
         case "video" if question.numbers_frames:
-            read = read_frames(str(medium.paths[0]), FrameSampling(count=question.max_frames))
+            read = read_frames(str(medium.paths[0]), Sampling(count=question.max_frames))
             pictures = [{"type": "image", "url": image} for image in read.images()]
             yield from _frames(pictures, read.indices, question)
         case "video" | "audio":

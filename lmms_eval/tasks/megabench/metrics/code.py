@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.sandbox.launcher import Program, ProgramLimits, ProgramOutcome, SandboxError, SandboxRefused, run
+from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, SandboxRefused, run
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 
 CPU_S, WALL_S = 2, 10.0
@@ -42,7 +42,7 @@ def program_judge(response: Any, context: Mapping[str, Any]) -> float:
         NotEvaluated: programs are not run here.
         ConversionError: the test cases are malformed.
     """
-    limits = ProgramLimits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=OFFICIAL_OUTPUT)
+    limits = Limits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=OFFICIAL_OUTPUT)
 
     def passes(source: str, case: TestCase) -> bool:
         one_namespace = _MAIN_GUARD in source
@@ -57,7 +57,7 @@ def program_judge_fixed(response: Any, context: Mapping[str, Any]) -> float:
 
     One ``__main__`` namespace, ``exit(0)`` is a good end, 1 MiB of output.
     """
-    limits = ProgramLimits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=FIXED_OUTPUT)
+    limits = Limits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=FIXED_OUTPUT)
 
     def passes(source: str, case: TestCase) -> bool:
         program = Program(source, case.text + "\n", packages=PACKAGES)
@@ -93,11 +93,11 @@ def _share(response: Any, context: Mapping[str, Any], passes: Callable[[str, Tes
     return passed / len(cases)
 
 
-def _passed(outcome: ProgramOutcome, case: TestCase) -> bool:
+def _passed(outcome: Outcome, case: TestCase) -> bool:
     return outcome.reason == "ok" and outcome.stdout.decode("utf-8", "replace").rstrip() == case.expected
 
 
-def _run(program: Program, limits: ProgramLimits) -> ProgramOutcome:
+def _run(program: Program, limits: Limits) -> Outcome:
     try:
         try:
             return run(program, limits)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.processes import Parent
-from lmms_eval.sandbox.launcher import SandboxPolicy, using
+from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
@@ -46,7 +46,7 @@ def score_job(job: TaskJob) -> list[dict[str, Any]]:
     """Return for each query its ``scores`` entry, and ``scorer_error`` if a metric raised. All values are JSON."""
     spec = job.spec()
     entries: list[dict[str, Any]] = []
-    with using(SandboxPolicy(job.allow_unsafe_code)):
+    with using(Policy(job.allow_unsafe_code)):
         for query in job.queries:
             verdicts = {verdict.name: verdict for verdict in query.verdicts}
             context = read_context(query.eval_context)

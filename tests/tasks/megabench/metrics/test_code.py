@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.sandbox.launcher import SandboxError, SandboxPolicy, not_confined, using
+from lmms_eval.sandbox.launcher import Policy, SandboxError, not_confined, using
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics import code
 from lmms_eval.tasks.megabench.metrics.code import program_judge, program_judge_fixed, read_test_cases
@@ -15,7 +15,7 @@ from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from tests.sandbox.kit import only
 
 needs_sandbox = pytest.mark.skipif(
-    bool(sys.platform != "linux" or not_confined(SandboxPolicy().probe())), reason="nothing here confines programs"
+    bool(sys.platform != "linux" or not_confined(Policy().probe())), reason="nothing here confines programs"
 )
 
 
@@ -111,7 +111,7 @@ def test_refusal_is_not_evaluated_with_the_remedy() -> None:
         "response_parse_function": "answer_string",
     }
     spec = parse_task_spec(info, "vector", ["answer"])
-    with using(SandboxPolicy(probe=lambda: only(("seccomp",)))):
+    with using(Policy(probe=lambda: only(("seccomp",)))):
         with pytest.raises(NotEvaluated, match="--allow_unsafe_code"):
             program_judge("print(1)", SUMS)
         score = score_query("print(7)", {"answer": ""}, spec, SUMS)
