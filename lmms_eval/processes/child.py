@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal
@@ -152,6 +153,7 @@ class Child:
             env={**inherited, **(environment or {})},
             start_new_session=True,
         )
+        weakref.finalize(self, _drop, self._process, self._owner).atexit = False
         assert self._process.stdin is not None  # both are pipes
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
@@ -256,3 +258,16 @@ class Child:
         with self._process.stderr as errors:
             while chunk := errors.read(KEPT_BYTES):
                 self._kept = (self._kept + chunk)[-KEPT_BYTES:]
+
+
+def _drop(process: subprocess.Popen[bytes], owner: int) -> None:
+    """Kill the process of a child that nobody closed before it was garbage-collected."""
+    if process.stdin is None or process.stdin.closed or owner != os.getpid():
+        return
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

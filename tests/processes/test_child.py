@@ -1,3 +1,4 @@
+import gc
 import os
 import sys
 import time
@@ -176,3 +177,14 @@ def test_a_module_of_the_working_folder_is_found_where_the_parent_finds_it(tmp_p
         process.send(b"one")
         assert process.receive(10) == b"ONE"
         process.close()
+
+
+def test_a_child_that_nobody_closed_ends_with_its_last_reference(tmp_path, monkeypatch):
+    (tmp_path / "child_left.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    process = Child("child_left")
+    pid = process.pid
+    del process
+    gc.collect()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
