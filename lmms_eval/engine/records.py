@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -290,6 +290,11 @@ def well_typed(response: Response) -> Response:
     latency: Any = response.latency
     if latency is not None and type(latency) is not float:
         changes["latency"] = float(latency) if isinstance(latency, Real) else None
+    attempts: Any = response.attempts
+    if type(attempts) is not int:
+        changes["attempts"] = int(attempts) if isinstance(attempts, Integral) else 1
+    if not all(isinstance(one, str) for one in response.batch):
+        changes["batch"] = tuple(map(str, response.batch))
     thoughts = response.thoughts
     texts: list[Any] = [] if thoughts is None else [thoughts.text, thoughts.opening, thoughts.closing]
     for value in [*texts, "" if response.text is None else response.text]:

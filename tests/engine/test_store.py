@@ -327,6 +327,7 @@ def test_lines_of_another_process_are_written_as_they_are(tmp_path: Path) -> Non
         ({"finish_reason": 7}, {"finish_reason": "7"}),
         ({"model": 3, "latency": "fast"}, {"model": "3", "latency": None}),
         ({"latency": np.float32(0.5)}, {"latency": 0.5}),
+        ({"attempts": "2", "batch": (1, 2)}, {"attempts": 1, "batch": ("1", "2")}),
         ({"text": 5}, {"error": ResponseError("malformed", "the model returned int where a text belongs")}),
         (
             {"thoughts": Thoughts(5)},
