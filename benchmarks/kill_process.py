@@ -85,7 +85,7 @@ def workers(launcher: subprocess.Popen[bytes]) -> dict[int, int]:
 
 
 def undisturbed(work: Path) -> tuple[dict[str, Any], float]:
-    """Return the final state, and the seconds from the moment at which all processes exist to the end."""
+    """Return the final state, and the seconds from the start of the last process to the end."""
     out = work / "whole"
     with StubServer(delay=DELAY_S) as server:
         launcher = start(command(work, server.url, out, 0))

@@ -72,7 +72,7 @@ NAIVE: dict[str, Naive] = {"wald": wald, "wald, finite list": wald_finite, "wils
 
 
 class Stops:
-    """The points at which runs ended, and whether the interval there contains the mean."""
+    """The points where runs ended, and whether the interval there contains the mean."""
 
     def __init__(self, truth: float, total: int) -> None:
         self.truth, self.total = truth, total

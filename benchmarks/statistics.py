@@ -41,7 +41,7 @@ ALIKE = 0.7
 """Correlation of two runs on a document, before scores are rounded to right or wrong."""
 ALPHA, POWER = 0.05, 0.8
 FAMILY_REDRAWS = 999
-"""Redraws with which the smallest p of the permutation test, times ten tests, is far below 5 %."""
+"""Redraws that let the smallest p of the permutation test, times ten tests, fall far below 5 %."""
 MEMBERS = 4
 """Mean number of documents in a cluster; clusters have one to seven."""
 

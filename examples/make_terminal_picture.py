@@ -29,7 +29,7 @@ COMMAND = (
 )
 SHOWN = COMMAND.replace(" --tasks", " \\\n      --tasks")
 KILLED_AT = re.compile(rb"\b[2-5]\d/59")
-"""Text of the progress display at which the run is killed."""
+"""The run is killed when the progress display shows this text."""
 LINES = 40
 """Number of lines to draw; the lines below are the rest of the breakdown."""
 PATIENCE_S = 300

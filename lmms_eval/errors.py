@@ -135,7 +135,7 @@ class BusyError(LmmsEvalError):
 
     Args:
         message: the error message.
-        retry_after: seconds after which to try again.
+        retry_after: seconds to wait before another attempt.
         is_clients: this client sends too many requests.
     """
 

@@ -60,7 +60,7 @@ QUESTIONS = (
 
 
 class Text(NamedTuple):
-    """A piece of prose with the line on which it begins."""
+    """A piece of prose with its first line's number."""
 
     line: int
     text: str

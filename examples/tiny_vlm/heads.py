@@ -9,7 +9,7 @@ from labels import CLASSES, LETTERS, LETTERS_A_TOKEN, UNKNOWN
 from torch.nn.functional import cross_entropy
 
 EARLY = 1
-"""Block after which letters are already predicted, so that the later blocks can form words from them."""
+"""Letters are already predicted after this block, so that the later blocks can form words from them."""
 
 
 class Heads(torch.nn.Module):

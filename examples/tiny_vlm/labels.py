@@ -67,7 +67,7 @@ def of_shapes(shapes: Sequence[Shape], size: tuple[int, int], grid: tuple[int, i
 
 
 def side_of(one: Shape, other: Shape) -> str:
-    """Return the side on which one shape lies as seen from another; empty if that is not clear."""
+    """Return the side of one shape as seen from another; empty if that is not clear."""
     across = (one.box[0] + one.box[2] - other.box[0] - other.box[2]) / 2
     down = (one.box[1] + one.box[3] - other.box[1] - other.box[3]) / 2
     if abs(abs(across) - abs(down)) < 0.15:

@@ -71,7 +71,7 @@ def _parser() -> CommandParser:
 
 
 def add_address_flags(parser: CommandParser) -> None:
-    """Add the flags with which a server can answer other machines."""
+    """Add the flags that let a server answer other machines."""
     parser.add_argument(
         "--token_file",
         metavar="FILE",

@@ -331,7 +331,7 @@ ABSENT = "(none)"
 
 
 def compare_parts(pairs: Sequence[MatchedPair], name: str, options: CompareOptions) -> list[list[Difference]]:
-    """Return, for each pair, the differences of the parts into which a metadata column divides the documents.
+    """Return, for each pair, the differences of the parts that a metadata column divides the documents into.
 
     All of them form one family: p is corrected over all parts and pairs.
 

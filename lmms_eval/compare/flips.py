@@ -30,7 +30,7 @@ class FlipSide(Struct, frozen=True):
 
 
 class Flip(Struct, frozen=True):
-    """A document on which one run is better than the other."""
+    """A document that one run answers better than the other."""
 
     task: str
     metric: str

@@ -32,7 +32,7 @@ class CompareOptions(Struct, frozen=True):
     by: tuple[str, ...] = ()
     """Metadata columns for breakdowns."""
     reference: str = ""
-    """Name or source of the run with which all others are compared; empty for all pairs."""
+    """Name or source of the run that all others are compared with; empty for all pairs."""
 
     def __post_init__(self) -> None:
         complaints = {
@@ -104,7 +104,7 @@ class Difference(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
     changed: tuple[int, int] | None = None
-    """Number of documents on which the first run is better, and worse."""
+    """Number of documents that the first run answers better, and worse."""
     cell: str = ""
     """In a breakdown, the value of the metadata column."""
 

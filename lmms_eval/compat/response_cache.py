@@ -64,7 +64,7 @@ def compute_cache_key(  # noqa: PLR0913 - the family's
     model_fingerprint_hash: str = "",
     eval_version: str = "",
 ) -> str:
-    """Compute the SHA-256 under which an answer is stored."""
+    """Compute the SHA-256 that an answer is stored under."""
     given: dict[str, Any] = {
         "v": SCHEMA, "rt": request_type, "tn": task_name, "did": doc_id, "idx": idx,
         "gk": canonicalize_gen_kwargs(gen_kwargs),

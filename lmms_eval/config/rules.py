@@ -22,7 +22,7 @@ def controls_of(ablate: str | None) -> tuple[str, ...]:
 
 
 def control_name(task: str, control: str) -> str:
-    """Return the name under which a control runs: ``TASK@CONTROL``."""
+    """Return the name of a control: ``TASK@CONTROL``."""
     return f"{task}@{control}"
 
 

@@ -27,7 +27,7 @@ from lmms_eval.media.sent import recording, unrecorded
 DOCUMENTS = 8
 """Number of answered documents per task that are rendered again, at even distances."""
 PATIENCE_S = 20.0
-"""Seconds after which only one document of each remaining task is checked."""
+"""After so many seconds only one document of each remaining task is checked."""
 
 
 def check_continued(tasks: Sequence[Task], model: Model, store: RunStore, is_first: bool = True) -> None:

@@ -121,7 +121,7 @@ class AskReport(Struct):
 
 
 BEHIND_S = 0.02
-"""Seconds after which an event loop checks again whether its responses can be passed on."""
+"""Seconds until an event loop checks again whether its responses can be passed on."""
 
 
 class Journal(Protocol):

@@ -1,7 +1,7 @@
 """Headline numbers with intervals over the first documents of a random order.
 
-Only documents count before which all others are finished. So the numbers depend only on the order and the answers, not
-on concurrency, the number of processes or kills.
+A document counts once all documents before it are finished. So the numbers depend only on the order and the answers,
+not on concurrency, the number of processes or kills.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 
 LENGTH = 512
 LOOK_S = 0.5
-"""Interval at which a waiting thread checks whether the work failed or was stopped."""
+"""Seconds between two checks of a waiting thread whether the work failed or was stopped."""
 GATHER_S = 0.005
 """Pause of a stage's only thread after it waited for an item, so that several accumulate: waking up for each one takes
 as long as scoring a text."""
 FULL_S = 0.01
-"""Interval at which a full queue is checked again."""
+"""Seconds between two checks of a full queue."""
 
 Item = TypeVar("Item")
 

@@ -53,7 +53,7 @@ class RecordedModel(Struct, frozen=True):
 
 
 class Start(Struct, frozen=True):
-    """The circumstances under which a run begins."""
+    """The circumstances of a run's start."""
 
     command: str = field(default_factory=this_command)
     """The command that continues the run."""
@@ -79,7 +79,7 @@ class Collected(Struct, frozen=True):
     key: str
     scoring_key: str
     common_key: str
-    """Hash of everything on which the processes of a launch must agree."""
+    """Hash of everything that must be equal in the processes of a launch."""
     is_resumable: bool
     """True if the key distinguishes this model from every other, so that an interrupted run may be continued."""
     judge: Judge | None = None

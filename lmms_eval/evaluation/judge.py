@@ -31,7 +31,7 @@ from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
 from lmms_eval.utils.redaction import note_secrets, redact_text
 
 PLACE = "judge_server"
-"""Name under which the first process of a launch sends the address of the judge's server to the others."""
+"""Name of the message that gives the other processes the address of the judge's server."""
 UNSERVED = "http://judge.localhost/v1"
 """Placeholder for the address of a judge's server that is started later. The address is a part of the judge's identity.
 The real one changes with the port, so that a continued run would ask everything again."""
@@ -130,7 +130,7 @@ def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: A
 
 
 def model_names(config: RunConfig) -> tuple[str, ...]:
-    """Return the names under which a table may have the model, the most specific one first."""
+    """Return the names that a table may use for the model, the most specific one first."""
     given: Mapping[str, Any] = config.arguments("model_args")
     service = NAMED_SERVICES.get(config.model)
     named = [str(given[name]) for name in MODEL if given.get(name)]

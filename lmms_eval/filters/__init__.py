@@ -94,7 +94,7 @@ def build_filter_ensemble(filter_name: str, components: Sequence[Sequence[Any]])
     """Build filters that are applied in sequence.
 
     Args:
-        filter_name: the name under which requests get their result.
+        filter_name: the name of the result in each request.
         components: the name or class of each filter, and its arguments (``None`` or a mapping).
 
     Raises:

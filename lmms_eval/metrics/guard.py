@@ -31,7 +31,7 @@ class GuardedProcess:
     Args:
         worker: module that serves the jobs (``guarded_worker.run``).
         needs: packages that the worker needs, for the message if it does not start.
-        calls_per_child: jobs after which a child is replaced.
+        calls_per_child: a child is replaced after so many jobs.
     """
 
     def __init__(self, worker: str, needs: str, calls_per_child: int = CALLS_PER_CHILD) -> None:

@@ -30,7 +30,7 @@ def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_langu
     Args:
         text: the transcript.
         language: its language.
-        puncs: marks before which one blank is dropped, in the syntax of a regular expression's character class.
+        puncs: marks that lose one blank before them, in the syntax of a regular expression's character class.
         no_space_languages: languages whose texts lose all white space.
     """
     text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))

@@ -384,7 +384,7 @@ class LegacyAdapter(Model):
         self.plugin._rank, self.plugin._world_size = rank, world_size
 
     def prepare(self, request: Request) -> Request:
-        """Build the arguments for collective calls only, before which failures must be known."""
+        """Build the arguments for collective calls only: their failures must be known before the call."""
         return request.with_payload(self._prepared(request), 0) if self.collective_forward else request
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:

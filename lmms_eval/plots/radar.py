@@ -63,7 +63,7 @@ def draw_radar(axes: Any, spokes: Sequence[str], polygons: Sequence[Polygon]) ->
     axes.set_rgrids(rings, [f"{ring:g}" for ring in rings], angle=180 / len(spokes), fontsize=7, color=_GREY)
     axes.set_xticks(angles, [])
     for angle, spoke in zip(angles, spokes, strict=True):
-        aside = math.sin(angle)  # decides on which side of the circle the text is
+        aside = math.sin(angle)  # decides the side of the circle for the text
         side = "center" if abs(aside) < _CENTRED else "left" if aside > 0 else "right"
         above = "bottom" if math.cos(angle) > _CENTRED else "top" if math.cos(angle) < -_CENTRED else "center"
         axes.text(angle, limit * 1.05, spoke, ha=side, va=above, fontsize=9)

@@ -19,7 +19,7 @@ class Pool:
     After a fork, both processes have children of their own.
 
     Args:
-        most_jobs: number of jobs after which a child is replaced.
+        most_jobs: a child is replaced after so many jobs.
     """
 
     def __init__(self, most_jobs: int | None = None) -> None:

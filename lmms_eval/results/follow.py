@@ -24,7 +24,7 @@ from lmms_eval.results.run import Run, run_of
 from lmms_eval.storage.run_folder import has_live_owner
 
 WINDOW_S = 60.0
-"""Seconds over which the current rate is measured."""
+"""Span of the current rate in seconds."""
 LEAST_S = 3.0
 """Shorter observations give no rate."""
 

@@ -166,7 +166,7 @@ def _drop_capabilities() -> None:
 def _count_threads() -> int:
     """Count the threads of this user, including a process that it starts, as the kernel does.
 
-    The count is the lowest limit under which this process can start another. ``/proc`` would not show threads of the
+    The count is the lowest limit that lets this process start another. ``/proc`` would not show threads of the
     same user in another container, and is not mounted in the namespaces.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)

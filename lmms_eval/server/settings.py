@@ -95,7 +95,7 @@ class ServerSettings:
     allow_uploads: bool = False
     """Requests may upload results to other services, with the keys of this server's environment."""
     allow_hosts: tuple[str, ...] = ()
-    """Further host names under which clients reach the server."""
+    """Further host names that clients use for the server."""
     token: str = field(default="", repr=False)
     """Token that clients must send. If it is empty, the server answers this machine only."""
     submissions_per_minute: int = 240

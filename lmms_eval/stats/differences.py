@@ -125,7 +125,7 @@ def tango_interval(found: Discordant, level: float = 0.95) -> tuple[float, float
 
 
 def _limit(found: Discordant, wanted: float, end: float) -> float:
-    """Find the difference between the observed one and ``end`` at which the statistic is ``wanted``."""
+    """Find the difference between the observed one and ``end`` that gives the statistic ``wanted``."""
     near, far = found.share, end
     for _ in range(60):  # halves 2 to less than the spacing of floating-point numbers
         middle = (near + far) / 2
@@ -183,7 +183,7 @@ class PairOptions(Struct, frozen=True):
     """Parameters of a comparison."""
 
     level: float = 0.95
-    """Probability with which such intervals contain the true difference."""
+    """Probability that such an interval contains the true difference."""
     draws: int = 10_000
     """Redraws of the bootstrap, and flips of the permutation test if they cannot be enumerated."""
     seed: int = 0

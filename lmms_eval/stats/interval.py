@@ -381,7 +381,7 @@ def score_interval(
         value: the score.
         spread: its spread, in the units of the score.
         within: the range of the score.
-        level: probability with which such intervals contain the true score.
+        level: probability that such an interval contains the true score.
     """
     _z(level)
     if spread.size < 2:

@@ -73,7 +73,7 @@ class StrataPlan(Struct, frozen=True):
         turn, stratum, sizes, parts, index = (each[place] for each in (turn, stratum, sizes, parts, index))
         done = np.arange(rounds) / rounds
         growth = np.diff(done / (1 - done))
-        # Within a round as 1 / (values left), with which the sample mean is used best.
+        # Within a round as 1 / (values left), which uses the sample mean best.
         left = sizes - index
         key = turn * len(totals) + stratum
         sums = np.bincount(key, weights=sizes / left**2, minlength=rounds * len(totals))
@@ -142,7 +142,7 @@ class StrataFloor:
         return limits
 
     def _limits(self, constants: Floats, slopes: Floats) -> Floats:
-        """Return the θ at which Σ exp(constant − slope θ) equals the threshold, for each column."""
+        """Return the θ that makes Σ exp(constant − slope θ) equal the threshold, for each column."""
         import numpy as np
 
         theta: Floats = np.max((constants - self._threshold) / slopes, axis=0)
@@ -237,7 +237,7 @@ class Floor:
         self._grid = grid
 
     def _limits(self, capital: Floats, is_straight: NDArray[np.bool_]) -> Floats:
-        """Return, at each time, the mean at which the total capital of all gamblers falls below 1/α."""
+        """Return, at each time, the mean where the total capital of all gamblers falls below 1/α."""
         import numpy as np
 
         out = np.count_nonzero(np.tensordot(self._shares, capital, (0, 1)) >= 1 / self._alpha, axis=1) - 1
@@ -282,7 +282,7 @@ def _above(near: Floats, slopes: Floats, part: Floats, alpha: float) -> tuple[Fl
 
 
 BLOCK = 128
-"""Number of values after which the window of candidates is narrowed to the interval."""
+"""After so many values the window of candidates is narrowed to the interval."""
 _NARROWER = 0.7
 _DOCUMENTS_AT_ONCE = 4096
 

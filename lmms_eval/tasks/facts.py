@@ -40,9 +40,9 @@ class Facts(Struct, frozen=True):
     modalities: tuple[str, ...]
     """Modalities of the questions."""
     needs: tuple[str, ...]
-    """Needs without which nothing is scored."""
+    """Needs of every score of the task."""
     uses: tuple[str, ...]
-    """Needs without which some documents or metrics are not scored."""
+    """Needs of some documents or metrics."""
     chance: str
     """Score of random guessing, in the units of the metric."""
     download: str

@@ -39,7 +39,7 @@ class SamplesFile(Struct, frozen=True):
 
     @property
     def config(self) -> str:
-        """Name under which ``load_dataset`` finds the task's samples."""
+        """Name of the task's samples for ``load_dataset``."""
         return f"{self.model}__{self.task}" if self.model else self.task
 
     @property

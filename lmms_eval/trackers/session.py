@@ -40,7 +40,7 @@ State = Literal["starting", "running", "finished", "failed"]
 
 
 class TrackerTimeouts(Struct, frozen=True):
-    """Seconds after which a tracker is given up."""
+    """A tracker is given up after so many seconds."""
 
     start: float = 120.0
     """Seconds from the start of its process to its first reply. A package may wait about 90 s for its server."""
@@ -67,7 +67,7 @@ class TrackerProcess:
         name: the tracker's name.
         module: the module with the function ``new``, which makes the tracker in its process.
         beginning: the first message.
-        patience: the times after which the tracker is given up.
+        patience: how long the tracker may take before it is given up.
     """
 
     def __init__(self, name: str, module: str, beginning: Beginning, patience: TrackerTimeouts | None = None) -> None:

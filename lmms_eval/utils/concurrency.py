@@ -75,7 +75,7 @@ class LatencyWindow(Struct, frozen=True):
 
 
 def requests_before_decision(current: int) -> int:
-    """Return the number of completed requests after which the next decision is made."""
+    """Return the number of completed requests until the next decision."""
     return max(4, current)
 
 

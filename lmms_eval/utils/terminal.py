@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _MARKUP = re.compile(r"[\\`*{}\[\]<>#!&~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _MIN_WIDTH = 3
 _FORMULA = re.compile(r'(?:^|(?<=[;\t\r\n]))(?=[ \t\r"]*[=+\-@]|[\t\r])')
-"""Positions at which a formula may begin: the beginning of a text, and separators after which a spreadsheet may begin a
+"""Positions where a formula may begin: the beginning of a text, and separators after which a spreadsheet may begin a
 new cell. Spreadsheets that separate cells with semicolons split there even in quoted text."""
 
 
@@ -46,7 +46,7 @@ def printable(text: str) -> str:
 
 
 def is_live(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether a stream is a terminal on which a written line can be overwritten."""
+    """Return whether a stream is a terminal that can overwrite a written line."""
     return stream.isatty() and environ.get("TERM") != "dumb"
 
 

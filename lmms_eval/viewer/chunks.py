@@ -110,7 +110,7 @@ PER_ROWS, PER_COLUMN, PER_NAMES = 200, 10_000, 2_000
 PER_GROWING = 1_000
 """Samples in a piece of row texts while the task grows, since each piece is requested over a connection."""
 FEW_SAMPLES, FEW_VALUES = 500, 64
-"""Most samples with which the index itself holds all columns, and most values of a column that it holds."""
+"""The index holds all columns of a task with at most so many samples, else those with at most so many values."""
 
 Kind = Literal["texts", "numbers", "codes"]
 T = TypeVar("T")
@@ -194,7 +194,7 @@ class TaskIndex:
         return self._values.get(column, [])
 
     def names(self, number: int) -> dict[str, Any]:
-        """Return ids with their places, with which a page finds a sample."""
+        """Return ids with their places, so that a page finds a sample."""
         part = _part(self._names, number, self._per_names)
         return {"ids": [name for name, _ in part], "places": [place for _, place in part]}
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     Places = NDArray[intp]
 
 MOST_RUNS = 5
-"""Most runs of a task with which every pair is compared. With more, each run is compared with the first one."""
+"""Every pair is compared for up to so many runs of a task. With more, each run is compared with the first one."""
 UNPAIRED, NEITHER, ONLY_FIRST, ONLY_SECOND, BOTH = "-nfsb"
 """Kinds of documents with right-or-wrong scores, by the runs that are right."""
 EQUAL, FIRST_BETTER, SECOND_BETTER = "=><"
@@ -209,7 +209,7 @@ class ComparisonWriter:
 
 
 def kinds_of(column: PairedColumn) -> NDArray[str_]:
-    """Return a letter for each shared document: the side on which it is right, or better."""
+    """Return a letter for each shared document: the side that is right, or better."""
     import numpy as np
 
     has, better = column.has_both, column.better()

@@ -188,7 +188,7 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.cli.arguments import command_parser
     from lmms_eval.cli.output import emit
 
-    parser = command_parser("completion", "print the script with which a shell completes commands, options, names")
+    parser = command_parser("completion", "print the script for a shell that completes commands, options, names")
     parser.add_argument("shell", choices=SHELLS, help="bash, zsh: source <(lmms-eval completion SHELL); fish: | source")
     shell = parser.parse_args(list(arguments)).shell
     current_index()  # so that the first answer is as fast as all others

@@ -86,7 +86,7 @@ class Linguistics(Struct, frozen=True, eq=False):
 def data_folders(stated: str | None = None) -> tuple[Path, ...]:
     """Return the folders with NLTK data: only those stated (joined as in ``NLTK_DATA``), else NLTK's usual folders.
 
-    ``None`` means the environment's ``NLTK_DATA``, through which ``--nltk_data`` reaches the scoring processes.
+    ``None`` means the environment's ``NLTK_DATA``, which carries ``--nltk_data`` to the scoring processes.
     """
     stated = os.environ.get("NLTK_DATA", "") if stated is None else stated
     if stated:

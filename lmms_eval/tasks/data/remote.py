@@ -77,7 +77,7 @@ class NeededFiles(Struct, frozen=True):
     configuration: str
     files: tuple[RemoteFile, ...]
     folder: Path | None = None
-    """Folder into which archives of videos are to be unpacked; ``None`` if that is done or not needed."""
+    """Folder for the unpacked archives of videos; ``None`` if that is done or not needed."""
 
     @property
     def size(self) -> int:

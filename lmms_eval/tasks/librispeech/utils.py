@@ -78,4 +78,4 @@ librispeech_doc_to_audio = doc_to_audio
 librispeech_doc_to_text = doc_to_text
 librispeech_process_result = process_results
 librispeech_wer = aggregate
-"""The names under which other task folders of the family take these functions."""
+"""The names of these functions in other task folders of the family."""

@@ -26,7 +26,7 @@ from lmms_eval.tasks.megabench.summary import EvalType, TaskTotals, score_task, 
 
 How = Literal["scored", "reused"]
 BLOCK = 25
-"""Number of tasks after which the intermediate state can be saved."""
+"""The intermediate state can be saved after so many tasks."""
 
 
 class EvaluatedTask(Struct, frozen=True):

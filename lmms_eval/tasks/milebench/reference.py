@@ -1,4 +1,4 @@
-"""Annotation files for the stand-alone evaluator: the samples with which predictions are compared."""
+"""Annotation files for the stand-alone evaluator: the samples that predictions are compared with."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lmms_eval.tasks.mmie.data.records import Segment
 Mode = Literal["official", "full_text"]
 MODES: tuple[Mode, ...] = ("official", "full_text")
 ANSWER_STOP = 3
-"""Number of pictures of question and answer after which the benchmark ignores the rest of the answer."""
+"""After so many pictures of question and answer the benchmark ignores the rest of the answer."""
 MAX_IMAGES = 4
 PLACEHOLDER = "<image>"
 

@@ -52,7 +52,7 @@ SAMPLED_ROWS = 128
 MAX_LOOKUPS = 16_384
 """Files of a window that are looked up; the rest get the mean. (On a network drive a look-up takes a millisecond.)"""
 _TRIES = 16
-"""Consecutive missing files after which the rest of a window counts as unknown."""
+"""After so many consecutive missing files the rest of a window counts as unknown."""
 _MAX_PATH = 1_024
 _BASE64_LEAST = 512
 _VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})

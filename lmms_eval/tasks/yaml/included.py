@@ -66,7 +66,7 @@ class _Root:
         return next((file for file in files if file), None) or next((item for item in places if item.is_dir()), None)
 
     def parts_of(self, path: Path) -> tuple[str, ...]:
-        """Return the parts of the name under which a file or folder below is imported."""
+        """Return the parts of the import name of a file or folder below."""
         own = path.parent if path.name == _INIT else path
         parts = own.relative_to(self.folder).with_suffix("").parts
         return parts if len(parts) > 1 or (own.is_dir() and parts) else (self.folder.name, *parts)
@@ -247,7 +247,7 @@ def include_again(folders: Sequence[tuple[str, bool]]) -> None:
 
 @cache
 def own_name(name: str, file: Path) -> str:
-    """Return the name under which the code of a file imports the module that it calls ``name``.
+    """Return the import name of the module that the code of a file calls ``name``.
 
     Args:
         name: a module's dotted name.
@@ -272,7 +272,7 @@ def _is_helper(part: str) -> bool:
 
 @cache
 def dotted_name(path: Path) -> str | None:
-    """Return the name under which Python imports this file (or folder of modules), if it can."""
+    """Return the import name of this file (or folder of modules), if Python can import it."""
     return next((name for name in (_package_name(path), *_tree_names(path)) if _is_of(name, path)), None)
 
 

@@ -14,7 +14,7 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
 
 def model_names(options: TaskOptions) -> Sequence[str]:
-    """Return the names under which a model's settings may be kept: as typed first, then the canonical one."""
+    """Return the names that may hold a model's settings: as typed first, then the canonical one."""
     return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
 
 

@@ -151,7 +151,7 @@ def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
 
 
 NO_FILES = "files not here"
-"""Kind of absence under which skipped tasks are counted."""
+"""Kind of absence for the count of skipped tasks."""
 
 
 def check_files(name: str, size: str, doc_ids: Sequence[int], visuals: Callable[[int], Sequence[Any]]) -> None:

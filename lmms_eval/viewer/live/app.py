@@ -99,7 +99,7 @@ def can_open_browser(environ: Mapping[str, str]) -> bool:
 
 
 def ssh_hint(environ: Mapping[str, str], port: int, host: str) -> str:
-    """Return the command with which the view can be reached from another machine."""
+    """Return the command that makes the view reachable from another machine."""
     words = environ.get("SSH_CONNECTION", "").split()
     server = words[2] if len(words) == 4 else host
     return f"ssh -N -L {port}:{HOST}:{port} {server}"

@@ -49,7 +49,7 @@ def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]
     """Score two boxes ``[x1, y1, x2, y2]`` that should be next to (left, right) or above each other (top, bottom).
 
     The score is 1 if the centres are further apart along that axis and the boxes hardly overlap, 0.1 / IoU if they
-    overlap more, else 0. As published, it does not matter on which side the first box is.
+    overlap more, else 0. As published, the side of the first box does not matter.
 
     Raises:
         DataError: a relation without one of the four words, or a box that is no four finite numbers.

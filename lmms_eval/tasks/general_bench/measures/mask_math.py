@@ -169,7 +169,7 @@ def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int])
 
     Args:
         part: Shape (height, width) of the part, bool.
-        top: Row of the mask at which the part begins.
+        top: First row of the part in the mask.
         left: Column likewise.
         size: Of the mask.
     """

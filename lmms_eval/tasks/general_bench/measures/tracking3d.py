@@ -22,7 +22,7 @@ DISTANCE_M = 2.0
 RECALLS = 40
 LEAST_RECALL = 0.1
 MAX_STEPS = 40
-"""Most scores at which the tracks of a scene and class are counted. If there are more, evenly spread ones are used."""
+"""The tracks of a scene and class are counted at no more scores than this: evenly spread ones, if there are more."""
 _FAR = 1e6
 _ROUNDING = 1e-9
 
@@ -154,7 +154,7 @@ def _motar(step: Step, objects: int) -> float:
 
 
 def _pooled(scenes: Sequence[ClassCounts]) -> list[Step]:
-    """Return the counts of all scenes together at every score at which those of one change, falling."""
+    """Return the counts of all scenes together at every score that changes those of one, falling."""
     changes = [(step.score, scene, step) for scene, one in enumerate(scenes) for step in one.steps]
     changes.sort(key=lambda change: -change[0])
     now: dict[int, Step] = {}

@@ -60,7 +60,7 @@ _MAX_TEXT = 2000
 _MAX_VIDEO = 4 << 30
 _MAX_CLASSES = 10_000
 _RATE = 8.0
-"""Frames a second at which movement is measured."""
+"""Frames a second for the measure of movement."""
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 _RELATION = re.compile(
     r"(?i)^(?P<first>.+?),?\s+(?P<relation>on the (?:left|right|top|bottom) of)\s+(?P<second>[^,.]+)"

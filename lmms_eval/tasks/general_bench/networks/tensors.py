@@ -164,7 +164,7 @@ class TextTower(Struct, frozen=True, eq=False):
     tokenizer: Any
     device: str
     longest: int
-    """Tokens at which texts are cut."""
+    """Texts are cut after so many tokens."""
 
     def texts(self, texts: Sequence[str]) -> Floats:
         """``(texts, dimensions)``, each of length 1."""

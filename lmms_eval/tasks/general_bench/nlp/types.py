@@ -89,7 +89,7 @@ class NlpType(Struct, frozen=True):
     reading: Reading = "path"
     max_new_tokens: int = LONG
     marker: str = ""
-    """The words after which the answer begins, or empty if the whole reply is the answer."""
+    """The words before the answer, or empty if the whole reply is the answer."""
     first_marker: bool = False
     """Whether the answer begins after the first marker of the reply, not after its last."""
     keeps_space: bool = False
