@@ -12,7 +12,7 @@ from unicodedata import category
 from msgspec import UNSET, Struct, convert
 
 from lmms_eval.api.records import Call, ErrorKind, Medium, Message, MessagePart
-from lmms_eval.utils.records import as_record, if_set, known
+from lmms_eval.utils.records import as_record, if_set, unset_if_none
 
 MOST_TOKENS = 2**53
 """Larger counts are treated as unknown: JSON of most servers cannot hold them as whole numbers."""
@@ -152,15 +152,15 @@ class SentMedia:
             url=self.url or UNSET,
             name=self.name or UNSET,
             sha256=self.sha256 or UNSET,
-            bytes=known(self.nbytes),
-            width=known(self.width),
-            height=known(self.height),
-            seconds=known(self.seconds),
+            bytes=unset_if_none(self.nbytes),
+            width=unset_if_none(self.width),
+            height=unset_if_none(self.height),
+            seconds=unset_if_none(self.seconds),
             frames=list(self.frames) or UNSET,
             times=list(self.times) or UNSET,
-            fps=known(self.fps),
+            fps=unset_if_none(self.fps),
             processed=list(self.processed) or UNSET,
-            tokens=known(self.tokens),
+            tokens=unset_if_none(self.tokens),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class SentPart(Struct, frozen=True):
             return MessagePart(picture=[self.picture.sha256, self.picture.media_type])
         if self.medium is None:
             return MessagePart(type=self.kind)
-        return MessagePart(media=self.medium, frame=known(self.frame))
+        return MessagePart(media=self.medium, frame=unset_if_none(self.frame))
 
     @classmethod
     def from_record(cls, record: MessagePart) -> SentPart:
@@ -292,7 +292,7 @@ class SentMessage(Struct, frozen=True):
             role=self.role,
             content=[part.to_record() for part in self.content],
             round=self.round or UNSET,
-            after=known(self.after),
+            after=unset_if_none(self.after),
             continues=self.continues or UNSET,
             call=self.call or UNSET,
         )

@@ -39,7 +39,7 @@ from lmms_eval.errors import FunctionError, ItemError, JournalError, LmmsEvalErr
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
-from lmms_eval.utils.records import as_record, if_set, known
+from lmms_eval.utils.records import as_record, if_set, unset_if_none
 from lmms_eval.utils.redaction import redact_text
 
 FOLDER = "images"
@@ -314,10 +314,10 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
             usage=_usage_record(response.usage),
             thoughts=UNSET if thoughts is None else _thoughts_record(thoughts),
             stops=list(response.stops) or UNSET,
-            finish_reason=known(response.finish_reason),
-            ended_by=known(response.ended_by),
-            latency=known(response.latency),
-            model=known(response.model),
+            finish_reason=unset_if_none(response.finish_reason),
+            ended_by=unset_if_none(response.ended_by),
+            latency=unset_if_none(response.latency),
+            model=unset_if_none(response.model),
             attempts=response.attempts if response.attempts > 1 else UNSET,
             batch=list(response.batch) or UNSET,
             media=[medium.to_record() for medium in response.media] or UNSET,
@@ -469,14 +469,14 @@ def _answer_record(answer: Answer, with_paths: bool = False) -> AnswerRecord:
     return AnswerRecord(
         value=answer.value,
         input=answer.input,
-        parts=known(value_parts(answer.value, with_paths)),
+        parts=unset_if_none(value_parts(answer.value, with_paths)),
         usage=cast(Any, usage) if any(usage) else UNSET,
         thoughts=[None if each is None else _thoughts_record(each) for each in answer.thoughts] or UNSET,
         stops=list(answer.stops) or UNSET,
         ended_by=list(answer.ended_by) or UNSET,
-        finish_reason=known(answer.finish_reason),
-        latency=known(answer.latency),
-        model=known(answer.model),
+        finish_reason=unset_if_none(answer.finish_reason),
+        latency=unset_if_none(answer.latency),
+        model=unset_if_none(answer.model),
         error=UNSET if answer.error is None else redact_text(answer.error),
         is_loss=UNSET if answer.is_loss else False,
         media=[medium.to_record() for medium in answer.media] or UNSET,

@@ -55,11 +55,11 @@ def as_record(record: Struct) -> dict[str, Any]:
     return found
 
 
-def known(value: T | None) -> T | UnsetType:
+def unset_if_none(value: T | None) -> T | UnsetType:
     """Return the value, or ``UNSET`` if it is ``None``."""
     return UNSET if value is None else value
 
 
 def if_set(value: T | UnsetType) -> T | None:
-    """Return the value, or ``None`` if it is ``UNSET``: the reverse of ``known``."""
+    """Return the value, or ``None`` if it is ``UNSET``: the reverse of ``unset_if_none``."""
     return None if isinstance(value, UnsetType) else value
