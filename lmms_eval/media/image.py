@@ -206,7 +206,7 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
         raise MediaError(f"{ref.describe()} is not a picture")
     image = open_image(io.BytesIO(ref.read_bytes()), ref)  # from memory, so that no file stays open if decoding fails
     _load(ref, image)
-    return _turned(image, orientation(image)) if rotate else image
+    return upright(image) if rotate else image
 
 
 def load_rgb(
@@ -263,7 +263,7 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
     _load(ref, opened)
     if rotate and is_late:
         turn = orientation(opened)
-    image = to_rgb(_turned(opened, turn))
+    image = to_rgb(upright(opened, turn))
     wanted = (size[1], size[0]) if turn in _LYING else size
     if image.size != wanted:
         resampling, gap = (Image.Resampling.BICUBIC, 2.0) if is_preview else (Image.Resampling.LANCZOS, None)
@@ -272,9 +272,9 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
     return image
 
 
-def _turned(image: Image.Image, turn: int) -> Image.Image:
-    """Return the picture turned by its EXIF orientation, without the tag."""
-    if turn == UPRIGHT:
+def upright(image: Image.Image, turn: int | None = None) -> Image.Image:
+    """Return the picture turned by its EXIF orientation (``turn``, if it is known), without the tag."""
+    if (orientation(image) if turn is None else turn) == UPRIGHT:
         return image
     from PIL import ImageOps
 

@@ -86,16 +86,15 @@ def media_of_text(value: str) -> list[CountedMedium] | None:
     text = value.strip() if len(value) <= _MAX_PATH else value
     if text in ("", "[]", "None"):
         return []
+    size = len(text) * 0.75  # of base64
     names = [text] if len(text) <= _MAX_PATH and "\n" not in text else []
     if text.startswith("data:") and "," in text[:_MAX_PATH]:
-        kind = text[5:10]
-        return [
-            CountedMedium("audio" if kind == "audio" else "video" if kind == "video" else "image", len(text) * 0.75)
-        ]
+        stated = text[5:10]
+        return [CountedMedium("audio" if stated == "audio" else "video" if stated == "video" else "image", size)]
     if text.startswith("["):
         names = [single or double for single, double in _QUOTED.findall(text)]
     elif len(text) >= _BASE64_LEAST and _BASE64.match(text):
-        return [CountedMedium("image", len(text) * 0.75)]
+        return [CountedMedium("image", size)]
     found = [CountedMedium(kind, name) for name in names if (kind := kind_of_name(name)) is not None]
     return found if names and len(found) == len(names) else None
 
@@ -181,8 +180,8 @@ class Costs:
         media: list[list[CountedMedium]] = [[] for _ in indices]
         for name in documents.media_columns if self._has_media else ():
             kind: Kind = "audio" if "'Audio'" in repr(documents.source.features.get(name)) else "image"
-            for place, items in enumerate(documents.source.media(name, indices)):
-                media[place] += [CountedMedium(kind, item) for item in items]
+            for place, stored in enumerate(documents.source.media(name, indices)):
+                media[place] += [CountedMedium(kind, item) for item in stored]
         for name in documents.text_columns:
             cells = documents.source.cells(name, indices)
             named = _media_of_cells(cells) if self._has_media else None
@@ -198,9 +197,9 @@ class Costs:
             return total
         if not any(media):  # the task's own functions know where its media are
             return [cost + SCALES["image"].unknown for cost in total]
-        for place, named_media in enumerate(media):
-            sizes = [self._files.size(one.item) if isinstance(one.item, str) else one.item for one in named_media]
-            total[place] += sum(SCALES[one.kind].tokens(size) for one, size in zip(named_media, sizes, strict=True))
+        for place, items in enumerate(media):
+            sizes = [self._files.size(one.item) if isinstance(one.item, str) else one.item for one in items]
+            total[place] += sum(SCALES[one.kind].tokens(size) for one, size in zip(items, sizes, strict=True))
         return total
 
     def _counts(self, indices: Sequence[int]) -> list[int]:
