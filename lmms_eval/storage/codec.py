@@ -114,8 +114,10 @@ def loads(data: bytes) -> Any:
 def load_record(data: bytes) -> dict[str, Any] | None:
     """Decode a record that ``dumps`` encoded; ``None`` if the data hold no record."""
     try:
-        record = loads(data)
-    except ValueError:
+        record = orjson.loads(data)
+        if _TAG_BEGINS in data:
+            record = decode(record)
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     return record if isinstance(record, dict) and all(type(key) is str for key in record) else None
 
