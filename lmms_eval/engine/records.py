@@ -451,7 +451,7 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
     record = {
         "value": answer.value,
         "input": answer.input,
-        "parts": value_parts(answer.value, with_paths),
+        "parts": None if type(answer.value) is str else value_parts(answer.value, with_paths),
         "usage": usage if any(usage) else None,
         "thoughts": [None if each is None else _thoughts_record(each) for each in answer.thoughts] or None,
         "stops": list(answer.stops) or None,

@@ -25,15 +25,20 @@ from lmms_eval.utils.logging import configure_logging
 from lmms_eval.utils.redaction import redact_text
 
 
-def score_document(job: AnsweredDocument) -> dict[str, Any]:
-    """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
+def score_document(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
+    """Return the journal record of one document. If scoring raises, the document fails but the run continues.
+
+    Args:
+        job: the document.
+        reason: reason why the document has failed and is not scored.
+    """
     answers = [answer_record(answer) for answer in job.answers]
-    return {"task": job.task.name, "doc_id": job.doc_id, "answers": answers, **_scored(job)}
+    return {"task": job.task.name, "doc_id": job.doc_id, "answers": answers, **_scored(job, reason)}
 
 
-def _scored(job: AnsweredDocument) -> dict[str, Any]:
+def _scored(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
     """Return the part of a document's record that follows its answers: the scores, or why there are none."""
-    reason, part = job.reason, dict[str, Any]()
+    part: dict[str, Any] = {}
     try:
         if not reason:
             part = scored_part(job.task.score(job.doc_id, job.answers, job.verdicts))
@@ -190,9 +195,9 @@ class Scorer:
         """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
         if self._hung and (hung := self._hung.get((job.task.name, job.doc_id))):
             job = replace(job, error=hung)
-        if job.reason:
+        if reason := job.reason:
             self._failure.check()
-            self._sink(score_document(job))
+            self._sink(score_document(job, reason))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
         else:
@@ -229,10 +234,12 @@ class Scorer:
     def _score_in_worker(self, job: AnsweredDocument) -> dict[str, Any]:
         answers = [answer_record(answer) for answer in job.answers]
         has_pictures = any("parts" in answer for answer in answers)
+        given = [answer_record(one, with_paths=True) for one in job.answers] if has_pictures else answers
+        unread = {"media", "messages"}  # tasks that are built from a specification do not read them
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,
-            "answers": [answer_record(one, with_paths=True) for one in job.answers] if has_pictures else answers,
+            "answers": [{name: value for name, value in one.items() if name not in unread} for one in given],
             "verdicts": [verdict.as_record() for verdict in job.verdicts],
             "document": job.task.carried_document(job.doc_id),
         }

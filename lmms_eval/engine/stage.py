@@ -84,7 +84,7 @@ class Stage(Generic[Item]):
     def put(self, item: Item) -> None:
         """Add an item; blocks while the queue is full. Raises the error that ended the work."""
         with self._lock:
-            if not self._threads and not self._is_over():
+            if not self._threads:
                 self._threads = [
                     self._failure.thread(lambda: self._run(self._items()), f"{self._name}-{number}")
                     for number in range(self._count)

@@ -80,7 +80,7 @@ class RunStore:
         self._closing: set[str] = set()
         """Tasks with an answer that closes a thought that it did not open."""
         self._plain: set[str] = set()
-        """Tasks with a completed answer that has no thought."""
+        """Tasks with a completed answer that has no thought. Nothing more is noted about these."""
         self._untagged: dict[str, set[int]] = {}
         """Scored documents with a truncated answer without tags of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()
@@ -241,7 +241,8 @@ class RunStore:
             return
         with self._lock:
             self._scores.setdefault(task, {})[doc_id] = place
-            self._note_thoughts(record)
+            if task not in self._plain:
+                self._note_thoughts(record)
             if "failed" in record:
                 self._failures.setdefault(task, {})[doc_id] = record["failed"]
 

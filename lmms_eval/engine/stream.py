@@ -47,12 +47,13 @@ class RequestSizes:
             return self._guess
         return max(known.largest, known.recent) if request.cost > known.cost else known.recent
 
-    def begin(self, request: Request) -> bool:
-        """Note that a request is about to be prepared; returns whether sizes of its task are known."""
+    def begin(self, request: Request) -> int | None:
+        """Return the expected size of a request that is about to be prepared; ``None``: the first one of its task."""
         known = self._tasks.get(request.task.name)
-        if known is not None:
-            known.recent, known.cost = self.expected(request), request.cost
-        return known is not None
+        if known is None:
+            return None
+        known.recent, known.cost = self.expected(request), request.cost
+        return known.recent
 
     def finish(self, request: Request, size: int | None) -> None:
         """Note the size of a prepared request; ``None``: it was answered otherwise, or failed."""
@@ -359,26 +360,23 @@ class Stream:
             with self._lock:
                 while not (ended := self._ended()) and not self._has_room():
                     self._changed.wait(timeout=0.5)
-                return None if ended else (request, self._reserve(request))
+                if ended:
+                    return None
+                self._next = None
+                reserved = self._sizes.begin(request)
+                if reserved is None:  # the first of its task, of unknown size: reserve all room
+                    self._firsts.add(request.task.name)
+                    used = self._ready_bytes + self._held_bytes + self._reserved_bytes
+                    reserved = max(self._sizes.expected(request), self._limits.max_bytes - used)
+                self._preparing += 1
+                self._turns[request.id] = self._claimed = self._claimed + 1
+                self._reserved_bytes += reserved
+                return request, reserved
 
     def _may_pull(self) -> bool:
         count, most = len(self._ready) + self._preparing, self._limits.max_requests
         self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
         return count < most if self._followups else not (self._exhausted or self._is_filled)
-
-    def _reserve(self, request: Request) -> int:
-        """Reserve room for a request that is about to be prepared; returns the bytes."""
-        self._next = None
-        reserved = self._sizes.expected(request)
-        if not self._sizes.begin(request):  # the first of its task, of unknown size: reserve all room
-            self._firsts.add(request.task.name)
-            reserved = max(
-                reserved, self._limits.max_bytes - self._ready_bytes - self._held_bytes - self._reserved_bytes
-            )
-        self._preparing += 1
-        self._turns[request.id] = self._claimed = self._claimed + 1
-        self._reserved_bytes += reserved
-        return reserved
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None

@@ -98,8 +98,13 @@ class VolatileValue(TypeError):
 
 def dumps(value: Any) -> bytes:
     """Encode a value as one line of JSON without a newline. Raises ``VolatileValue``."""
-    line = plain_json(value)
-    return line if line is not None and _TAG_BEGINS not in line else orjson.dumps(encode(value), option=_OPTIONS)
+    try:  # as ``plain_json``, since almost every record is plain
+        line = orjson.dumps(value, option=_OPTIONS)
+        if _TAG_BEGINS not in line and orjson.loads(line) == value:
+            return line
+    except (TypeError, ValueError):
+        pass
+    return orjson.dumps(encode(value), option=_OPTIONS)
 
 
 def loads(data: bytes) -> Any:
