@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from lmms_eval.tasks.general_bench.networks.tensors import (
+from lmms_eval.tasks.general_bench.networks.base import (
     HALF,
     KINETICS,
+    Network,
+    inference,
     need,
     numpy_rows,
     on_device,
+    opener,
     read_weights,
     stack,
 )
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
