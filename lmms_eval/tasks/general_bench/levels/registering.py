@@ -1,4 +1,4 @@
-"""Filling of a result table with the scores of tasks (General-Bench specification §7 and §10.4)."""
+"""Scores of tasks from files, and their place in a result table (General-Bench specification §7 and §10.4)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,14 @@
-"""Oriented boxes in space: their overlap, and their mean average precision.
+"""Oriented boxes in space and tracked objects: overlap, mean average precision, and AMOTA.
 
-Matching is by overlap (IoU 0.25 and 0.50) or by distance of centres (nuScenes). Within an item, the boxes of a class
+Boxes match by overlap (IoU 0.25 and 0.50) or by distance of centres (nuScenes). Within an item, the boxes of a class
 come in the order of falling scores, and each takes the best true box that is still free. The boxes of all items of a
 class make one precision-recall curve. The result is the mean over classes and thresholds.
+
+AMOTA is the average multi-object tracking accuracy of the nuScenes tracking benchmark (after Weng and Kitani, 2019).
+Objects are matched on the ground plane, frame by frame, within two metres: a pair of the previous frame stays while it
+is near enough, and all others are assigned with the least sum of distances. A track's score is the mean of its objects'
+scores. At a recall r, ``MOTAR = max(0, 1 - (IDS + FP + FN - (1 - r) P) / (r P))``. ``AMOTA`` is the mean over 40
+recalls from 0.1 to 1; a recall that is never reached counts 0. Classes are averaged.
 """
 
 from __future__ import annotations
@@ -16,6 +22,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
 
 
 DISTANCE_M = 2.0
@@ -172,13 +180,6 @@ def _pooled(scenes: Sequence[ClassCounts]) -> list[Step]:
         else:
             curve.append(pooled)
     return curve
-
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 
 class Corner(NamedTuple):

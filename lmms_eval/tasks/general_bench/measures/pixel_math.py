@@ -1,7 +1,7 @@
-"""Differences of pictures: squared and absolute errors, PSNR, SSIM, MS-SSIM, and the ROC of grey maps.
+"""Differences of pictures (squared and absolute errors, PSNR, SSIM, MS-SSIM, ROC), of depth maps and of normals.
 
-They are computed here in strips: torchmetrics (1.9) takes 3 GB for the MS-SSIM of 9 million pixels (pictures of up to
-64 million are read) and mirrors pictures at their borders; scikit-image has no MS-SSIM.
+Those of pictures are computed here in strips: torchmetrics (1.9) takes 3 GB for the MS-SSIM of 9 million pixels
+(pictures of up to 64 million are read) and mirrors pictures at their borders; scikit-image has no MS-SSIM.
 """
 
 from __future__ import annotations
@@ -154,12 +154,6 @@ def _finite(total: float) -> float:
         raise DataError("the prediction is not finite where the reference is valid")
     return total
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 PEAK = 255.0
 _ROWS = 128

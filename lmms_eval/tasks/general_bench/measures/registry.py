@@ -1,7 +1,8 @@
-"""Choice of a task's measure: the first line of ``measures.tsv`` that fits.
+"""Choice of a task's measure (the first line of ``measures.tsv`` that fits), and the fingerprint of the scoring code.
 
 Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
-id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it.
+id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it. States of an
+earlier run are kept only if the fingerprint is unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding and loading the weights of networks, in the run's folder of weights or, if that is allowed, on the hub.
+"""Weights of networks, in the run's folder of weights or, if that is allowed, on the hub; pictures as tensors.
 
 A network whose weights or packages are missing makes its task *not evaluated*: the error here names the metric, the
 task, what is missing and the setting that supplies it. Nothing is downloaded unless ``Context.download`` is set.
@@ -165,18 +165,13 @@ _MAX_ASPECT = 8
 _Value = TypeVar("_Value")
 
 
-class Colours(Struct, frozen=True):
-    """Mean and standard deviation of red, green and blue (0 to 1) that a network was trained with."""
-
-    mean: tuple[float, float, float]
-    deviation: tuple[float, float, float]
-
-
-OPENAI = Colours((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+Colours = tuple[tuple[float, float, float], tuple[float, float, float]]
+"""Mean and standard deviation of red, green and blue (0 to 1) that a network was trained with."""
+OPENAI: Colours = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 """Colours of CLIP."""
-IMAGENET = Colours((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-KINETICS = Colours((0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989))
-HALF = Colours((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+IMAGENET: Colours = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+KINETICS: Colours = ((0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989))
+HALF: Colours = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 """Scaling to -1 to 1."""
 
 
@@ -208,7 +203,8 @@ def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
     import torch
 
     array = np.stack([np.asarray(image.convert("RGB"), dtype=np.float32) for image in images]) / 255
-    array = (array - np.asarray(colours.mean, np.float32)) / np.asarray(colours.deviation, np.float32)
+    mean, deviation = (np.asarray(part, np.float32) for part in colours)
+    array = (array - mean) / deviation
     return torch.from_numpy(np.ascontiguousarray(array.transpose(0, 3, 1, 2)))
 
 
@@ -268,13 +264,8 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
     return {str(name): one.float() if one.is_floating_point() else one for name, one in found.items()}
 
 
-def on_device(weights: dict[str, torch.Tensor], device: str) -> dict[str, torch.Tensor]:
-    """Move tensors to a device."""
-    return {name: tensor.to(device) for name, tensor in weights.items()}
-
-
-def need(weights: dict[str, torch.Tensor], names: Sequence[str]) -> None:
-    """Check that a table has all tensors of a network.
+def need(weights: dict[str, torch.Tensor], names: Sequence[str], device: str = "cpu") -> dict[str, torch.Tensor]:
+    """Return the tensors of a network, moved to a device.
 
     Raises:
         KeyError: a tensor is missing.
@@ -282,25 +273,35 @@ def need(weights: dict[str, torch.Tensor], names: Sequence[str]) -> None:
     missing = [name for name in names if name not in weights]
     if missing:
         raise KeyError(f"{len(missing)} tensors are missing, the first are {', '.join(missing[:3])}")
+    return {name: weights[name].to(device) for name in names}
 
 
-def check_loaded(missing: Sequence[str], ignored: str = "") -> None:
-    """Refuse weights that left parts of a network at random values.
+def pretrained(kind: Any, source: str, device: str, ignored: str = "", **options: Any) -> Any:
+    """Load a network of transformers by its class ``kind``, as float32.
 
     Raises:
-        ValueError: a part other than those whose name holds ``ignored`` is missing.
+        ValueError: parts of the network have no weights, other than those whose name holds ``ignored``.
     """
-    absent = sorted(name for name in missing if not ignored or ignored not in name)
+    local = Path(source).exists()
+    model, report = kind.from_pretrained(source, local_files_only=local, output_loading_info=True, **options)
+    absent = sorted(name for name in report["missing_keys"] if not ignored or ignored not in name)
     if absent:
         raise ValueError(f"{len(absent)} parts of the network have no weights, the first are {', '.join(absent[:3])}")
+    return model.float().eval().to(device)
 
 
-class TextTower(Struct, frozen=True, eq=False):
-    """A loaded network of two towers, as transformers has them, and its tokenizer."""
+class LoadedNetwork(Struct, frozen=True, eq=False):
+    """A network in memory."""
 
     model: Any
-    tokenizer: Any
+    """The network as its package has it, or the table of its weights."""
     device: str
+
+
+class TextTower(LoadedNetwork):
+    """A loaded network of two towers, as transformers has them, and its tokenizer."""
+
+    tokenizer: Any
     longest: int
     """Texts are cut after so many tokens."""
 

@@ -1,4 +1,12 @@
-"""Networks of pictures: CLIP, DINO, a classifier, LAION's aesthetic predictor, and MUSIQ."""
+"""Networks of pictures: CLIP, DINO, InceptionV3, a classifier, LAION's aesthetic predictor, and MUSIQ.
+
+InceptionV3 gives 2048 numbers for a picture, for the Frechet inception distance (Heusel et al., 2017). The network is
+that of TensorFlow's 2015 graph: its average pools leave out the padding, and its last block pools by the maximum. The
+weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are scaled to
+299 x 299 as in TensorFlow 1 (bilinear between the corner pixels, without smoothing), then ``(x - 128) / 128``; other
+ways to scale change a FID by whole points. The network is written over the table of weights and does not need
+torchvision.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +16,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,18 +24,18 @@ from lmms_eval.tasks.general_bench.networks.base import (
     HALF,
     IMAGENET,
     OPENAI,
+    LoadedNetwork,
     Network,
     TextTower,
     batches,
     centre_crop,
-    check_loaded,
     inference,
     loaded,
     need,
     not_evaluated,
     numpy_rows,
-    on_device,
     opener,
+    pretrained,
     read_weights,
     resize_short_side,
     stack,
@@ -39,6 +47,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import torch
     from PIL import Image
+
+    from lmms_eval.tasks.general_bench.items import Item
+    from lmms_eval.tasks.general_bench.measures.contract import Context
+
+    Floats = npt.NDArray[np.float32]
 
 
 FID_INCEPTION = Network(key="inception-v3-fid", model_id="", package="torch", metrics=("fid",))
@@ -84,11 +97,8 @@ BLOCKS = (
 )
 
 
-class Inception(Struct, frozen=True, eq=False):
-    """The loaded network."""
-
-    weights: dict[str, torch.Tensor]
-    device: str
+class Inception(LoadedNetwork):
+    """InceptionV3. ``model`` is the table of its weights."""
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
         """Return the features ``(pictures, 2048)`` of RGB pictures of any size."""
@@ -100,7 +110,7 @@ class Inception(Struct, frozen=True, eq=False):
             for part in batches(images):
                 pixels = np.stack([scale_as_tensorflow(np.asarray(image.convert("RGB"))) for image in part])
                 tensor = torch.from_numpy(np.ascontiguousarray((pixels - 128).transpose(0, 3, 1, 2) / 128))
-                found.append(inception_forward(tensor.to(self.device), self.weights))
+                found.append(inception_forward(tensor.to(self.device), self.model))
         return numpy_rows(found)
 
 
@@ -186,21 +196,9 @@ def _positions(size: int, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray
 @opener(FID_INCEPTION)
 def inception(source: str, device: str) -> Inception:
     """Load the network."""
-    weights = read_weights(source)
     names = [f"{name}.{part}" for name in convolutions() for part in _PARTS]
-    need(weights, names)
-    return Inception(on_device({name: weights[name] for name in names}, device), device)
+    return Inception(need(read_weights(source), names, device), device)
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from PIL import Image
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
-
-    Floats = npt.NDArray[np.float32]
 
 B32 = Network(
     key="clip-vit-base-patch32",
@@ -239,7 +237,7 @@ SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("m
 """pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 
 
-class Clip(TextTower, frozen=True, eq=False):
+class Clip(TextTower):
     """CLIP: pictures and texts as vectors of one space (Radford et al., 2021). Their cosines are the CLIP scores.
 
     As in CLIP's training, pictures are scaled (bicubic) until the shorter side has the network's size, and cropped to
@@ -272,12 +270,9 @@ def clip(network: Network, context: Context, item: Item) -> Clip:
 def _load_clip(source: str, device: str) -> Clip:
     from transformers import CLIPModel, CLIPTokenizer
 
-    local = Path(source).exists()
-    model, report = CLIPModel.from_pretrained(source, local_files_only=local, output_loading_info=True)
-    check_loaded(report["missing_keys"], "position_ids")
-    tokenizer = CLIPTokenizer.from_pretrained(source, local_files_only=local)
-    longest = int(model.config.text_config.max_position_embeddings)
-    return Clip(model.float().eval().to(device), tokenizer, device, longest)
+    model = pretrained(CLIPModel, source, device, "position_ids")
+    tokenizer = CLIPTokenizer.from_pretrained(source, local_files_only=Path(source).exists())
+    return Clip(model, device, tokenizer, int(model.config.text_config.max_position_embeddings))
 
 
 def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
@@ -311,23 +306,18 @@ def _aesthetic_layer(source: str, device: str) -> npt.NDArray[np.float64]:  # no
     """Return the layer's weights followed by its bias."""
     import numpy as np
 
-    weights = read_weights(source)
-    need(weights, ("weight", "bias"))
-    layer = [weights["weight"].numpy().reshape(-1), weights["bias"].numpy().reshape(-1)]
+    layer = [tensor.numpy().reshape(-1) for tensor in need(read_weights(source), ("weight", "bias")).values()]
     if layer[1].size != 1:
         raise ValueError(f"{source}: a layer with one output is wanted, not with {layer[1].size}")
     return np.concatenate(layer).astype(np.float64)
 
 
-class Dino(Struct, frozen=True, eq=False):
+class Dino(LoadedNetwork):
     """DINO (Caron et al., 2021): the class token of a self-supervised ViT, which describes the subject of a picture.
 
     Pictures are scaled (bilinear) until the shorter side has the network's size, and are not cropped: position
     encodings are interpolated if a picture is not square.
     """
-
-    model: Any
-    device: str
 
     def pictures(self, images: Iterable[Image.Image]) -> Floats:
         """Return the class tokens after the last normalisation, ``(pictures, dimensions)``."""
@@ -348,18 +338,11 @@ def dino(source: str, device: str) -> Dino:
     """Load DINO ViT-B/16."""
     from transformers import ViTModel
 
-    model, report = ViTModel.from_pretrained(
-        source, local_files_only=Path(source).exists(), add_pooling_layer=False, output_loading_info=True
-    )
-    check_loaded(report["missing_keys"])
-    return Dino(model.float().eval().to(device), device)
+    return Dino(pretrained(ViTModel, source, device, add_pooling_layer=False), device)
 
 
-class Classifier(Struct, frozen=True, eq=False):
+class Classifier(LoadedNetwork):
     """A classifier of pictures (ViT-B/16 with ImageNet's 1000 classes), which names the class of a generated one."""
-
-    model: Any
-    device: str
 
     def classify(self, image: Image.Image) -> int:
         """Return the number of the most likely class."""
@@ -390,26 +373,19 @@ def classifier(source: str, device: str) -> Classifier:
     """Load the classifier."""
     from transformers import ViTForImageClassification
 
-    model, report = ViTForImageClassification.from_pretrained(
-        source, local_files_only=Path(source).exists(), output_loading_info=True
-    )
-    check_loaded(report["missing_keys"])
-    return Classifier(model.float().eval().to(device), device)
+    return Classifier(pretrained(ViTForImageClassification, source, device), device)
 
 
 def _fold(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-class Musiq(Struct, frozen=True, eq=False):
+class Musiq(LoadedNetwork):
     """MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100. Needs the package pyiqa.
 
     The licence of pyiqa forbids commercial use, so no extra requires it: users who may use it install it themselves.
     Without it, the scores of frames can be computed elsewhere and given with the prediction.
     """
-
-    model: Any
-    device: str
 
     def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
         """Return the quality of each picture. A picture with a side above ``longest`` is shrunk to it.

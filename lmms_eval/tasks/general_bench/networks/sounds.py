@@ -1,8 +1,20 @@
-"""CLAP: sounds and texts as vectors of one space (Wu et al., 2023, LAION). Their cosines are the CLAP scores.
+"""Networks of sounds: CLAP, Whisper and VGGish.
 
-The network takes 10 seconds of 48 kHz mono; a shorter sound is repeated to that length. A longer one is cut into
+CLAP gives sounds and texts as vectors of one space (Wu et al., 2023, LAION). Their cosines are the CLAP scores. The
+network takes 10 seconds of 48 kHz mono; a shorter sound is repeated to that length. A longer one is cut into
 consecutive parts of 10 seconds (a remainder of less than one second is dropped), and the vectors of the parts are
 averaged. LAION's own processing takes a random part, which would give other numbers each time.
+
+Whisper transcribes speech (Radford et al., 2022). Sounds are cut, or padded with silence, to 30 seconds. Decoding is
+greedy, without time stamps, in the language that the network detects, with at most 224 tokens as in the authors'
+decoder.
+
+VGGish gives 128 numbers for each 0.96 seconds of sound (Hershey et al., 2017), for the Frechet audio distance. As in
+Kilgour et al. (2019), the last layer has no rectifier and there are no principal components. The weights are a table
+with the tensors of the usual PyTorch conversions (``features.N.weight``, ``embeddings.N.weight``, or torchaudio's
+names). Its input is the logarithm of a mel spectrogram of 16 kHz mono: windows of 25 ms (Hann) every 10 ms, magnitudes
+of 512 points, 64 triangular bands from 125 to 7500 Hz that are even on the mel scale, 0.01 added. 96 windows make one
+vector.
 """
 
 from __future__ import annotations
@@ -12,18 +24,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.tasks.general_bench.networks.base import (
+    LoadedNetwork,
     Network,
     TextTower,
     batches,
-    check_loaded,
     inference,
     need,
     numpy_rows,
-    on_device,
     opener,
+    pretrained,
     read_weights,
     unit_rows,
 )
@@ -31,8 +41,10 @@ from lmms_eval.tasks.general_bench.networks.base import (
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import torch
 
     Floats = npt.NDArray[np.float32]
+    Doubles = npt.NDArray[np.float64]
 
 WHISPER = Network(
     key="whisper-large-v3-turbo",
@@ -45,13 +57,11 @@ SPEECH_SECONDS = 30
 MAX_TOKENS = 224
 
 
-class Speech(Struct, frozen=True, eq=False):
+class Speech(LoadedNetwork):
     """A loaded Whisper."""
 
-    model: Any
     features: Any
     tokenizer: Any
-    device: str
 
     def transcript(self, samples: Floats) -> str:
         """Return the words of mono samples at 16 kHz, or an empty text if there are no words."""
@@ -116,24 +126,13 @@ def speech(source: str, device: str) -> Speech:
     from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
 
     local = Path(source).exists()
-    model, report = WhisperForConditionalGeneration.from_pretrained(
-        source, local_files_only=local, output_loading_info=True
-    )
-    check_loaded(report["missing_keys"], "proj_out")
+    model = pretrained(WhisperForConditionalGeneration, source, device, "proj_out")
     if getattr(model.generation_config, "no_timestamps_token_id", None) is None:
         raise ValueError("its generation_config.json does not name the token for no time stamps")
     features = WhisperFeatureExtractor.from_pretrained(source, local_files_only=local)
     tokenizer = WhisperTokenizer.from_pretrained(source, local_files_only=local)
-    return Speech(model.float().eval().to(device), features, tokenizer, device)
+    return Speech(model, device, features, tokenizer)
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import torch
-
-    Floats = npt.NDArray[np.float32]
-    Doubles = npt.NDArray[np.float64]
 
 VGGISH = Network(key="vggish", model_id="", package="torch", metrics=("fad",))
 VGGISH_RATE = 16_000
@@ -150,11 +149,8 @@ _DENSE = (0, 2, 4)
 _NAMES = (("features_network.", "features."), ("embedding_network.", "embeddings."))
 
 
-class Vggish(Struct, frozen=True, eq=False):
-    """The loaded network."""
-
-    weights: dict[str, torch.Tensor]
-    device: str
+class Vggish(LoadedNetwork):
+    """A loaded VGGish. ``model`` is the table of its weights."""
 
     def rows(self, samples: Floats) -> Floats:
         """Return the vectors ``(vectors, 128)`` of mono samples at 16 kHz, one for each whole 0.96 seconds. A shorter
@@ -164,7 +160,7 @@ class Vggish(Struct, frozen=True, eq=False):
 
         seen = torch.from_numpy(examples(samples))[:, None]
         with inference():
-            return numpy_rows([forward(part.to(self.device), self.weights) for part in seen.split(_AT_ONCE)])
+            return numpy_rows([forward(part.to(self.device), self.model) for part in seen.split(_AT_ONCE)])
 
 
 def examples(samples: Floats) -> Floats:
@@ -235,15 +231,8 @@ def vggish(source: str, device: str) -> Vggish:
     found = read_weights(source)
     for theirs, ours in _NAMES:
         found = {ours + name.removeprefix(theirs) if name.startswith(theirs) else name: t for name, t in found.items()}
-    need(found, tensors())
-    return Vggish(on_device({name: found[name] for name in tensors()}, device), device)
+    return Vggish(need(found, tensors(), device), device)
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
 
 CLAP = Network(
     key="clap-htsat-unfused",
@@ -258,7 +247,7 @@ _LEAST_REST = CLAP_RATE
 """Least number of samples of a last part that is kept."""
 
 
-class Clap(TextTower, frozen=True, eq=False):
+class Clap(TextTower):
     """A loaded CLAP."""
 
     features: Any
@@ -299,12 +288,11 @@ def clap(source: str, device: str) -> Clap:
     from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
 
     local = Path(source).exists()
-    model, report = ClapModel.from_pretrained(source, local_files_only=local, output_loading_info=True)
-    check_loaded(report["missing_keys"], "position_ids")
+    model = pretrained(ClapModel, source, device, "position_ids")
     features = ClapFeatureExtractor.from_pretrained(source, local_files_only=local)
     if features.sampling_rate != CLAP_RATE:
         raise ValueError(f"its sounds have {features.sampling_rate} samples a second, not {CLAP_RATE}")
     tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
     texts = model.config.text_config
     longest = int(texts.max_position_embeddings) - int(texts.pad_token_id) - 1  # positions start behind padding
-    return Clap(model.float().eval().to(device), tokenizer, device, longest, features)
+    return Clap(model, device, tokenizer, longest, features)

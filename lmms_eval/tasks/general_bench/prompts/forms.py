@@ -1,4 +1,7 @@
-"""The forms of answers: their JSON in ``prediction.json``, and the longest reply."""
+"""The forms of answers: their JSON in ``prediction.json``, the longest reply, and choice among candidates.
+
+The prompts of the reference implementation are not reproduced, but ours ask for the same answers.
+"""
 
 from __future__ import annotations
 

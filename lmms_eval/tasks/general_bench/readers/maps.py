@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Flow = npt.NDArray[np.float32]
+    Floats = npt.NDArray[np.float32]
 
 FLOW_SUFFIXES = (".flo", ".png")
 _MAGIC = 202_021.25
@@ -124,12 +125,6 @@ def _sixteen_bits(path: Path) -> npt.NDArray[np.uint16]:
         raise MediaError(f"{path} is no readable picture: {error}") from error
     raise MediaError(f"{path} has no readable picture")
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
 
 DEPTH_SUFFIXES = (".npy", ".png")
 """Suffixes of the files in a folder that represents a video."""

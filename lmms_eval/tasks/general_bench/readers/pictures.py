@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL import Image
 
+    Frame = npt.NDArray[np.uint8]
+
 
 MAX_PIXELS = 64_000_000
 _EIGHT_BITS, _SIXTEEN_BITS = 255.0, 65_535.0
@@ -107,12 +109,6 @@ def _bytes_of(image: Image.Image) -> npt.NDArray[np.uint8]:
 
     return np.asarray(image, dtype=np.uint8)
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Frame = npt.NDArray[np.uint8]
 
 MAX_FRAMES = 20_000
 MAX_VIDEO_BYTES = 8 << 30

@@ -1,7 +1,12 @@
-"""Points, poses of a moving camera, boxes and tracked objects in space.
+"""Meshes, points, poses of a moving camera, boxes and tracked objects in space.
 
 Points come from arrays, tables, lists, or the surface of a mesh; poses from KITTI's text files (a 3x4 matrix in each
-line), arrays and lists; boxes and tracked objects from JSON.
+line), arrays and lists; boxes and tracked objects from JSON; meshes from PLY (text and binary), OBJ and OFF files.
+Polygons are cut into fans of triangles. Colours, normals, textures and other properties are skipped. Numbers in headers
+are compared with the size of the file before memory is allocated.
+
+Meshes are read here because trimesh (5.2) accepts files that end early, refuses binary PLY files with faces of
+different numbers of corners, and needs four times the memory.
 """
 
 from __future__ import annotations
@@ -367,12 +372,6 @@ def _mixed_faces(data: npt.NDArray[np.uint8], element: _Element, order: str, pat
         raise DataError(f"{path} ends within its faces") from error
     return np.asarray(triangles, np.int64).reshape(-1, 3)
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 MAX_POINTS = 32_768
 """Most points. A larger cloud is represented by so many of its points, and a surface by so many points on it."""

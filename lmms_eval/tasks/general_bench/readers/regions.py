@@ -1,4 +1,4 @@
-"""Boxes, tubes, key points, masks, and objects as sets of pixels or points. Boxes are ``x, y, width, height`` in pixels.
+"""Boxes, tubes, key points, masks, and objects as sets of pixels or points. Boxes are ``x, y, width, height``.
 
 Masks are pictures, COCO's run lengths (lists and texts) and polygons, read as runs of set pixels. Run lengths are read
 here because pycocotools (2.0.11) returns uninitialised memory if they fall short of the mask, and returns only pixels,
