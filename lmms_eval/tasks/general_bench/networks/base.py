@@ -298,7 +298,7 @@ class LoadedNetwork(Struct, frozen=True, eq=False):
     device: str
 
 
-class TextTower(LoadedNetwork):
+class TextTower(LoadedNetwork, frozen=True, eq=False):
     """A loaded network of two towers, as transformers has them, and its tokenizer."""
 
     tokenizer: Any

@@ -97,7 +97,7 @@ BLOCKS = (
 )
 
 
-class Inception(LoadedNetwork):
+class Inception(LoadedNetwork, frozen=True, eq=False):
     """InceptionV3. ``model`` is the table of its weights."""
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
@@ -237,7 +237,7 @@ SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("m
 """pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 
 
-class Clip(TextTower):
+class Clip(TextTower, frozen=True, eq=False):
     """CLIP: pictures and texts as vectors of one space (Radford et al., 2021). Their cosines are the CLIP scores.
 
     As in CLIP's training, pictures are scaled (bicubic) until the shorter side has the network's size, and cropped to
@@ -312,7 +312,7 @@ def _aesthetic_layer(source: str, device: str) -> npt.NDArray[np.float64]:  # no
     return np.concatenate(layer).astype(np.float64)
 
 
-class Dino(LoadedNetwork):
+class Dino(LoadedNetwork, frozen=True, eq=False):
     """DINO (Caron et al., 2021): the class token of a self-supervised ViT, which describes the subject of a picture.
 
     Pictures are scaled (bilinear) until the shorter side has the network's size, and are not cropped: position
@@ -341,7 +341,7 @@ def dino(source: str, device: str) -> Dino:
     return Dino(pretrained(ViTModel, source, device, add_pooling_layer=False), device)
 
 
-class Classifier(LoadedNetwork):
+class Classifier(LoadedNetwork, frozen=True, eq=False):
     """A classifier of pictures (ViT-B/16 with ImageNet's 1000 classes), which names the class of a generated one."""
 
     def classify(self, image: Image.Image) -> int:
@@ -380,7 +380,7 @@ def _fold(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-class Musiq(LoadedNetwork):
+class Musiq(LoadedNetwork, frozen=True, eq=False):
     """MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100. Needs the package pyiqa.
 
     The licence of pyiqa forbids commercial use, so no extra requires it: users who may use it install it themselves.

@@ -57,7 +57,7 @@ SPEECH_SECONDS = 30
 MAX_TOKENS = 224
 
 
-class Speech(LoadedNetwork):
+class Speech(LoadedNetwork, frozen=True, eq=False):
     """A loaded Whisper."""
 
     features: Any
@@ -149,7 +149,7 @@ _DENSE = (0, 2, 4)
 _NAMES = (("features_network.", "features."), ("embedding_network.", "embeddings."))
 
 
-class Vggish(LoadedNetwork):
+class Vggish(LoadedNetwork, frozen=True, eq=False):
     """A loaded VGGish. ``model`` is the table of its weights."""
 
     def rows(self, samples: Floats) -> Floats:
@@ -247,7 +247,7 @@ _LEAST_REST = CLAP_RATE
 """Least number of samples of a last part that is kept."""
 
 
-class Clap(TextTower):
+class Clap(TextTower, frozen=True, eq=False):
     """A loaded CLAP."""
 
     features: Any

@@ -34,7 +34,7 @@ _MULTIPLE = 8
 _LEAST = 128
 
 
-class Raft(LoadedNetwork):
+class Raft(LoadedNetwork, frozen=True, eq=False):
     """RAFT (Teed and Deng, 2020): optical flow between two frames. Needs torchvision."""
 
     def flows(self, frames: Iterable[Image.Image]) -> Iterator[npt.NDArray[np.float32]]:
@@ -73,7 +73,7 @@ _BLOCKS = (0, 1)
 _NORM = ("weight", "bias", "running_mean", "running_var")
 
 
-class VideoNetwork(LoadedNetwork):
+class VideoNetwork(LoadedNetwork, frozen=True, eq=False):
     """r3d_18 without its head (Tran et al., 2018): 512 numbers for 16 frames, for the Frechet video distance.
 
     The toolkit of the benchmark calls this network I3D. The weights are torchvision's (``r3d_18-b3b3357e.pth``,

@@ -2,8 +2,8 @@
 
 What is asked, and where an answer begins in the reply, follows the General-Bench specification §4.1. The markers are
 those of ``nlp.types``. ``extract`` follows the reference's predictor, faults included: a choice that it does not find
-is A, a number that it does not find is 0. ``extract_fixed`` finds choices and numbers by better rules, and leaves a missing
-answer empty, so that it counts as wrong.
+is A, a number that it does not find is 0. ``extract_fixed`` finds choices and numbers by better rules, and leaves a
+missing answer empty, so that it counts as wrong.
 """
 
 from __future__ import annotations
