@@ -18,7 +18,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.data.records import ItemSource, Record, id_key
 from lmms_eval.tasks.general_bench.facts import TaskFacts
 from lmms_eval.tasks.general_bench.items import Annotation, Item
 from lmms_eval.tasks.general_bench.measures.text_math import SEPARATOR
@@ -178,18 +178,8 @@ def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction
         reference = _number(_found(kind, raw)) if kind.is_number else _texts(_found(kind, raw))
     except DataError as error:
         raise DataError(f"{where}, item {raw['id']!r}: {error}") from error
-    return Item(
-        id=raw["id"],
-        facts=facts,
-        form="number" if kind.is_number else "text",
-        prompt="",
-        media=(),
-        reference=reference,
-        folder=annotation.folder,
-        prediction_folder=prediction_folder,
-        raw=raw,
-        head=annotation.head,
-    )
+    source = ItemSource(facts, annotation, Record(raw, where), raw["id"], prediction_folder)
+    return source.item("number" if kind.is_number else "text", "", (), reference)
 
 
 def reference_of(annotation_type: object, raw: Mapping[str, Any]) -> Any:
