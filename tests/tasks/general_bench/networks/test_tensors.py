@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from lmms_eval.tasks.general_bench.networks import tensors
-from lmms_eval.tasks.general_bench.networks.weights import load_errors
+from lmms_eval.tasks.general_bench.networks import base as tensors
+from lmms_eval.tasks.general_bench.networks.base import load_errors
 from tests.tasks.general_bench.networks import kit
 
 TABLE = {"weight": torch.arange(6.0).reshape(2, 3), "steps": torch.tensor(3)}

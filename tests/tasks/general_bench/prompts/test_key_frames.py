@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.tasks.general_bench.prompts.reply_shapes import MAX_HELD, mask_frames, tube_frames
+from lmms_eval.tasks.general_bench.prompts.replies import MAX_HELD, mask_frames, tube_frames
 
 A, B = [0, 0, 10, 10], [4, 8, 10, 20]
 SQUARE = [[0, 0, 4, 0, 4, 4]]

@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.tasks.general_bench.prompts.reply_shapes import boxes, entries, instances, polygons, rows, triplets
+from lmms_eval.tasks.general_bench.prompts.replies import boxes, entries, instances, polygons, rows, triplets
 
 
 @pytest.mark.parametrize(

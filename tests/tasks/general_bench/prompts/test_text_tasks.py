@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
-from lmms_eval.tasks.general_bench.prompts.text_tasks import (
+from lmms_eval.tasks.general_bench.prompts.forms import (
     MAX_CANDIDATES,
     candidate_answers,
     chooses,
