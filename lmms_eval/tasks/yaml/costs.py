@@ -55,20 +55,16 @@ _TRIES = 16
 """After so many consecutive missing files the rest of a window counts as unknown."""
 _MAX_PATH = 1_024
 _BASE64_LEAST = 512
-_VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})
+_VIDEO_SUFFIXES = ("mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts")
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_VIDEO_SUFFIXES, "video"),
+    **dict.fromkeys(AUDIO_SUFFIXES, "audio"),
+    **dict.fromkeys(IMAGE_SUFFIXES, "image"),
+}
+"""Kinds of media by the extension of a path or URL."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256}")
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 _ADDRESSES = ("http://", "https://")
-
-
-def kind_of_name(name: str) -> Kind | None:
-    """Return the kind of medium by the extension of a path or URL."""
-    suffix = name.split("?")[0].rpartition(".")[2].lower()
-    if suffix in IMAGE_SUFFIXES:
-        return "image"
-    if suffix in AUDIO_SUFFIXES:
-        return "audio"
-    return "video" if suffix in _VIDEO_SUFFIXES else None
 
 
 class CountedMedium(Struct, frozen=True):
@@ -95,7 +91,8 @@ def media_of_text(value: str) -> list[CountedMedium] | None:
         names = [single or double for single, double in _QUOTED.findall(text)]
     elif len(text) >= _BASE64_LEAST and _BASE64.match(text):
         return [CountedMedium("image", size)]
-    found = [CountedMedium(kind, name) for name in names if (kind := kind_of_name(name)) is not None]
+    kinds = [_KINDS.get(name.split("?")[0].rpartition(".")[2].lower()) for name in names]
+    found = [CountedMedium(kind, name) for kind, name in zip(kinds, names, strict=True) if kind is not None]
     return found if names and len(found) == len(names) else None
 
 

@@ -70,26 +70,25 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
         raise TaskError(f"{where}: key 'metric_list': metric must be a name, not a function; use process_results")
     if not isinstance(name, str) or not name:
         raise TaskError(f"{where}: key 'metric_list': an entry without 'metric': {dict(entry)!r}")
-    default_aggregation, default_direction = _defaults(name)
+    known: Any = ADDED_METRICS.get(name) if name in ADDED_METRICS else METRICS.get(name)
     stated = entry.get("aggregation")
     if stated is None:
-        stated = default_aggregation or "mean"
-        if default_aggregation is None:
+        stated = None if known is None else known.aggregation
+        if stated is None:
+            stated = "mean"
             log.warning("%s: metric %s has no aggregation and is not registered: %s is taken", where, name, stated)
     direction = entry.get("higher_is_better")
     if direction is not None and not isinstance(direction, bool):
         raise TaskError(f"{where}: key 'metric_list': higher_is_better must be true or false, not {direction!r}")
     if direction is None:
-        direction = True if default_direction is None else default_direction
+        direction = True if known is None or known.higher_is_better is None else known.higher_is_better
     arguments = {key: value for key, value in entry.items() if key not in _OWN_KEYS}
     _check_arguments(name, arguments, config, where)
     function, registered = aggregation(stated, where)
     own = function if registered else named(function, f"the aggregation of metric {name!r}")
-    strata = stated_strata(entry, registered, where)
-    definition = MetricDefinition(
-        name, own, registered, bool(direction), _range(entry, registered, where), strata.scale if strata else 0.0
-    )
-    return TaskMetric(definition, arguments, strata.column if strata else "")
+    column, scale = stated_strata(entry, registered, where)
+    definition = MetricDefinition(name, own, registered, bool(direction), _range(entry, registered, where), scale)
+    return TaskMetric(definition, arguments, column)
 
 
 def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, where: str) -> None:
@@ -120,15 +119,6 @@ def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, wh
             raise TaskError(f"{where}: key 'metric_list': {error}") from error
 
 
-def _defaults(name: str) -> tuple[str | None, bool | None]:
-    if name in ADDED_METRICS:
-        added = ADDED_METRICS.get(name)
-        return added.aggregation, added.higher_is_better
-    if name in METRICS:
-        return METRICS[name].aggregation, METRICS[name].higher_is_better
-    return None, None
-
-
 def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> ScoreRange | None:
     """Return the range of the entry, else that of the registered aggregation or of the averaged metric."""
     stated, name = entry.get("range"), entry["metric"]
@@ -143,16 +133,14 @@ def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> Scor
 
 
 def _stated_range(stated: Any, where: str) -> ScoreRange:
-    if isinstance(stated, list | tuple) and len(stated) == 2 and all(_is_end(end) for end in stated):
-        low, high = stated
+    ends = stated if isinstance(stated, list | tuple) else ()
+    are_numbers = all(end is None or (isinstance(end, int | float) and not isinstance(end, bool)) for end in ends)
+    if len(ends) == 2 and are_numbers:
+        low, high = ends
         found = ScoreRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
         if found.low < found.high:
             return found
     raise TaskError(f"{where}: give [least, greatest] as numbers, null for an end that is not there, not {stated!r}")
-
-
-def _is_end(end: Any) -> bool:
-    return end is None or (isinstance(end, int | float) and not isinstance(end, bool))
 
 
 def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None]:

@@ -6,29 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import Documents
 
 
-class Strata(Struct, frozen=True):
-    """The key ``strata`` of a metric."""
+def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) -> tuple[str, float]:
+    """Read the key ``strata`` of an entry of ``metric_list``: a column, or ``{column: ..., scale: ...}``.
 
-    column: str
-    scale: float = 1.0
-    """Factor of the mean: 100 gives a percentage for documents that count 0 or 1."""
-
-
-def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) -> Strata | None:
-    """Read the key of an entry of ``metric_list``: a column, or ``{column: ..., scale: ...}``.
+    The scale is a factor of the mean: 100 gives a percentage for documents that count 0 or 1. Without the key, the
+    column is empty and the scale 0.
 
     Raises:
         TaskError: it is neither, or the aggregation is a registered one, which does not support strata.
     """
     stated = entry.get("strata")
     if stated is None:
-        return None
+        return "", 0.0
     said = f"{where}: key 'metric_list', strata of metric {entry['metric']}"
     if registered is not None:
         raise TaskError(
@@ -40,7 +33,7 @@ def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) 
         column, scale = given.get("column"), given.get("scale", 1.0)
         is_scale = isinstance(scale, int | float) and not isinstance(scale, bool) and 0 < scale < math.inf
         if column and isinstance(column, str) and is_scale:
-            return Strata(column, float(scale))
+            return column, float(scale)
     raise TaskError(f"{said}: give the name of a column, or {{column: NAME, scale: NUMBER}}, not {stated!r}")
 
 
