@@ -66,11 +66,9 @@ class Blocks:
             if block is None:
                 table = self._read(number)
                 block = self._kept[number] = {name: table.column(name) for name in table.column_names}
-                while len(self._kept) > 1 and sum(map(_bytes_of, self._kept.values())) > self._max_bytes:
+                while len(self._kept) > 1 and self._max_bytes < sum(
+                    column.nbytes for kept in self._kept.values() for column in kept.values()
+                ):
                     self._kept.popitem(last=False)
             self._kept.move_to_end(number)
         return block, self._ends[number - 1] if number else 0
-
-
-def _bytes_of(block: _Columns) -> int:
-    return sum(column.nbytes for column in block.values())

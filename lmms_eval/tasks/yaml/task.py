@@ -276,7 +276,9 @@ class YamlTask(FamilyInterface, Task):
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
         with copies.offered():  # modules may load data on import
-            resolved = {name: _resolved(name, value, copies) for name, value in _fields(self._raw).items()}
+            resolved = {name: resolve_all(value, name) for name, value in _fields(self._raw).items()}
+            for name in NAMED_KEYS:  # errors of functions for documents or scores name their key
+                resolved[name] = copies.reached(named(resolved[name], name))
         self.config: TaskConfig = self._raw.model_copy(update=resolved)
         config = self.config
         self.name = source.name
@@ -301,11 +303,12 @@ class YamlTask(FamilyInterface, Task):
         self.choice_columns = None if config.choices is None else ChoiceColumns.of(config.choices, self.where)
         """Where documents have their choices, as far as the task says it."""
         self.prompts = Prompts(config, options, self.where)
+        stated = [getattr(config, key) for key in (*PROMPT_KEYS, *SCORING_KEYS)]  # templates may draw too
         self.seeding = Seeding(
             options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
             is_scored_by_us=self._plan.is_ours
             and all(metric.is_ours for metric in self._task_metrics)
-            and not any(_may_draw(getattr(config, key)) for key in (*PROMPT_KEYS, *SCORING_KEYS)),
+            and not any(callable(value) or (isinstance(value, str) and "random" in value) for value in stated),
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
         self._policy = Policy(options.allow_unsafe_code)
@@ -541,11 +544,12 @@ class YamlTask(FamilyInterface, Task):
         arguments = arguments_of(self.requests, request, chat)
         if not self.source.change:
             return arguments
-        return tuple(self._bound(value, request.doc_id) if callable(value) else value for value in arguments)
 
-    def _bound(self, function: Callable[..., Any], doc_id: int) -> Callable[..., Any]:
-        """Apply a function to the changed document; a plugin passes the document of the data set."""
-        return lambda _doc, **rounds: function(self.documents[doc_id], **rounds)
+        def bound(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda _doc, **rounds: function(self.documents[request.doc_id], **rounds)
+
+        # The functions get the changed document; a plugin passes the document of the data set.
+        return tuple(bound(value) if callable(value) else value for value in arguments)
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
         """Return ``Instance.metadata``: the task's own facts and the keys that identify the document."""
@@ -575,17 +579,6 @@ class YamlTask(FamilyInterface, Task):
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
         if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
             raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")
-
-
-def _may_draw(value: Any) -> bool:
-    """Return whether the value of a key may draw random numbers: a function, or a template with Jinja's ``random``."""
-    return callable(value) or (isinstance(value, str) and "random" in value)
-
-
-def _resolved(key: str, value: Any, copies: LocalCopies) -> Any:
-    """Import the functions of a value. Errors of functions for documents or scores name their key."""
-    made = resolve_all(value, key)
-    return copies.reached(named(made, key)) if key in NAMED_KEYS else made
 
 
 def _fields(config: TaskConfig) -> dict[str, Any]:
