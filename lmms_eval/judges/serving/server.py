@@ -55,19 +55,19 @@ def main(arguments: list[str]) -> int:
     copying = threading.Thread(target=_copy, args=(server.stdout, log, key), daemon=True)
     copying.start()
     wanted = threading.Event()
-    threading.Thread(target=_watch_input, args=(wanted,), daemon=True).start()
+
+    def watch_input() -> None:
+        while os.read(0, 4096):
+            pass
+        wanted.set()
+
+    threading.Thread(target=watch_input, daemon=True).start()
     while server.poll() is None and not wanted.is_set() and os.getppid() == int(parent):
         wanted.wait(KEEPER_LOOK_S)
     code = server.poll()
     _end_group(server)
     copying.join(1.0)
     return 0 if code is None else code if code >= 0 else 128 - code
-
-
-def _watch_input(ended: threading.Event) -> None:
-    while os.read(0, 4096):
-        pass
-    ended.set()
 
 
 def _copy(output: IO[bytes], log: str, key: bytes) -> None:

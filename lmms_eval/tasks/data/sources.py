@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +68,14 @@ class ParquetSource:
 
     def __init__(self, files: Sequence[Path]) -> None:
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         self.files = tuple(files)
         self.where = ", ".join(str(file) for file in self.files)
-        self._parts = [_open_parquet(file) for file in self.files]
+        self._parts: list[pq.ParquetFile] = []
+        for file in self.files:
+            with _reading(file):
+                self._parts.append(pq.ParquetFile(file))
         schema = self._parts[0].schema_arrow
         self.columns = tuple(schema.names)
         self.features: Mapping[str, Any] = features_of(schema)
@@ -186,14 +191,12 @@ class _RowGroup:
             self._batches = self._part.iter_batches(
                 self._batch_size(columns), row_groups=[self._number], columns=columns, use_threads=False
             )
-        try:
+        with _reading(self._file):
             while True:
                 batch = next(self._batches)
                 self._next += 1
                 if self._next > number:
                     return pa.Table.from_batches([batch])
-        except (pa.ArrowException, OSError) as error:
-            raise _corrupt(self._file, error) from error
 
     def _batch_size(self, columns: list[str]) -> int:
         wanted = set(columns)
@@ -202,25 +205,19 @@ class _RowGroup:
         return self.rows if total <= TEXT_BLOCK_BYTES else max(1, self.rows * TEXT_BLOCK_BYTES // total)
 
 
-def _open_parquet(file: Path) -> pq.ParquetFile:
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(file)
+        yield
     except (pa.ArrowException, OSError) as error:
-        raise _corrupt(file, error) from error
+        size = file.stat().st_size if file.is_file() else 0
+        raise DataError(
+            f"{file}: not a readable parquet file ({size} bytes): {error}; fetch or write it again"
+        ) from error
 
 
 def _read(part: pq.ParquetFile, file: Path, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
-    import pyarrow as pa
-
-    try:
+    with _reading(file):
         return part.read(columns) if group is None else part.read_row_group(group, columns)
-    except (pa.ArrowException, OSError) as error:
-        raise _corrupt(file, error) from error
-
-
-def _corrupt(file: Path, error: Exception) -> DataError:
-    size = file.stat().st_size if file.is_file() else 0
-    return DataError(f"{file}: not a readable parquet file ({size} bytes): {error}; fetch or write it again")

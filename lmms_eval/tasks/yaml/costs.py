@@ -164,7 +164,11 @@ class Costs:
         self._files.new_window()
         prompts = self._prompts(indices)
         self._known = dict(zip(indices, prompts, strict=True))
-        return [cost * count for cost, count in zip(prompts, self._counts(indices), strict=True)]
+        if isinstance(self._choices, int):
+            return [cost * max(1, self._choices) for cost in prompts]
+        cells = self._documents.source.cells(self._choices, indices)
+        counts = list_lengths(cells) if is_list(cells.type) else [1] * len(indices)
+        return [cost * max(1, count) for cost, count in zip(prompts, counts, strict=True)]
 
     def of_request(self, index: int) -> float:
         """Return the tokens of one request of a document."""
@@ -198,12 +202,6 @@ class Costs:
             sizes = [self._files.size(one.item) if isinstance(one.item, str) else one.item for one in items]
             total[place] += sum(SCALES[one.kind].tokens(size) for one, size in zip(items, sizes, strict=True))
         return total
-
-    def _counts(self, indices: Sequence[int]) -> list[int]:
-        if isinstance(self._choices, int):
-            return [max(1, self._choices)] * len(indices)
-        cells = self._documents.source.cells(self._choices, indices)
-        return [max(1, count) for count in list_lengths(cells)] if is_list(cells.type) else [1] * len(indices)
 
 
 def _media_of_cells(column: pa.ChunkedArray) -> list[list[CountedMedium] | int] | None:
