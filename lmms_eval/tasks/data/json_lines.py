@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.blocks import Blocks
 from lmms_eval.tasks.data.json_tables import (
     Shapes,
     as_json_feature,
@@ -25,7 +24,7 @@ from lmms_eval.tasks.data.json_tables import (
     table_of,
 )
 from lmms_eval.tasks.data.sizes import Item, stored_media
-from lmms_eval.tasks.data.sources import file_identity
+from lmms_eval.tasks.data.sources import Blocks, file_identity
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,7 @@ from lmms_eval.tasks.data.splits import of_datasets
 from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import named
-from lmms_eval.tasks.yaml.media_policy import media_policy
-from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.task import TaskSource, YamlTask, media_policy
 
 
 def configured_task(source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> Task:

@@ -24,7 +24,7 @@ _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
 class RequestSettings:
-    """What all requests of a task with open data share.
+    """The parts that all requests of a task with open data share.
 
     Args:
         task: the task.
