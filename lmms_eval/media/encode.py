@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.image import (
+    MIME as MIME,
+)
+from lmms_eval.media.image import (
     UNBOUNDED,
-    UPRIGHT,
     Bounds,
     ImageHeader,
     fit,
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 
 ImageFormat = Literal["PNG", "JPEG", "WEBP"]
 
-MIME = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
-PLAIN_MODES = ("RGB", "L", "1", "P")  # "P" counts only without transparency
 _TAIL_BYTES = 4096
 _ENCODED_MAX_BYTES = 16 * 2**20
 _MIN_SIDE = 8
@@ -157,16 +157,9 @@ def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality:
     return buffer.getvalue()
 
 
-def is_untouched(header: ImageHeader, options: WireOptions | None = None) -> bool:
-    """Return whether a file with this header needs no transform; without ``options`` there are no limits."""
-    return (
-        header.format in MIME
-        and header.mode in PLAIN_MODES
-        and not header.has_alpha
-        and header.exif_rotation == UPRIGHT
-        and header.frames == 1
-        and (options is None or _fits(header.nbytes, (header.width, header.height), options))
-    )
+def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
+    """Return whether a file with this header needs no transform."""
+    return header.is_plain and _fits(header.nbytes, (header.width, header.height), options)
 
 
 def _fits(nbytes: int, size: tuple[int, int], options: WireOptions) -> bool:

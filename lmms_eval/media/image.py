@@ -21,6 +21,9 @@ from lmms_eval.media.sent import is_recording, note_picture
 if TYPE_CHECKING:
     from PIL import Image
 
+MIME = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+"""Formats that every server reads, by Pillow's names."""
+PLAIN_MODES = ("RGB", "L", "1", "P")  # "P" counts only without transparency
 ORIENTATION_TAG = 274
 UPRIGHT = 1
 _LYING = (5, 6, 7, 8)
@@ -53,6 +56,17 @@ class ImageHeader(Struct, frozen=True):
     @property
     def pixels(self) -> int:
         return self.width * self.height
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file shows the same everywhere as it is: RGB or grey, without transparency, turn or animation."""
+        return (
+            self.format in MIME
+            and self.mode in PLAIN_MODES
+            and not self.has_alpha
+            and self.exif_rotation == UPRIGHT
+            and self.frames == 1
+        )
 
     @property
     def upright_size(self) -> tuple[int, int]:

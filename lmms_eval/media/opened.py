@@ -18,8 +18,16 @@ from typing import IO, Any, ClassVar, cast
 from PIL import Image, ImageFile, JpegImagePlugin, MpoImagePlugin, PngImagePlugin, WebPImagePlugin
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.encode import MIME, PLAIN_MODES, has_end
-from lmms_eval.media.image import ORIENTATION_TAG, UPRIGHT, open_image, orientation, read_errors
+from lmms_eval.media.encode import has_end
+from lmms_eval.media.image import (
+    MIME,
+    ORIENTATION_TAG,
+    PLAIN_MODES,
+    UPRIGHT,
+    open_image,
+    orientation,
+    read_errors,
+)
 from lmms_eval.media.originals import KEEPING, Original, attach, carry
 
 _DEFERRED_MODES = ("RGB", "L")

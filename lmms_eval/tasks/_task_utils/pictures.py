@@ -15,10 +15,9 @@ def image_part(path: Path) -> dict[str, Any]:
     Raises:
         MediaError: the file is missing or cannot be read.
     """
-    from lmms_eval.media.encode import is_untouched
     from lmms_eval.media.image import header
 
-    if is_untouched(header(path)):
+    if header(path).is_plain:
         return {"type": "image", "url": str(path)}
     return {"type": "image", "url": open_image(path)}
 

@@ -15,7 +15,7 @@ from lmms_eval.errors import TaskError
 T = TypeVar("T", bound="BenchmarkOptions")
 
 
-class BenchmarkOptions(Struct, frozen=True, kw_only=True):
+class BenchmarkOptions(Struct, frozen=True, kw_only=True, dict=True):
     """Base of a benchmark's options: the places of its data."""
 
     benchmark: ClassVar[str]
@@ -48,7 +48,7 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True):
         options.check()
         return options
 
-    @property
+    @functools.cached_property
     def folder(self) -> Path | None:
         """``data_folder`` as a path."""
         return None if self.data_folder is None else Path(inspect.getfile(type(self))).parent / self.data_folder

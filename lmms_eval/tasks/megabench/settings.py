@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
@@ -32,7 +33,7 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     nltk_data: str | None = None
     """Options of the run (``--geocode_table``, ``--geocoder``, ``--nltk_data``)."""
 
-    @property
+    @cached_property
     def outside_data(self) -> OutsideData:
         return OutsideData(self.geocode_table, self.geocoder, self.nltk_data)
 

@@ -144,7 +144,7 @@ def breakdown(results: Iterable[TaskMean], labels: Mapping[str, Labels]) -> Mode
         core=sides[0],
         open=sides[1],
         overall=overall,
-        overall_fixed=math.fsum(result.fixed_score for result in known) / len(known) if known else 0.0,
+        overall_fixed=_fixed_mean(known) if known else 0.0,
         overall_interval=_overall_interval(core, judged, overall),
         keywords={dimension: _keywords(known, labels, dimension) for dimension in DIMENSIONS},
         unknown=tuple(result.name for result in unknown),
@@ -163,8 +163,13 @@ def _side(results: Sequence[TaskMean]) -> JudgeSide | None:
         return None
     scores = [result.score for result in results]
     mean = math.fsum(scores) / len(scores)
-    fixed = math.fsum(result.fixed_score for result in results) / len(results)
+    fixed = _fixed_mean(results)
     return JudgeSide(len(results), sum(result.num_query for result in results), mean, _interval(mean, scores), fixed)
+
+
+def _fixed_mean(results: Sequence[TaskMean]) -> float:
+    """Return the mean score with the official evaluator's faults repaired."""
+    return math.fsum(one.score if one.fixed is None else one.fixed for one in results) / len(results)
 
 
 def _overall(*sides: tuple[float, int] | None) -> float:
@@ -201,7 +206,7 @@ def _keyword(results: Sequence[TaskMean]) -> Keyword:
         total += result.score
     average = total / len(results)
     samples = sum(result.num_query + result.num_demo for result in results)
-    fixed = math.fsum(result.fixed_score for result in results) / len(results)
+    fixed = _fixed_mean(results)
     return Keyword(len(results), samples, average, _interval(average, [result.score for result in results]), fixed)
 
 

@@ -184,15 +184,18 @@ def score_query(
     """
     parsed = parse_reply(reply, answer, spec)
     outcomes: dict[str, _FieldOutcome] = {}
-    targets = _targets(answer, spec, context)
+    given = [(field, spec.metrics[field], truth) for field, truth in answer.items() if field in spec.metrics]
+    targets: list[_Target] = [
+        *((field, metric, context if metric.needs_context else unwrap_string(truth)) for field, metric, truth in given),
+        *((name, metric, context if metric.needs_context else answer) for name, metric in spec.auxiliary.items()),
+    ]
     for name, metric, target in targets:
         judged = None
         if metric.judged:
             judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
         response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
         outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, judged)
-    fields = [field for field in answer if field in spec.metrics]
-    reading = read_reply(reply or "", parsed, spec.parser, fields)
+    reading = read_reply(reply or "", parsed, spec.parser, [field for field, _, _ in given])
     official = replace(_collect(outcomes, spec), reading=reading)
     if official.query is None:
         return official
@@ -206,18 +209,6 @@ def score_query(
 
 _Target = tuple[str, MetricSpec, Any]
 """Name, metric and target of a score."""
-
-
-def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]) -> list[_Target]:
-    """Return everything that is scored: the fields of the true answer, then the auxiliaries."""
-    scored = ((field, spec.metrics.get(field), truth) for field, truth in answer.items())
-    found: list[_Target] = [
-        (field, metric, context if metric.needs_context else unwrap_string(truth))
-        for field, metric, truth in scored
-        if metric is not None
-    ]
-    found += [(name, metric, context if metric.needs_context else answer) for name, metric in spec.auxiliary.items()]
-    return found
 
 
 def _fixed(
