@@ -3,11 +3,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.data.documents import PlainRow, RowsInFlight
+from tests.cases import for_each
 
 
 def row(text: str) -> PlainRow:
@@ -48,7 +48,7 @@ def test_a_row_larger_than_everything_is_not_kept() -> None:
     assert len(rows) == 0
 
 
-@pytest.mark.parametrize("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
+@for_each("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
 def test_readers_may_change_their_copy(value: Any) -> None:
     kept = PlainRow.of({"plain": 1, "value": value})
     mine = kept.copy()
