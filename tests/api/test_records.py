@@ -18,7 +18,6 @@ from lmms_eval.results.schema import ResultsDocument, SampleLine
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import record_in, sealed
 from lmms_eval.storage.run_folder import RunFile
-from lmms_eval.utils.records import as_record
 from tests.cases import for_each
 
 ARCHIVE = Path(__file__).parents[1] / "results" / "runs_of_1_0_0.tar.xz"
@@ -40,11 +39,22 @@ def lines(files: dict[str, bytes], name: str) -> Iterator[tuple[bytes, dict[str,
                     yield line, record
 
 
+def known_part(record: Struct) -> dict[str, Any]:
+    """Return the fields of a record that are set; values that a task made (tuples, sets) stay as they are."""
+    found = {name: value for name, value in msgspec.structs.asdict(record).items() if value is not msgspec.UNSET}
+    for name, value in found.items():
+        if isinstance(value, list):
+            found[name] = [known_part(item) if isinstance(item, Struct) else item for item in value]
+        elif isinstance(value, Struct):
+            found[name] = known_part(value)
+    return found
+
+
 @pytest.mark.parametrize("name", JOURNALS)
 def test_lines_of_1_0_0_are_written_again_byte_for_byte(files: dict[str, bytes], name: str) -> None:
     count = 0
     for line, record in lines(files, name):
-        assert sealed(codec.dumps(as_record(msgspec.convert(record, JOURNALS[name])))) == line
+        assert sealed(codec.dumps(known_part(msgspec.convert(record, JOURNALS[name])))) == line
         count += 1
     assert count > 1
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmms_eval.compat.default_template import load_default_template_yaml
+from lmms_eval.compat.task_files import load_default_template_yaml
 from tests.cases import for_each
 
 

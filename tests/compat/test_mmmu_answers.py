@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat import mmmu_answers
+from lmms_eval.compat import answers as mmmu_answers
 from lmms_eval.utils.answer_reading import RUN_SEED
 from tests.cases import for_each
 

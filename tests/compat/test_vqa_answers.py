@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
+from lmms_eval.compat.answers import EvalAIAnswerProcessor
 from lmms_eval.metrics.vqa import CONTRACTIONS
 from tests.cases import for_each
 

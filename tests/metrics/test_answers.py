@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.verifiers.steps import ContainsVerifier, NumericToleranceVerifier
+from lmms_eval.compat.verifiers import ContainsVerifier, NumericToleranceVerifier
 from lmms_eval.errors import UsageError
 from lmms_eval.metrics.answers import contains, mcq_match, numeric
 from lmms_eval.metrics.math_answers import math_verify

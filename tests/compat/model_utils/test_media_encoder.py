@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval.compat.model_utils.media_encoder import (
+from lmms_eval.compat.media import (
     encode_image_to_base64,
     encode_image_to_base64_with_size_limit,
     encode_image_to_bytes,

@@ -13,10 +13,10 @@ from msgspec import structs
 
 import lmms_eval.tasks.general_bench as package
 from lmms_eval.tasks.general_bench import networks
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Form
-from lmms_eval.tasks.general_bench.networks.weights import Network
+from lmms_eval.tasks.general_bench.networks.base import Network
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
 from lmms_eval.tasks.general_bench.prompts.forms import FORMS
 from lmms_eval.tasks.general_bench.settings import Settings

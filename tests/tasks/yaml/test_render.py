@@ -11,9 +11,9 @@ from lmms_eval.tasks.yaml.config import task_config
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import (
     RenderError,
-    call_messages,
-    call_text,
-    call_visual,
+    bound_messages,
+    bound_text,
+    bound_visual,
     check_template,
     choices_value,
     render_template,
@@ -125,21 +125,21 @@ def test_a_template_reaches_nothing_but_its_document(template: str, tmp_path: Pa
 
 def test_functions_get_settings_by_their_signature() -> None:
     kwargs = {"k": 1}
-    assert call_text(lambda doc: doc, 1, kwargs) == 1
-    assert call_text(lambda doc, settings: settings, 1, kwargs) == kwargs
-    assert call_text(lambda doc, settings=None: settings, 1, None) is None
-    assert call_text(lambda doc, settings=None, round_idx=None: round_idx, 1, kwargs, round_idx=2) == 2
-    assert call_text(lambda doc, *rest: rest, 1, kwargs) == (kwargs,)
-    assert call_visual(lambda doc: doc, 1, kwargs) == 1
-    assert call_visual(lambda doc, settings: settings, 1, kwargs) == kwargs
-    assert call_visual(lambda doc, a=0, b=0: (a, b), 1, kwargs) == (0, 0)
-    assert call_messages(lambda doc, lmms_eval_specific_kwargs=None: lmms_eval_specific_kwargs, 1, kwargs) == kwargs
-    assert call_messages(lambda doc, settings: settings, 1, kwargs) == kwargs
-    assert call_messages(lambda doc: doc, 1, kwargs) == 1
-    assert call_messages(lambda doc, **more: more, 1, kwargs, round_idx=1) == {
+    assert bound_text(lambda doc: doc, kwargs)(1) == 1
+    assert bound_text(lambda doc, settings: settings, kwargs)(1) == kwargs
+    assert bound_text(lambda doc, settings=None: settings, None)(1) is None
+    assert bound_text(lambda doc, settings=None, round_idx=None: round_idx, kwargs)(1, round_idx=2) == 2
+    assert bound_text(lambda doc, *rest: rest, kwargs)(1) == (kwargs,)
+    assert bound_visual(lambda doc: doc, kwargs)(1) == 1
+    assert bound_visual(lambda doc, settings: settings, kwargs)(1) == kwargs
+    assert bound_visual(lambda doc, a=0, b=0: (a, b), kwargs)(1) == (0, 0)
+    assert bound_messages(lambda doc, lmms_eval_specific_kwargs=None: lmms_eval_specific_kwargs, kwargs)(1) == kwargs
+    assert bound_messages(lambda doc, settings: settings, kwargs)(1) == kwargs
+    assert bound_messages(lambda doc: doc, kwargs)(1) == 1
+    assert bound_messages(lambda doc, **more: more, kwargs)(1, round_idx=1) == {
         "lmms_eval_specific_kwargs": kwargs, "round_idx": 1,
     }  # fmt: skip
-    assert call_messages(lambda doc, round_idx=0: round_idx, 1, kwargs, round_idx=3, previous_output=[]) == 3
+    assert bound_messages(lambda doc, round_idx=0: round_idx, kwargs)(1, round_idx=3) == 3
 
 
 def test_numbers_of_choices_are_shown_as_text() -> None:

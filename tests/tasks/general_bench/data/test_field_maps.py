@@ -6,8 +6,8 @@ import pytest
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.general_bench.data import field_maps
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data import forms as field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
 from tests.cases import for_each
 

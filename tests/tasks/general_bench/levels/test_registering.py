@@ -2,8 +2,7 @@ import pytest
 
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.tasks.general_bench.facts import find_task
-from lmms_eval.tasks.general_bench.levels.registering import register
-from lmms_eval.tasks.general_bench.levels.results import LevelResult
+from lmms_eval.tasks.general_bench.levels.registering import LevelResult, register
 from lmms_eval.tasks.general_bench.levels.tables import Sheet, Table, template
 from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import table_of

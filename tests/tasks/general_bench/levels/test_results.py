@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.tasks.general_bench.levels.results import files_of, gather
+from lmms_eval.tasks.general_bench.levels.registering import files_of, gather
 from tests.cases import for_each
 
 RESULT = {"task_name": "Causal Reasoning", "metric": "ACC", "score": 70}

@@ -14,7 +14,7 @@ from lmms_eval.tasks.general_bench.measures.sounds import (
     mel_cepstral_distortion,
     pitch_class_consistency,
 )
-from lmms_eval.tasks.general_bench.readers.notes import Note
+from lmms_eval.tasks.general_bench.readers.sounds import Note
 from tests.cases import for_each
 
 SEEDS = st.integers(0, 2**32 - 1)

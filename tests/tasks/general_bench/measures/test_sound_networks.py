@@ -12,9 +12,7 @@ from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
 from lmms_eval.tasks.general_bench.measures.sound_networks import MEASURES, spoken_words
-from lmms_eval.tasks.general_bench.networks.clap import clap
-from lmms_eval.tasks.general_bench.networks.speech import speech
-from lmms_eval.tasks.general_bench.networks.vggish import vggish
+from lmms_eval.tasks.general_bench.networks.sounds import clap, speech, vggish
 from tests.cases import for_each
 from tests.tasks.general_bench.networks.kit import array, item
 from tests.tasks.general_bench.networks.sound_kit import a_sound, save_clap, save_vggish, save_whisper

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from lmms_eval.tasks.general_bench.networks import tensors
-from lmms_eval.tasks.general_bench.networks.weights import load_errors
+from lmms_eval.tasks.general_bench.networks import base as tensors
+from lmms_eval.tasks.general_bench.networks.base import load_errors
 from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 

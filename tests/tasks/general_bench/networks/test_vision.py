@@ -35,7 +35,7 @@ def test_dino_vectors_are_class_tokens_of_the_model(tmp_path: Path) -> None:
 
 
 def test_very_long_pictures_stay_bounded(tmp_path: Path) -> None:
-    from lmms_eval.tasks.general_bench.networks.tensors import resize_short_side
+    from lmms_eval.tasks.general_bench.networks.base import resize_short_side
 
     assert resize_short_side(kit.picture(1, (4000, 2)), 32).size == (256, 32)
     assert resize_short_side(kit.picture(1, (64, 128)), 32).size == (32, 64)

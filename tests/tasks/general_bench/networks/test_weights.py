@@ -12,8 +12,8 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import ConfigError
 from lmms_eval.tasks.general_bench.measures.contract import Context
+from lmms_eval.tasks.general_bench.networks.base import Network, inference, loaded, locate, usable_device
 from lmms_eval.tasks.general_bench.networks.pictures import B32, clip
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded, locate, usable_device
 from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Annotation
-from lmms_eval.tasks.general_bench.nlp.schemas import read_nlp_item, reference_of
-from lmms_eval.tasks.general_bench.nlp.types import TYPES
+from lmms_eval.tasks.general_bench.nlp.types import TYPES, read_nlp_item, reference_of
 from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import CODE, item_of, json_value
 

@@ -1,4 +1,4 @@
-from lmms_eval.tasks.general_bench.prompts.reply_shapes import MAX_HELD, mask_frames, tube_frames
+from lmms_eval.tasks.general_bench.prompts.replies import MAX_HELD, mask_frames, tube_frames
 from tests.cases import for_each
 
 A, B = [0, 0, 10, 10], [4, 8, 10, 20]

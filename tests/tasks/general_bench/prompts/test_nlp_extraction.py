@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
-from lmms_eval.tasks.general_bench.prompts.nlp import nlp_prompt
-from lmms_eval.tasks.general_bench.prompts.nlp_extraction import extract, extract_fixed, time_series_values
+from lmms_eval.tasks.general_bench.prompts.nlp import extract, extract_fixed, nlp_prompt, time_series_values
 from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import item_of
 from tests.tasks.megabench.fuzzing import reply_text

@@ -1,4 +1,4 @@
-from lmms_eval.tasks.general_bench.prompts.reply_shapes import boxes, entries, instances, polygons, rows, triplets
+from lmms_eval.tasks.general_bench.prompts.replies import boxes, entries, instances, polygons, rows, triplets
 from tests.cases import for_each
 
 

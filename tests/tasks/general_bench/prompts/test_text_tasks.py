@@ -1,5 +1,5 @@
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
-from lmms_eval.tasks.general_bench.prompts.text_tasks import (
+from lmms_eval.tasks.general_bench.prompts.forms import (
     MAX_CANDIDATES,
     candidate_answers,
     chooses,

@@ -10,9 +10,8 @@ import pytest
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.arrays import read_array
-from lmms_eval.tasks.general_bench.readers.labels import label_map
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.pictures import label_map
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of, read_array
 from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import item
 

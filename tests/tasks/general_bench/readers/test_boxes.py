@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.boxes import boxes, fold_label, key_points, tube
+from lmms_eval.tasks.general_bench.readers.regions import boxes, fold_label, key_points, tube
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import item

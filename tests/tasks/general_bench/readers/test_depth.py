@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers import depth as depth_module
-from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
+from lmms_eval.tasks.general_bench.readers import maps as depth_module
+from lmms_eval.tasks.general_bench.readers.maps import read_depth, read_normals
 from tests.cases import for_each
 from tests.media.test_damage import damage, damaged
 from tests.tasks.general_bench.readers.pixel_files import noise, write_frames, write_picture

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers.flow import read_flow
+from lmms_eval.tasks.general_bench.readers.maps import read_flow
 from tests.cases import for_each
 from tests.media.test_damage import damage, damaged
 from tests.tasks.general_bench.readers.pixel_files import (

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers import frames as frames_module
-from lmms_eval.tasks.general_bench.readers.frames import files_of, natural_key, read_frames
-from lmms_eval.tasks.general_bench.readers.images import read_grey
+from lmms_eval.tasks.general_bench.readers import pictures as frames_module
+from lmms_eval.tasks.general_bench.readers.pictures import files_of, natural_key, read_frames, read_grey
 from tests.cases import for_each
 from tests.media.draw import number_of, write_video
 from tests.media.test_damage import damage, damaged
@@ -80,7 +79,7 @@ def test_a_video_with_too_many_frames_is_stopped(tmp_path, monkeypatch):
 
 def test_a_video_with_giant_frames_is_refused(tmp_path, monkeypatch):
     path = write_lossless(tmp_path / "a.avi", noise(2, 2, 16, 24, 3))
-    monkeypatch.setattr("lmms_eval.tasks.general_bench.readers.images.MAX_PIXELS", 16 * 24 - 1)
+    monkeypatch.setattr("lmms_eval.tasks.general_bench.readers.pictures.MAX_PIXELS", 16 * 24 - 1)
     with pytest.raises(MediaError, match="24x16 pixels"):
         next(read_frames(path))
 

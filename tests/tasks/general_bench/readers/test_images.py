@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
+from lmms_eval.tasks.general_bench.readers.pictures import read_alpha, read_grey, read_rgb
 from tests.cases import for_each
 from tests.media.draw import encoded, picture
 from tests.media.test_damage import damage, damaged

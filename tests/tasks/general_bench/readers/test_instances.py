@@ -13,7 +13,7 @@ from PIL import Image
 
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
-from lmms_eval.tasks.general_bench.readers.instances import instances
+from lmms_eval.tasks.general_bench.readers.regions import instances
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import counts_of, item

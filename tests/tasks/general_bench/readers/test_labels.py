@@ -8,7 +8,7 @@ from PIL import Image
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.labels import ignored_classes, label_map, label_pair, option
+from lmms_eval.tasks.general_bench.readers.pictures import ignored_classes, label_map, label_pair, option
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import item, write_png

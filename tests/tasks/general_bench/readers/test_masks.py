@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels, runs_of
-from lmms_eval.tasks.general_bench.readers.masks import counts_of_text, mask, video_masks
+from lmms_eval.tasks.general_bench.readers.regions import counts_of_text, mask, video_masks
 from lmms_eval.tasks.general_bench.readers.sides import Side, prediction_of, reference_of
 from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import counts_of, item, write_png

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.readers import meshes
-from lmms_eval.tasks.general_bench.readers.meshes import read_mesh
+from lmms_eval.tasks.general_bench.readers import points as meshes
+from lmms_eval.tasks.general_bench.readers.points import read_mesh
 from tests.cases import for_each
 
 SQUARE = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]

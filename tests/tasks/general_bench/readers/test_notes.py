@@ -2,8 +2,8 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers import notes
-from lmms_eval.tasks.general_bench.readers.notes import (
+from lmms_eval.tasks.general_bench.readers import sounds as notes
+from lmms_eval.tasks.general_bench.readers.sounds import (
     Midi,
     MidiNote,
     Note,

@@ -1,8 +1,7 @@
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.detection3d import Box3D
-from lmms_eval.tasks.general_bench.measures.tracking3d import Tracked
+from lmms_eval.tasks.general_bench.measures.objects3d import Box3D, Tracked
 from lmms_eval.tasks.general_bench.readers import points as objects3d
 from lmms_eval.tasks.general_bench.readers.points import read_boxes3d, read_tracks
 from tests.cases import for_each

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.meshes import Mesh
 from lmms_eval.tasks.general_bench.readers.points import (
     MAX_POINTS,
+    Mesh,
     points_of,
     read_points,
     subset,

@@ -42,6 +42,6 @@ def test_length_and_size_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(sounds, "MAX_SECONDS", 0.25)
     with pytest.raises(MediaError, match=r"longer than 0\.25 s"):
         read_sound(tmp_path / "p.wav")
-    monkeypatch.setattr(sounds, "MAX_BYTES", 100)
+    monkeypatch.setattr(sounds, "MAX_SOUND_BYTES", 100)
     with pytest.raises(DataError, match="more than 100 are not read"):
         read_sound(tmp_path / "p.wav")
