@@ -17,6 +17,9 @@ from hypothesis import settings
 
 from lmms_eval.utils import redaction
 
+for _library in ("OMP", "OPENBLAS", "MKL"):  # also for commands under test: two processes of tests share the cores
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
 pytest_plugins = ("tests.parity.plugin",)
 
 settings.register_profile("shared_machine", deadline=None)  # a busy machine must not fail a property
