@@ -15,7 +15,7 @@ from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, Ru
 from lmms_eval.trackers.session import TrackerProcess, TrackerReport, TrackerTimeouts
 from lmms_eval.utils.redaction import REDACTED, learn_secrets
 
-MODULE = "tests.trackers.trouble"
+MODULE = "tests.trackers.trouble:Trouble"
 SHORT = TrackerTimeouts(start=20.0, answer=1.5, end=20.0)
 
 
