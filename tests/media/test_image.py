@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +193,17 @@ def test_load_rgb_decodes_a_large_jpeg_at_a_smaller_scale(
         wanted = shrink(load_image(data), max_pixels=bound)
         assert found.size == wanted.size
         assert np.abs(np.asarray(found).astype(int) - np.asarray(wanted)).max() <= 6
+
+
+def test_a_png_that_states_its_orientation_after_the_pixels_keeps_its_proportions() -> None:
+    exif = Image.Exif()
+    exif[274] = 6
+    body = b"eXIf" + exif.tobytes()[6:]
+    plain = encoded(picture(), "PNG")
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    data = plain[:-12] + chunk + plain[-12:]  # before the chunk that ends the file
+    assert load_rgb(data).size == load_image(data).size == (30, 40)
+    assert np.array_equal(np.asarray(load_rgb(data)), np.asarray(load_image(data)))
 
 
 def test_load_rgb_sees_a_changed_file(tmp_path: Path) -> None:

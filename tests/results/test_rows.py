@@ -33,8 +33,9 @@ def of_document(document: Mapping[str, Any]) -> str:
 
 def check(run: RunScores, groups: Sequence[Group] = (), paired: Mapping[str, Any] | None = None) -> str:
     chosen = selection(*run.tasks, groups=groups, direct=[] if groups else None)
-    text = tables(run, chosen, paired or {})
-    assert text == of_document(results_document(run, chosen, FACTS, paired or {}))
+    document = results_document(run, chosen, FACTS, paired or {})
+    text = tables(document, run)
+    assert text == of_document(document)
     return text
 
 
@@ -131,5 +132,5 @@ def test_names_that_cannot_be_told_apart_in_text_keys(tmp_path: Path) -> None:
     (metric,) = task.metrics
     more = structs.replace(metric, metric="acc_stderr"), structs.replace(metric, filter="first, last")
     run = run_result(structs.replace(task, metrics=(metric, *more)))
-    text = tables(run, selection(*run.tasks), {})
+    text = tables(results_document(run, selection(*run.tasks), FACTS, {}), run)
     assert "|acc_stderr|" in text and "|first, last|" in text

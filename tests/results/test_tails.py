@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.results.journals import JournalReplaced, JournalTails
-from lmms_eval.storage.lines import JournalWriter, LineReader
+from lmms_eval.storage.lines import JournalReplaced, JournalTails, JournalWriter, LineReader
 from tests.cases import for_each
 
 

@@ -16,7 +16,7 @@ from lmms_eval.trackers.session import TrackerProcess, TrackerReport, TrackerTim
 from lmms_eval.utils.redaction import REDACTED, learn_secrets
 from tests.cases import for_each
 
-MODULE = "tests.trackers.trouble"
+MODULE = "tests.trackers.trouble:Trouble"
 SHORT = TrackerTimeouts(start=20.0, answer=1.5, end=20.0)
 
 

@@ -10,13 +10,19 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench import submission, utils
 from lmms_eval.tasks.megabench.data import parse_row
+from lmms_eval.tasks.megabench.scoring.query import read_context
 from tests.cases import for_each
 from tests.tasks.megabench.rows_for_tests import document
 from tests.tasks.megabench.submissions import entry, query
 
 
 def records(*specs: tuple[str, str]) -> list[dict[str, object]]:
-    return [submission.record(parse_row(document(id=id_, task_name=task)), f"Antwört {id_}") for id_, task in specs]
+    return [recorded(f"Antwört {id_}", id=id_, task_name=task) for id_, task in specs]
+
+
+def recorded(reply: str | None, **columns: object) -> dict[str, object]:
+    row = parse_row(document(**columns))
+    return submission.record(row, read_context(row.eval_context), reply)
 
 
 def test_shape_and_order_of_keys() -> None:
@@ -29,7 +35,7 @@ def test_shape_and_order_of_keys() -> None:
 
 
 def test_record_holds_the_evaluation_context_and_missing_replies_are_empty() -> None:
-    made = submission.record(parse_row(document(eval_context={"a": [1]})), None)
+    made = recorded(None, eval_context={"a": [1]})
     assert made["eval_context"] == {"a": [1]} and made["response"] == ""
 
 
