@@ -302,6 +302,10 @@ def _metric_result(
     reason = "the run was interrupted" if options.interrupted else outcome.withheld
     if not reason and withheld is not None:
         reason = withheld.reason or "withheld by the task"
+    rows = [
+        [number for item in row if (number := stats.item_number(item, task.score_key)) is not None]
+        for row in column.per_answer
+    ]
     return MetricResult(
         metric=definition.name,
         filter=pipeline,
@@ -312,7 +316,7 @@ def _metric_result(
         stderr=errors.stderr,
         stderr_clt=errors.clt,
         stderr_clustered=errors.clustered,
-        stability=_stability(column.per_answer, task.score_key),
+        stability=stats.stability(rows) if any(len(row) > 1 for row in rows) else None,
         certainty=errors.certainty,
         scale=errors.scale,
         details=estimate.details if estimate is not None else {},
@@ -387,13 +391,6 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
 def _plain(value: Any) -> Any:
     """Convert numbers and arrays of numpy and torch to Python's own: JSON would hold them as texts."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
-
-
-def _stability(per_answer: Sequence[Sequence[Any]], score_key: str) -> stats.Stability | None:
-    rows = [
-        [number for item in row if (number := stats.item_number(item, score_key)) is not None] for row in per_answer
-    ]
-    return stats.stability(rows) if any(len(row) > 1 for row in rows) else None
 
 
 class GroupResult(Struct, frozen=True):

@@ -6,16 +6,19 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lmms_eval.api.request import Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.live import ProgressLine
-from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.lockstep import Lockstep
 
 SWITCH_INTERVAL_S = 0.002
 
@@ -61,6 +64,8 @@ class Asking:
         """
         drive, report = self._drive, self._drive.report
         if team is not None:
+            from lmms_eval.engine.lockstep import Lockstep
+
             self._lockstep = Lockstep(drive.stream, team, tasks, self._driven.model.prepare, self.stop)
         interrupts = self._interrupts = Interrupts(self.stop, grace_s)
         try:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,16 +15,13 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
 from lmms_eval.engine.asking import Asking
-from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Driven
-from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.live import ProgressLine, Vitals
 from lmms_eval.engine.looks import Counted, LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
-from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
 from lmms_eval.engine.share import Share, counted_together
 from lmms_eval.engine.signals import EndNow, Interrupts
@@ -34,6 +31,11 @@ from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
 from lmms_eval.utils.records import to_dict
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.batch_check import BatchCheck
+    from lmms_eval.engine.judging import JudgeSetup, Judging
+    from lmms_eval.engine.response_cache import ResponseCache
 
 SAMPLED_BLOCK = 8
 """Maximum number of documents that a process takes at a time from a random order."""
@@ -165,6 +167,8 @@ def evaluate(
         progress.close()
     check = None
     if options.check_batch:
+        from lmms_eval.engine.batch_check import BatchCheck, check_batch
+
         with _stage(seconds, "check"):
             if report.interrupted is not None or report.give_up:
                 check = BatchCheck(stopped="not made, since the run did not end")
@@ -300,6 +304,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None
     if options.judge is not None:
+        from lmms_eval.engine.judging import Judging
+
         note_judge = None if options.limits is None else budget.note_judge
         judging = Judging(options.judge, scorer.submit, scorer.is_behind, note_judge, store.judged_again)
     deliver = scorer.submit if judging is None else judging.submit

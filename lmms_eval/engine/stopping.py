@@ -195,18 +195,6 @@ class Budget:
             else:
                 self._model += spent
         self._check()
-        self._publish()
-
-    def _has_cost(self, who: str, spent: Spending) -> bool:
-        """Return whether the cost of a request is known, or not needed for the limits."""
-        tariffs = self._limits.tariffs
-        if tariffs is None or self._limits.cost is None:
-            return True
-        tariff = tariffs.judge if who == "the judge" else tariffs.model
-        return tariff is None or tariff.price.knows(spent)
-
-    def _publish(self) -> None:
-        """Exchange counts if this process has spent much since the last exchange."""
         with self._lock:
             own = self._used(RunSpending(self._model, self._judge))
             left = max(0.0, 1.0 - self._used(self._total()))
@@ -215,6 +203,14 @@ class Budget:
                 self._published = own
         if is_due:
             self._exchange()
+
+    def _has_cost(self, who: str, spent: Spending) -> bool:
+        """Return whether the cost of a request is known, or not needed for the limits."""
+        tariffs = self._limits.tariffs
+        if tariffs is None or self._limits.cost is None:
+            return True
+        tariff = tariffs.judge if who == "the judge" else tariffs.model
+        return tariff is None or tariff.price.knows(spent)
 
     def _total(self) -> RunSpending:
         seen, others = self._earlier, self._others_earlier

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.request import SentMessage
-from lmms_eval.engine.judging import PATTERN
 from lmms_eval.errors import JournalError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
@@ -145,6 +144,8 @@ class JudgePrompts:
     @cached_property
     def _places(self) -> Mapping[str, RecordPlace]:
         found: dict[str, RecordPlace] = {}
+        from lmms_eval.engine.judging import PATTERN
+
         for path in [] if self.folder is None else sorted(self.folder.glob(PATTERN)):
             try:
                 for place, record in self._journals.load(path, quietly=True):
