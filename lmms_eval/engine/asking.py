@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lmms_eval.api.request import Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
-from lmms_eval.engine.live import ProgressLine
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
@@ -31,7 +29,6 @@ class Asking:
         driven: Driven,
         conversations: Conversations,
         limits: StreamLimits,
-        progress: ProgressLine,
         is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         """Prepare the asking.
@@ -40,11 +37,10 @@ class Asking:
             driven: the model and its journal.
             conversations: source of the requests.
             limits: bounds of preparation.
-            progress: gets the counts of tokens.
             is_behind: returns whether scoring would block; an event loop then waits before it passes responses on.
         """
-        self._driven, self._progress = driven, progress
-        self._drive = Drive(driven, conversations, limits, is_behind, self._add_tokens)
+        self._driven = driven
+        self._drive = Drive(driven, conversations, limits, is_behind)
         self._lockstep: Lockstep | None = None
         self._interrupts: Interrupts | None = None
 
@@ -110,10 +106,6 @@ class Asking:
         self.stop()
         if self._lockstep is not None and self._interrupts is not None:
             self._interrupts.end_soon()
-
-    def _add_tokens(self, response: Response) -> None:
-        if response.usage is not None:
-            self._progress.add_tokens(response.usage.output_tokens or 0)
 
 
 @contextmanager

@@ -317,7 +317,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
         store.response if store.resumed_responses else None,
     )
     driven = Driven(work.model, store, options.cache, None if options.limits is None else budget.note_model)
-    asking = Asking(driven, conversations, options.stream, progress, is_behind)
+    asking = Asking(driven, conversations, options.stream, is_behind)
+    progress.count_tokens = lambda: asking.report.output_tokens
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
     with Vitals(store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}):
         try:
