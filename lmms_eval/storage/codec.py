@@ -124,7 +124,9 @@ def load_record(data: bytes) -> dict[str, Any] | None:
             record = decode(record)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return record if isinstance(record, dict) and all(type(key) is str for key in record) else None
+    if not isinstance(record, dict) or (_TAG_BEGINS in data and not all(type(key) is str for key in record)):
+        return None
+    return record
 
 
 def plain_json(value: Any) -> bytes | None:
