@@ -320,7 +320,9 @@ def _metric_result(
         details=estimate.details if estimate is not None else {},
         sub_scores=estimate.sub_scores if estimate is not None else {},
         notes=estimate.notes if estimate is not None else (),
-        undrawn=_undrawn(column, scores),
+        undrawn=None
+        if scores is None or not any(column.drew)
+        else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
         truncation=_truncation(column, scores, errors.certainty.score_range),
     )
 
@@ -339,13 +341,6 @@ def _document_scores(column: _Column, stated: Sequence[float], scale: float, sco
     if not scale:
         return None
     return [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
-
-
-def _undrawn(column: _Column, scores: Sequence[float] | None) -> SubScore | None:
-    """Return the mean over the documents that were scored without a random choice."""
-    if scores is None or not any(column.drew):
-        return None
-    return _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew])
 
 
 def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRange) -> TruncationScores | None:

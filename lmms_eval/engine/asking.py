@@ -39,8 +39,8 @@ class Asking:
             limits: bounds of preparation.
             is_behind: returns whether scoring would block; an event loop then waits before it passes responses on.
         """
-        self._driven = driven
-        self._drive = Drive(driven, conversations, limits, is_behind)
+        self.driven = driven
+        self.drive = Drive(driven, conversations, limits, is_behind)
         self._lockstep: Lockstep | None = None
         self._interrupts: Interrupts | None = None
 
@@ -58,11 +58,11 @@ class Asking:
             JournalError: a response could not be written.
             ModelError: the model broke its contract.
         """
-        drive, report = self._drive, self._drive.report
+        drive, report = self.drive, self.drive.report
         if team is not None:
             from lmms_eval.engine.lockstep import Lockstep
 
-            self._lockstep = Lockstep(drive.stream, team, tasks, self._driven.model.prepare, self.stop)
+            self._lockstep = Lockstep(drive.stream, team, tasks, self.driven.model.prepare, self.stop)
         interrupts = self._interrupts = Interrupts(self.stop, grace_s)
         try:
             with interrupts, _tuned_interpreter():
@@ -76,30 +76,17 @@ class Asking:
         report.interrupted = interrupts.signal_number
         if report.interrupted is None and not report.give_up and not drive.is_stopped:
             drive.fail_open("the model ended without answering this request")
-        if self._driven.cache is not None:
-            report.cache = self._driven.cache.counts()
+        if self.driven.cache is not None:
+            report.cache = self.driven.cache.counts()
         return report
-
-    @property
-    def report(self) -> AskReport:
-        return self._drive.report
-
-    @property
-    def peak_bytes(self) -> int:
-        return self._drive.stream.peak_bytes
-
-    @property
-    def in_flight(self) -> int:
-        """Number of requests that the model has taken and not answered."""
-        return self._drive.stream.held
 
     def stop(self) -> None:
         """Hand out no more requests; open ones may finish."""
-        self._drive.stop()
+        self.drive.stop()
 
     def give_up(self, reason: str) -> None:
         """Hand out no more requests because the budget is spent; open ones may finish."""
-        self._drive.give_up(reason, "budget")
+        self.drive.give_up(reason, "budget")
 
     def others_failed(self) -> None:
         """Stop because another process failed; a collective that waits for it is interrupted after the grace time."""

@@ -158,7 +158,7 @@ def evaluate(
     progress = _progress(work, done)
     try:
         asking = _ask_and_score(work, done, progress, seconds)
-        report = asking.report
+        report = asking.drive.report
         if share is not None:
             with _stage(seconds, "gather"):
                 if not share.gather(store, report):
@@ -185,7 +185,7 @@ def evaluate(
     spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
     return RunScores(
         tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(),
-        asking.peak_bytes, check, spent,
+        asking.drive.stream.peak_bytes, check, spent,
     )  # fmt: skip
 
 
@@ -299,14 +299,16 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
             work.looks.note(record)
 
     tasks = [plan.task for plan in work.plans]
-    counts_earlier = share is None or share.team.is_first or not share.shared_files
-    budget = Budget(options.limits, work.earlier_spending, counts_earlier)
+    budget = None
+    if options.limits is not None:
+        counts_earlier = share is None or share.team.is_first or not share.shared_files
+        budget = Budget(options.limits, work.earlier_spending, counts_earlier)
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None
     if options.judge is not None:
         from lmms_eval.engine.judging import Judging
 
-        note_judge = None if options.limits is None else budget.note_judge
+        note_judge = None if budget is None else budget.note_judge
         judging = Judging(options.judge, scorer.submit, scorer.is_behind, note_judge, store.judged_again)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
@@ -316,20 +318,20 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
         DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated),
         store.response if store.resumed_responses else None,
     )
-    driven = Driven(work.model, store, options.cache, None if options.limits is None else budget.note_model)
+    driven = Driven(work.model, store, options.cache, None if budget is None else budget.note_model)
     asking = Asking(driven, conversations, options.stream, is_behind)
-    progress.count_tokens = lambda: asking.report.output_tokens
+    drive = asking.drive
+    progress.count_tokens = lambda: drive.report.output_tokens
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
-    with Vitals(store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}):
+    with Vitals(
+        store.folder, rank, lambda: {**progress.counts(), "in_flight": drive.stream.held, "concurrency": limit}
+    ):
         try:
             with _stage(seconds, "ask"):
                 if share is not None:
                     share.team.watch(asking.others_failed)
-                    share.team.count(*counted_together(progress, budget))
-                if judging is not None:
-                    budget.watch(lambda _: judging.stop())
-                budget.watch(asking.give_up)
-                budget.begin(*([] if share is None else [share.team.exchange_counts]))
+                    share.team.count(*counted_together(progress, *([] if budget is None else [budget])))
+                _begin_budget(budget, asking, judging, share)
                 report = asking.run(options.grace_s, work.lockstep_team, tasks)
             if judging is not None:
                 with _stage(seconds, "judge"):
@@ -343,6 +345,16 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
             scorer.close()
             store.sync()
     return asking
+
+
+def _begin_budget(budget: Budget | None, asking: Asking, judging: Judging | None, share: Share | None) -> None:
+    """Let the budget stop the judging and the asking, and check what earlier starts spent."""
+    if budget is None:
+        return
+    if judging is not None:
+        budget.watch(lambda _: judging.stop())
+    budget.watch(asking.give_up)
+    budget.begin(*([] if share is None else [share.team.exchange_counts]))
 
 
 def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: Share | None) -> None:
