@@ -344,6 +344,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
                 judging.close()
             scorer.close()
             store.sync()
+    tokens = drive.report.output_tokens  # of this process: the report is about to receive the counts of the others
+    progress.count_tokens = lambda: tokens
     return asking
 
 
