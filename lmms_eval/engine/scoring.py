@@ -37,7 +37,7 @@ def score_document(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
 
 
 def _scored(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
-    """Return the part of a document's record that follows its answers: the scores, or why there are none."""
+    """Return the part of a document's record that follows its answers: the scores, or the reason of the failure."""
     part: dict[str, Any] = {}
     try:
         if not reason:
