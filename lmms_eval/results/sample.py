@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import Message
-from lmms_eval.engine.judging import PATTERN
 from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
@@ -143,6 +142,8 @@ class JudgePrompts:
 
     @cached_property
     def _tails(self) -> JournalTails:
+        from lmms_eval.engine.judging import PATTERN
+
         return JournalTails(self.folder or Path(), PATTERN)
 
     @cached_property
