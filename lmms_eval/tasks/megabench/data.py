@@ -177,8 +177,7 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
             raise DataError(f"{where}: column {column} is no Python literal: {error}") from error
     if not isinstance(values["answer"], Mapping):
         raise DataError(f"{where}: column answer must be a mapping of fields")
-    for column in _MEDIA_COLUMNS:
-        _check_paths(values[column], column, where)
+    _check_paths(values, where)
     shared, example, query = (tuple(values[column]) for column in _MEDIA_COLUMNS)
     media = shared + example + query
     videos = [is_video(path) for path in media]
@@ -197,10 +196,12 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
     )
 
 
-def _check_paths(value: Any, column: str, where: str) -> None:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise DataError(f"{where}: column {column} must be a list of paths")
-    for path in value:
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
-            raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")
+def _check_paths(values: Mapping[str, Any], where: str) -> None:
+    for column in _MEDIA_COLUMNS:
+        paths = values[column]
+        if not isinstance(paths, list | tuple) or not all(isinstance(item, str) for item in paths):
+            raise DataError(f"{where}: column {column} must be a list of paths")
+        for path in paths:
+            pure = PurePosixPath(path)
+            if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
+                raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")
