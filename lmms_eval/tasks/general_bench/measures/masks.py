@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct, structs
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item
@@ -160,16 +159,6 @@ def _detection(percent: int) -> Measure:
 MATCH = 0.5
 
 
-class SegmentCounts(Struct):
-    """Counts of one class."""
-
-    overlap: float = 0.0
-    """Sum of IoU over matched segments."""
-    matched: int = 0
-    false: int = 0
-    missed: int = 0
-
-
 def segment_counts(predicted: Instances, truth: Instances) -> State:
     """Return the state of an item: ``[sum of IoU, matched, false, missed]`` by class.
 
@@ -181,7 +170,8 @@ def segment_counts(predicted: Instances, truth: Instances) -> State:
     wanted = _labels(truth, truth.marked.labels)
     ignored = [int(shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions]
     pairs = _pairs(predicted, truth, ignored, (given, wanted))
-    counts = {label: SegmentCounts() for label in (*wanted, *given)}
+    overlap, matched, false, missed = range(4)
+    counts = {label: [0.0, 0, 0, 0] for label in (*wanted, *given)}
     reached: set[int] = set()
     used: set[int] = set()
     for iou, number, other in sorted(pairs, key=lambda pair: -pair[0]):
@@ -189,14 +179,14 @@ def segment_counts(predicted: Instances, truth: Instances) -> State:
             continue
         used.add(number)
         reached.add(other)
-        counts[wanted[other]].matched += 1
-        counts[wanted[other]].overlap += iou
+        counts[wanted[other]][matched] += 1
+        counts[wanted[other]][overlap] += iou
     for number, label in enumerate(wanted):
-        counts[label].missed += number not in reached
+        counts[label][missed] += number not in reached
     for number, label in enumerate(given):
         open_ground = number < len(ignored) and 2 * ignored[number] > predicted.regions[number].area
-        counts[label].false += number not in used and not open_ground
-    return {label: list(structs.astuple(one)) for label, one in counts.items()}
+        counts[label][false] += number not in used and not open_ground
+    return counts
 
 
 def panoptic_quality(states: Sequence[State]) -> float:
@@ -522,18 +512,13 @@ def _image_state(prediction: Any, item: Item, _: Context) -> State:
     truth = _image_truth(item)
     score = finite(prediction)
     if score is None and isinstance(prediction, str) and len(prediction) < 100:
-        word = _verdict(prediction)
-        score = _number(prediction) if word is None else float(word)
+        score = _verdict(prediction)
+        if score is None:
+            with contextlib.suppress(ValueError):
+                score = finite(float(prediction))
     if score is None:
         raise prediction_of(item).refuse(f"is no score of how anomalous the picture is: {brief(prediction)}")
-    return {"score": score, "truth": truth}
-
-
-def _number(text: str) -> float | None:
-    try:
-        return finite(float(text))
-    except ValueError:
-        return None
+    return {"score": float(score), "truth": truth}
 
 
 def _image_precision(states: Sequence[State]) -> float:

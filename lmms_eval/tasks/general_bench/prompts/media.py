@@ -131,7 +131,12 @@ def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
                 return "Answer only with the probability, a number from 0 to 1, that what is shown has a defect."
             return "Answer with digits only."
         case "boxes":
-            return _box_demand(item, candidates)
+            labelled = item.reference is None or bool(candidates) or bool(labels_of(item.reference))
+            entry = '[x, y, width, height, "label"]' if labelled else "[x, y, width, height]"
+            return (
+                f"Answer only with a JSON list of boxes [{entry}, ...], the surest first: {_corner(item)}; [] if there "
+                f"is none.{_labels(candidates)}"
+            )
         case "tube":
             return _frame_demand(item, max_frames, "[x, y, width, height]", _corner(item))
         case "mask":
@@ -154,15 +159,6 @@ def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
             )
         case _:
             return ""
-
-
-def _box_demand(item: Item, candidates: Sequence[str]) -> str:
-    labelled = item.reference is None or bool(candidates) or bool(labels_of(item.reference))
-    entry = '[x, y, width, height, "label"]' if labelled else "[x, y, width, height]"
-    return (
-        f"Answer only with a JSON list of boxes [{entry}, ...], the surest first: {_corner(item)}; [] if there is "
-        f"none.{_labels(candidates)}"
-    )
 
 
 def _instance_demand(item: Item, candidates: Sequence[str]) -> str:
