@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.detection import (
@@ -44,7 +44,6 @@ from lmms_eval.tasks.general_bench.readers.pictures import (
 )
 from lmms_eval.tasks.general_bench.readers.regions import (
     Instances,
-    Tube,
     boxes,
     fold_label,
     frames_of,
@@ -113,32 +112,28 @@ def all_missed(state: Callable[[Any, Item, Context], State]) -> Callable[[Item, 
     return lambda item, context: state([], item, context)
 
 
-def _tubes(prediction: Any, item: Item) -> tuple[Tube, Tube]:
+def _tubes(prediction: Any, item: Item) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the tubes of the prediction and of the reference."""
     truth, side = tube(item.reference, reference_of(item)), prediction_of(item)
     found = tube(prediction, side)
-    if len(found.xywh) != len(truth.xywh):
-        raise side.refuse(f"has {len(found.xywh)} boxes where the reference has {len(truth.xywh)} frames")
+    if len(found) != len(truth):
+        raise side.refuse(f"has {len(found)} boxes where the reference has {len(truth)} frames")
     return found, truth
 
 
 def _track(prediction: Any, item: Item, context: Context) -> State:
     """Return the success area of a track, or, with the option ``tracking=j_and_f``, the mean of J and F."""
     found, truth = _tubes(prediction, item)
-    if not truth.present.any():
+    if not truth.any():
         raise DataError(f"{item.where}: the reference has no box in any frame")
-    match context.options.get("tracking", "auc"):
-        case "auc":
-            return 100 * success_area(paired_iou(found.xywh, truth.xywh)[truth.present])
-        case "j_and_f":
-            return 50 * (jaccard(found.xywh, truth.xywh) + box_f1(found.xywh, truth.xywh))
-        case other:
-            raise ConfigError(f"tracking: {other!r} is neither 'auc' nor 'j_and_f'")
+    if context.choice("tracking", "auc", "j_and_f") == "auc":
+        return 100 * success_area(paired_iou(found, truth)[truth.any(axis=1)])
+    return 50 * (jaccard(found, truth) + box_f1(found, truth))
 
 
 def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
     found, truth = _tubes(prediction, item)
-    return 100 * tube_iou(paired_iou(found.xywh, truth.xywh), found.present, truth.present)
+    return 100 * tube_iou(paired_iou(found, truth), found.any(axis=1), truth.any(axis=1))
 
 
 def _detection(percent: int) -> Measure:
@@ -410,9 +405,8 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
     """Return the mean score of the frames of a video, or of the one picture, in percent, by the formula that the option
     ``s_measure`` names.
     """
-    score = _STRUCTURE.get(context.options.get("s_measure", "published"))
-    if score is None:
-        raise ConfigError(f"s_measure: {context.options['s_measure']!r} is neither 'published' nor 'authors'")
+    is_published = context.choice("s_measure", "published", "authors") == "published"
+    score = structure_measure if is_published else authors_structure_measure
     side, other = prediction_of(item), reference_of(item)
     frames = paired(frames_of(prediction, side), side, frames_of(item.reference, other))
     if not frames:
@@ -428,9 +422,6 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
             "row or column: take s_measure=published"
         )
     return 100 * mean(values)
-
-
-_STRUCTURE = {"published": structure_measure, "authors": authors_structure_measure}
 
 
 def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:

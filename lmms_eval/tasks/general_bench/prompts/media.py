@@ -15,7 +15,8 @@ from lmms_eval.media.image import header
 from lmms_eval.media.video import probe, uniform_indices
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Item, MediaInput
-from lmms_eval.tasks.general_bench.prompts.forms import FORMS, labels_of, listed, text_demand, text_tokens
+from lmms_eval.tasks.general_bench.prompts.forms import labels_of, listed, text_demand, text_tokens
+from lmms_eval.tasks.general_bench.prompts.forms import max_new_tokens as form_tokens
 from lmms_eval.tasks.general_bench.readers.pictures import PICTURE_SUFFIXES, files_of
 
 
@@ -85,7 +86,7 @@ def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_F
 
 def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
     """Return the most tokens of an answer."""
-    return text_tokens(item.facts, candidates) if item.form == "text" else FORMS[item.form].max_new_tokens
+    return text_tokens(item.facts, candidates) if item.form == "text" else form_tokens(item.form)
 
 
 def frame_count(item: Item) -> int | None:
