@@ -132,8 +132,11 @@ def _track(prediction: Any, item: Item, context: Context) -> State:
 
 
 def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
+    import numpy as np
+
     found, truth = _tubes(prediction, item)
-    return 100 * tube_iou(paired_iou(found, truth), found.any(axis=1), truth.any(axis=1))
+    is_predicted, is_there = (np.asarray(side.any(axis=1)) for side in (found, truth))
+    return 100 * tube_iou(paired_iou(found, truth), is_predicted, is_there)
 
 
 def _detection(percent: int) -> Measure:
@@ -154,15 +157,18 @@ def _detection(percent: int) -> Measure:
 MATCH = 0.5
 
 
-def segment_counts(predicted: Instances, truth: Instances) -> State:
+def _segment_state(prediction: Any, item: Item, _: Context) -> State:
     """Return the state of an item: ``[sum of IoU, matched, false, missed]`` by class.
 
     Segments match if they have the same class (or the reference has no classes) and an IoU above 0.5. Each matches
     once, the largest overlap first. Void areas of the reference do not count in a union, and a segment that lies in one
     by more than half is not false.
     """
-    given = _labels(predicted, predicted.marked.labels if truth.marked.labels or not truth.regions else None)
-    wanted = _labels(truth, truth.marked.labels)
+    truth = instances(item.reference, reference_of(item))
+    predicted = instances(prediction, prediction_of(item), truth)
+    is_classified = truth.marked.labels or not truth.regions
+    given = (predicted.marked.labels if is_classified else None) or (UNNAMED,) * len(predicted.marked.scores)
+    wanted = truth.marked.labels or (UNNAMED,) * len(truth.marked.scores)
     ignored = [int(shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions]
     pairs = _pairs(predicted, truth, ignored, (given, wanted))
     overlap, matched, false, missed = range(4)
@@ -201,10 +207,6 @@ def panoptic_quality(states: Sequence[State]) -> float:
     if not values:
         return 0.0 if any(counts[2] for listed in parts.values() for counts in listed) else 100.0
     return 100 * mean(values)
-
-
-def _labels(found: Instances, labels: Sequence[str] | None) -> list[str]:
-    return [UNNAMED] * len(found.marked.scores) if labels is None else list(labels)
 
 
 def _pairs(
@@ -522,11 +524,6 @@ def _image_precision(states: Sequence[State]) -> float:
     truth = np.array([state["truth"] for state in states])
     positive, negative = (np.bincount(place, weights=part, minlength=len(known)) for part in (truth, 1 - truth))
     return 100 * average_precision(known, positive, negative)
-
-
-def _segment_state(prediction: Any, item: Item, _: Context) -> State:
-    truth = instances(item.reference, reference_of(item))
-    return segment_counts(instances(prediction, prediction_of(item), truth), truth)
 
 
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"

@@ -13,7 +13,7 @@ import functools
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -66,18 +66,6 @@ def read_ratings(path: Path) -> Ratings:
     """
     regular_file(path, MAX_BYTES)
     return _read_ratings(path, path.stat().st_mtime_ns)
-
-
-def mean_rating(ratings: Sequence[Rating], scale: Scale) -> float:
-    """Return the mean of an item's ratings, in the unit of the result table.
-
-    Raises:
-        DataError: a rating, whose row is named, is off the scale.
-    """
-    for value, row in ratings:
-        if not scale.low <= value <= scale.high:
-            raise DataError(f"{row}: {value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
-    return scale.factor * math.fsum(value for value, _ in ratings) / len(ratings)
 
 
 @functools.lru_cache(maxsize=2)
@@ -134,7 +122,11 @@ def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:
             raise NotEvaluated(f"{scale.metric}: {context.ratings} has no ratings of the task {item.facts.name!r}")
         if str(item.id) not in ratings:
             raise NotEvaluated(f"{scale.metric}: {context.ratings} has no rating of item {item.id!r} ({names[0]})")
-        return mean_rating(ratings[str(item.id)], scale)
+        given = ratings[str(item.id)]
+        for value, row in given:
+            if not scale.low <= value <= scale.high:
+                raise DataError(f"{row}: {value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
+        return scale.factor * math.fsum(value for value, _ in given) / len(given)
 
     return state
 

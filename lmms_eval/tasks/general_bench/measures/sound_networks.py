@@ -103,16 +103,6 @@ def audio_distance(states: Sequence[State]) -> float:
     return frechet_from_embeddings(rows[0], rows[1])
 
 
-def error_rate(prediction: Any, item: Item, context: Context) -> State:
-    """Return the word error rate of the transcript, the least over the references."""
-    return _least_error(_heard(prediction, item, context), item, context)
-
-
-def speech_caption(prediction: Any, item: Item, context: Context) -> State:
-    """Return the transcript of the predicted sound as a caption."""
-    return caption_state(_heard(prediction, item, context), item, context)
-
-
 def spoken_words(text: str) -> list[str]:
     """Split a text into words without case and punctuation, and into single Chinese characters."""
     kept: list[str] = []
@@ -183,11 +173,15 @@ MEASURES: tuple[Measure, ...] = (
         checked="network and spectrogram: the package torchvggish over the same random weights; distance: the vectors",
     ),
     Measure(
-        "wer", "audio", error_rate, mean, lambda item, context: _least_error("", item, context), needs=_WHISPER,
+        "wer", "audio",
+        lambda prediction, item, context: _least_error(_heard(prediction, item, context), item, context), mean,
+        lambda item, context: _least_error("", item, context), needs=_WHISPER,
         checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
     ),
     Measure(
-        "cider/speech", "audio", speech_caption, cider_value, no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
+        "cider/speech", "audio",
+        lambda prediction, item, context: caption_state(_heard(prediction, item, context), item, context), cider_value,
+        no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
         checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
 )  # fmt: skip

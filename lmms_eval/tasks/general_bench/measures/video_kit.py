@@ -366,20 +366,15 @@ def viclip(prediction: Any, item: Item, context: Context) -> float:
     return similarity(one_row(video, item)[None], one_row(text, item)[None], item) / 100
 
 
-def single_object(prediction: Any, item: Item, _: Context) -> State:
-    """Return the percentage of frames with the wanted object."""
-    return _shown(kit_math.object_count, prediction, item)
+def _shown(count: Callable[[str, list[list[str]]], int]) -> Callable[[Any, Item, Context], State]:
+    """Return a state function for the percentage of frames that ``count`` counts by their labels."""
 
+    def state(prediction: Any, item: Item, _: Context) -> State:
+        check_answer(prediction, item)
+        frames = [[found.label for found in frame] for frame in detections(prediction, item)]
+        return 100 * count(wanted_object(item), frames) / len(frames)
 
-def several_objects(prediction: Any, item: Item, _: Context) -> State:
-    """Return the percentage of frames with both wanted objects."""
-    return _shown(kit_math.objects_count, prediction, item)
-
-
-def _shown(count: Callable[[str, list[list[str]]], int], prediction: Any, item: Item) -> float:
-    check_answer(prediction, item)
-    frames = [[found.label for found in frame] for frame in detections(prediction, item)]
-    return 100 * count(wanted_object(item), frames) / len(frames)
+    return state
 
 
 def movement(prediction: Any, item: Item, context: Context) -> State:
@@ -419,8 +414,12 @@ MEASURES: tuple[Measure, ...] = (
         needs="by task, with the predictions: GRiT's objects (spatial relation, colour), ViCLIP's vectors (camera "
         "motion, material) or UMT's scores of actions (no maintained packages)", checked=_MATH,
     ),
-    Measure("single_object_success", "video", single_object, mean, is_mean=True, needs=_GRIT, checked=_MATH),
-    Measure("multi_object_success", "video", several_objects, mean, is_mean=True, needs=_GRIT, checked=_MATH),
+    Measure(
+        "single_object_success", "video", _shown(kit_math.object_count), mean, is_mean=True, needs=_GRIT, checked=_MATH,
+    ),
+    Measure(
+        "multi_object_success", "video", _shown(kit_math.objects_count), mean, is_mean=True, needs=_GRIT, checked=_MATH,
+    ),
     Measure(
         "dynamic_degree", "video", movement, mean, is_mean=True,
         needs="RAFT (torch, torchvision; weights `raft-large`), or flows or their radii with the predictions",

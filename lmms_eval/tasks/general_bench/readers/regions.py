@@ -255,9 +255,12 @@ def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tu
     masks: list[Runs] = []
     for one, size in zip(found, sizes, strict=True):
         known = size or common
-        if one is None and known is None:
+        if one is not None:
+            masks.append(one)
+        elif known is not None:
+            masks.append(Runs(*known, none, none))
+        else:
             raise side.refuse("has no frame with a mask, so that its size is not known")
-        masks.append(one if one is not None or known is None else Runs(*known, none, none))
     return tuple(masks)
 
 
