@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.models.chat_form.form import ChatForm, ChatPrompt
 from lmms_eval.models.hf.answering import GeneratedEnding, find_ending, seeded
-from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
+from lmms_eval.models.hf.batching import HalvingRunner, RefusedError, Shape, pick_batch, timed_responses
 from lmms_eval.models.hf.model import free_memory
 from lmms_eval.models.hf.settings import GenerationSettings, option_names, options_taken, read_settings
 from lmms_eval.models.thoughts import ReadingRules, TagTokens
@@ -178,12 +177,7 @@ class CheckpointModel(Model):
             shape: Shape[ChatJob] = Shape(lambda job: job.key, lambda _: 1.0, self._rows)
             batch = pick_batch(waiting, shape)
             waiting = [job for job in waiting if not any(job is chosen for chosen in batch)]
-            started = time.perf_counter()
-            for outcome in self._runner.run(batch, self._shrink):
-                if isinstance(outcome, Failed):
-                    outcome = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
-                for response in outcome:
-                    yield replace(response, latency=time.perf_counter() - started)
+            yield from timed_responses(self._runner, batch, self._shrink)
 
     def _job(self, request: Request) -> ChatJob | Response:
         prompt = request.payload

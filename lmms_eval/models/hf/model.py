@@ -6,9 +6,7 @@ import gc
 import hashlib
 import inspect
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +21,7 @@ from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.answering import Answerer
-from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape
+from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
 from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
@@ -274,15 +272,8 @@ class HuggingFace(LocalModel):
         return Shape(attrgetter("key"), attrgetter("tokens"), self._rows.rows, self._max_tokens)
 
     def _run(self, batch: Sequence[PreparedRequest], window: Window) -> Iterator[Response]:
-        started = time.perf_counter()
         failures = self._runner.out_of_memory
-        for outcome in self._runner.run(batch, self._shrink):
-            if isinstance(outcome, Failed):
-                responses = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
-            else:
-                responses = outcome
-            for response in responses:
-                yield replace(response, latency=time.perf_counter() - started)
+        yield from timed_responses(self._runner, batch, self._shrink)
         if self._runner.out_of_memory > failures:
             window.plan_anew()
         else:

@@ -266,15 +266,11 @@ async def _functions(session: Any) -> list[dict[str, Any]]:
     while (cursor := page.get("nextCursor")) is not None:
         page = wire(await session.list_tools(params=PaginatedRequestParams(cursor=cursor)))
         tools += page["tools"]
-    return [{"type": "function", "function": _function(tool)} for tool in tools]
-
-
-def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": tool["name"],
-        "description": tool.get("description") or "",
-        "parameters": tool["inputSchema"],
-    }
+    described = (
+        {"name": tool["name"], "description": tool.get("description") or "", "parameters": tool["inputSchema"]}
+        for tool in tools
+    )
+    return [{"type": "function", "function": function} for function in described]
 
 
 def wire(value: Any) -> dict[str, Any]:

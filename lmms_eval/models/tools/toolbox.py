@@ -247,14 +247,9 @@ def _sum(usages: Sequence[Usage | None]) -> Usage | None:
     """Return the sum of all tokens; ``None`` if a round has no usage."""
     if any(usage is None for usage in usages):
         return None
-    known_usages = [usage for usage in usages if usage is not None]
 
-    def total(counts: Sequence[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+    def total(name: str) -> int | None:
+        counts = [getattr(usage, name) for usage in usages]
+        return None if None in counts else sum(counts)
 
-    return Usage(
-        total([usage.input_tokens for usage in known_usages]),
-        total([usage.output_tokens for usage in known_usages]),
-        total([usage.reasoning_tokens for usage in known_usages]),
-    )
+    return Usage(total("input_tokens"), total("output_tokens"), total("reasoning_tokens"))
