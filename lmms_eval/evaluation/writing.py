@@ -37,7 +37,7 @@ from lmms_eval.results.samples_file import json_text, sample_rows, write_samples
 from lmms_eval.results.summary import ReportFacts, benchmark_reports, header, notes
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.trackers.content import RowLimits, TrackedSamples, results_of, run_name, task_samples
+from lmms_eval.trackers.content import TrackedSamples, limits_of, results_of, run_name, task_samples
 from lmms_eval.trackers.contract import Beginning, RunEnding, TaskSamples
 from lmms_eval.trackers.session import Session, report_lines, report_part, run_id
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
@@ -361,7 +361,7 @@ class RunTrackers(Struct, frozen=True):
                     lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
                     self._samples_file(task.task.name),
                 )
-                self.session.send(task_samples(found, documents, media, folders, RowLimits.of(len(tasks))), names)
+                self.session.send(task_samples(found, documents, media, folders, limits_of(len(tasks))), names)
         finally:
             media.close()
 

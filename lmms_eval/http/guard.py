@@ -147,7 +147,9 @@ class Guard:
         """Return why a request is refused, ``None`` if it is allowed. Header names are lower case."""
         host = headers.get("host", "")
         if not self._is_name(_host(f"//{host}")):
-            return Refusal(403, f"{self._kind} answers under the names of this machine only: {self._known_names}")
+            known = ", ".join(["127.0.0.1", "localhost", *sorted(self.names)])
+            known += "" if self.is_page else "; further ones: --allow_host NAME"
+            return Refusal(403, f"{self._kind} answers under the names of this machine only: {known}")
         origin = headers.get("origin")
         if origin is not None and not _is_origin(origin, host):
             return Refusal(403, f"{self._kind} answers no pages of other origins")
@@ -171,12 +173,6 @@ class Guard:
     @property
     def _kind(self) -> str:
         return f"the {self.command}" if self.is_page else "the server"
-
-    @property
-    def _known_names(self) -> str:
-        return ", ".join(["127.0.0.1", "localhost", *sorted(self.names)]) + (
-            "" if self.is_page else "; further ones: --allow_host NAME"
-        )
 
     def _is_name(self, host: str | None) -> bool:
         if host is None:

@@ -205,6 +205,7 @@ class HttpCall(Struct, frozen=True):
 
     Args:
         body: sent as JSON; entries of ``None`` are left out.
+        target: receives the content of the answer.
     """
 
     method: str
@@ -212,6 +213,7 @@ class HttpCall(Struct, frozen=True):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    target: ArchiveDownload | None = None
 
     @property
     def content(self) -> bytes | None:
@@ -302,6 +304,13 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
                 text = "the answer is not a JSON object; is this the address of an evaluation server?"
                 raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status)
             return value
+        yield pause_before(call, reply, waiting)
+
+
+def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Exchange[None]:
+    """Receive the archive of a job, and retry as ``asked`` does. Raises ``EvaluationServerError``."""
+    call, waiting = HttpCall("GET", job(job_id, "/files").path, target=download), RetryPauses(patience)
+    while (reply := (yield call)) is not None and reply.status != 200:
         yield pause_before(call, reply, waiting)
 
 

@@ -209,15 +209,15 @@ class Feeds:
                 now = time.monotonic()
                 if look.progress != progress and (look.is_last or now >= progress_at + PROGRESS_EVERY_S):
                     progress, progress_at, sent_at = look.progress, now, now
-                    yield _event("progress", orjson.dumps(progress.content(clean)).decode())
+                    yield event("progress", orjson.dumps(progress.content(clean)).decode())
                 if look.state != state and not look.job.has_ended:
                     state, sent_at = look.state, now
-                    yield _event("state", state)
+                    yield event("state", state)
                 while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
                     place, sent_at = piece.next, time.monotonic()
-                    yield _event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
+                    yield event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
                 if look.is_last:
-                    yield _event("state", look.state)
+                    yield event("state", look.state)
                     return
                 if time.monotonic() - sent_at > _ALIVE_S:
                     sent_at = time.monotonic()
@@ -225,6 +225,7 @@ class Feeds:
                 await asyncio.sleep(EVERY_S)
 
 
-def _event(kind: str, data: str, place: int | None = None) -> bytes:
+def event(kind: str, data: str, place: int | None = None) -> bytes:
+    """Return a server-sent event. ``place`` is its id."""
     mark = "" if place is None else f"id: {place}\n"
     return f"event: {kind}\n{mark}data: {data}\n\n".encode("utf-8", "replace")

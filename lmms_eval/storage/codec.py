@@ -145,19 +145,15 @@ def encode(value: Any) -> Any:
     if kind is list:
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
-        return _encode_mapping(value)
+        if all(isinstance(key, str) for key in value) and not _TAGS.intersection(value):
+            return {_text(str(key)): encode(item) for key, item in value.items()}
+        return {"__pairs__": [[encode(key), encode(item)] for key, item in value.items()]}
     return _encode_rare(value)
 
 
 def _text(value: str) -> str:
     # A lone surrogate (cut by a tokenizer) cannot be encoded as UTF-8: it would make the whole record unwritable.
     return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def _encode_mapping(value: Mapping[Any, Any]) -> Any:
-    if all(isinstance(key, str) for key in value) and not _TAGS.intersection(value):
-        return {_text(str(key)): encode(item) for key, item in value.items()}
-    return {"__pairs__": [[encode(key), encode(item)] for key, item in value.items()]}
 
 
 def _encode_rare(value: Any) -> Any:

@@ -139,20 +139,13 @@ class TrackedSamples(Struct, frozen=True):
     """Path of the samples file, which is empty if it was not written."""
 
 
-class RowLimits(Struct, frozen=True):
-    """Most rows and pictures of one task."""
-
-    rows: int = MOST_ROWS
-    pictures: int = MOST_PICTURES
-
-    @classmethod
-    def of(cls, tasks: int) -> RowLimits:
-        """Return the bounds for a run with this number of tasks."""
-        return cls(min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks))
+def limits_of(tasks: int) -> tuple[int, int]:
+    """Return the most rows and pictures of each task, in a run with this number of tasks."""
+    return min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks)
 
 
 def task_samples(
-    found: TrackedSamples, documents: int, media: MediaStore, folders: Sequence[Path], bounds: RowLimits
+    found: TrackedSamples, documents: int, media: MediaStore, folders: Sequence[Path], limits: tuple[int, int]
 ) -> TaskSamples:
     """Build the rows of a task, and write its pictures into the folder of ``media``.
 
@@ -161,14 +154,18 @@ def task_samples(
         documents: finished documents of the whole run.
         media: makes the thumbnails.
         folders: paths of pictures that the model made are relative to one of these.
-        bounds: most rows and pictures.
+        limits: most rows and pictures.
     """
     keys = SampleKeys(metrics=found.metrics)
-    lines = list(found.rows(evenly(found.doc_ids, bounds.rows)))
-    waiting = [_futures(line, media, folders) for line in lines[: bounds.pictures]]
+    most, room = limits
+    lines = list(found.rows(evenly(found.doc_ids, most)))
+    waiting = []
+    for line in lines[:room]:
+        shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
+        pictured = [one for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
+        waiting.append([media.add(one, MediaFolders(tuple(folders))) for one in pictured])
     rows = _typed([_row(Sample(found.task, line, keys), found.metrics) for line in lines])
     pictures: list[tuple[str, ...]] = []
-    room = bounds.pictures
     for futures in waiting:
         paths = [path for future in futures for path in _paths(future.result(), media)][: min(MOST_OF_SAMPLE, room)]
         room -= len(paths)
@@ -179,12 +176,6 @@ def task_samples(
         found.task, documents, (*_FIXED, *found.metrics), rows, tuple(pictures) if any(pictures) else (),
         found.file if is_sent else "",
     )  # fmt: skip
-
-
-def _futures(line: Mapping[str, Any], media: MediaStore, folders: Sequence[Path]) -> list[Any]:
-    shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
-    places = MediaFolders(tuple(folders))
-    return [media.add(one, places) for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
 
 
 def _paths(item: Mapping[str, Any], media: MediaStore) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -255,30 +256,22 @@ class Hub:
     def _commit(self, repository: str, files: Mapping[str, Path]) -> None:
         """Commit files, with the card that names them, on top of the repository's present head."""
         from huggingface_hub import CommitOperationAdd
+        from huggingface_hub.errors import EntryNotFoundError
 
         head = self._api.repo_info(repository, repo_type=DATA_SET).sha
+        present = ""
+        with tempfile.TemporaryDirectory() as folder, suppress(EntryNotFoundError):  # there is no card yet
+            path = self._api.hf_hub_download(repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder)
+            present = Path(path).read_text("utf-8", "replace")
         there = {path: task for task, file in self._samples.items() if (path := self._path_there(file)) in files}
         samples = [SamplesFile(self._model, task, files[path].name, path) for path, task in there.items()]
-        card = card_with(self._card(repository, head), samples, repository.rpartition("/")[2], self._arguments)
+        card = card_with(present, samples, repository.rpartition("/")[2], self._arguments)
         operations = [CommitOperationAdd(path, str(file)) for path, file in files.items()]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
         message = f"Results of {self._model or 'a model'}"
         self._api.create_commit(
             repository, operations, commit_message=message, repo_type=DATA_SET, parent_commit=head
         )  # fmt: skip
-
-    def _card(self, repository: str, head: str) -> str:
-        """Return the present card, or an empty text if there is no card."""
-        from huggingface_hub.errors import EntryNotFoundError
-
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                path = self._api.hf_hub_download(
-                    repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder
-                )  # fmt: skip
-            except EntryNotFoundError:
-                return ""
-            return Path(path).read_text("utf-8", "replace")
 
 
 def _status(error: Exception) -> int | None:

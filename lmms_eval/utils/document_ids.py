@@ -87,20 +87,18 @@ def _of_file(text: str) -> str:
 
 
 def _ranges(text: str) -> Ranges:
-    pairs = sorted(_pair(word) for word in text.replace(",", " ").split())
+    pairs: list[tuple[int, int]] = []
+    for word in text.replace(",", " ").split():
+        begin, mark, end = word.partition("-")
+        numbers = (begin, end if mark else begin)
+        are_numbers = all(number.isascii() and number.isdigit() and len(number) <= 15 for number in numbers)
+        if not are_numbers or int(numbers[0]) > int(numbers[1]):
+            raise UsageError(f"--ids: {word[:80]!r} is not a document number, a range such as 5-9, or a file")
+        pairs.append((int(numbers[0]), int(numbers[1])))
     joined: list[tuple[int, int]] = []
-    for first, last in pairs:
+    for first, last in sorted(pairs):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
         else:
             joined.append((first, last))
     return Ranges(tuple(joined))
-
-
-def _pair(word: str) -> tuple[int, int]:
-    first, mark, last = word.partition("-")
-    numbers = (first, last) if mark else (first, first)
-    are_numbers = all(number.isascii() and number.isdigit() and len(number) <= 15 for number in numbers)
-    if not are_numbers or int(numbers[0]) > int(numbers[1]):
-        raise UsageError(f"--ids: {word[:80]!r} is not a document number, a range such as 5-9, or a file")
-    return int(numbers[0]), int(numbers[1])
