@@ -345,13 +345,18 @@ def check_lines(checks: Checks) -> list[str]:
     faults = list(_faults(checks))
     lines = []
     if faults:
+        causes = [first.cause for _, first, _ in faults]
+        listed = [
+            ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+            for _, _, names in faults
+        ]
         columns = (
             ("outcome", [SHOWN[status] for status, _, _ in faults]),
             ("step", [first.step for _, first, _ in faults]),
             ("what", [first.kind for _, first, _ in faults]),
-            ("cause", [_short(first.cause) for _, first, _ in faults]),
+            ("cause", [text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..." for text in causes]),
             ("number", [str(len(names)) for _, _, names in faults]),
-            ("names", [_listed(names) for _, _, names in faults]),
+            ("names", listed),
         )
         table = markdown_table([Column(head, tuple(cells), head != "number") for head, cells in columns])
         lines += [table.rstrip("\n"), ""]
@@ -376,15 +381,6 @@ def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
                 alike.setdefault((worst.step, worst.kind, worst.cause), []).append((each, worst))
         for found in sorted(alike.values(), key=lambda found: -len(found)):
             yield status, found[0][1], [each.name for each, _ in found]
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..."
 
 
 def absent_needs(words: Iterable[str]) -> Iterator[str]:

@@ -192,7 +192,14 @@ def marks(task: Task, documents: int) -> list[Finding]:
         return [*found, _verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
     (empty,) = tried([task], Baseline(strategy="constant", text=""), documents)
     full = _verdict("gold", list(_lacking_full_marks(gold, empty)), gold)
-    floor = _without_numbers("empty", empty) or [_verdict("empty", list(_above_the_floor(gold, empty)), empty)]
+    above = [
+        f"{pair.name} of empty answers is {pair.empty:g}, the floor is {worst:g}"
+        for pair in _pairs(gold, empty)
+        if (worst := ends(pair.definition)[1]) is not None
+        and pair.empty is not None
+        and not math.isclose(pair.empty, worst, abs_tol=1e-6)
+    ]
+    floor = _without_numbers("empty", empty) or [_verdict("empty", above, empty)]
     return [*found, full, *floor]
 
 
@@ -249,15 +256,6 @@ def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[
             yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
         elif best is None and not distinguishes:
             yield f"{pair.name} of reference answers is {pair.gold:g}, of empty ones {pair.empty:g}"
-
-
-def _above_the_floor(gold: TaskResult, empty: TaskResult) -> Iterator[str]:
-    for pair in _pairs(gold, empty):
-        _, worst = ends(pair.definition)
-        if pair.empty is None:
-            continue
-        if worst is not None and not math.isclose(pair.empty, worst, abs_tol=1e-6):
-            yield f"{pair.name} of empty answers is {pair.empty:g}, the floor is {worst:g}"
 
 
 def _verdict(step: str, complaints: Sequence[str], result: TaskResult) -> Finding:

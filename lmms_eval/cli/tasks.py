@@ -16,7 +16,7 @@ from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
-    from lmms_eval.tasks.describing import Description, StatedMetric
+    from lmms_eval.tasks.describing import Description
 
 
 NOT_STATED = "not stated"
@@ -167,18 +167,17 @@ def _lines(found: Description, missing: list[str] | None) -> list[str]:
         documents = f"{part.documents:,}" if part.documents is not None else f"number {NOT_STATED}"
         place = " ".join(filter(None, (part.data_set or "own reader", part.configuration)))
         lines.append(f"  {part.name}: documents: {documents}; {place}, split {part.split}")
-        lines.append(f"    metrics: {'; '.join(map(_shown, part.metrics))}")
+        metrics = []
+        for one in part.metrics:
+            ends = (f"from {one.low:g}" if one.low is not None else "", f"to {one.high:g}" if one.high else "")
+            direction = f"{'higher' if one.higher_is_better else 'lower'} is better"
+            metrics.append(f"{one.name} ({', '.join(filter(None, (direction, ' '.join(filter(None, ends)))))})")
+        lines.append(f"    metrics: {'; '.join(metrics)}")
     if len(found.parts) > _MOST_SHOWN:
         lines.append(f"  ... and {len(found.parts) - _MOST_SHOWN} more (--json shows all)")
     if missing is not None:
         lines += ["", "missing here:" if missing else "missing here: nothing", *(f"  {text}" for text in missing)]
     return lines
-
-
-def _shown(metric: StatedMetric) -> str:
-    direction = "higher" if metric.higher_is_better else "lower"
-    ends = (f"from {metric.low:g}" if metric.low is not None else "", f"to {metric.high:g}" if metric.high else "")
-    return f"{metric.name} ({', '.join(filter(None, (f'{direction} is better', ' '.join(filter(None, ends)))))})"
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -175,9 +176,11 @@ class Guard:
         return f"the {self.command}" if self.is_page else "the server"
 
     def _is_name(self, host: str | None) -> bool:
-        if host is None:
-            return False
-        return host in LOOPBACK or host.rstrip(".") in self.names or (self.any_address and _is_address(host))
+        if host is None or host in LOOPBACK or host.rstrip(".") in self.names:
+            return host is not None
+        with suppress(ValueError):
+            return self.any_address and ipaddress.ip_address(host) is not None
+        return False
 
     def _refuses_reader(self, headers: Mapping[str, str], is_guess: bool) -> Refusal | None:
         if not self.token:
@@ -209,14 +212,6 @@ def is_loopback(host: str) -> bool:
         return host in LOOPBACK or ipaddress.ip_address(host.removeprefix("::ffff:")).is_loopback
     except ValueError:
         return False
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_origin(origin: str, host: str) -> bool:

@@ -175,16 +175,13 @@ class _Watch:
                 if not chunk:
                     poll.unregister(pipe)
                     pipes -= 1
-                self._keep(chunk, is_error=pipe == err)
-
-    def _keep(self, chunk: bytes, is_error: bool) -> None:
-        if is_error:
-            self._err = (self._err + chunk)[-STDERR_BYTES:]
-            return
-        self._out += chunk
-        begun = len(DELIVERED) if self._job["style"] == "captured" else 0
-        if len(self._out) > self._limits["output_bytes"] + begun:
-            self._reason = "output"
+                if pipe == err:
+                    self._err = (self._err + chunk)[-STDERR_BYTES:]
+                    continue
+                self._out += chunk
+                begun = len(DELIVERED) if self._job["style"] == "captured" else 0
+                if len(self._out) > self._limits["output_bytes"] + begun:
+                    self._reason = "output"
 
     def finish(self) -> dict[str, Any]:
         """End what is left of the program, and report how it ended."""
@@ -228,7 +225,7 @@ class _Watch:
 
 
 def end_strays() -> None:
-    """Kill and reap every process that the program left behind."""
+    """Kill and reap every process that the program left behind: orphans become children of this process."""
     while True:
         if os.getpid() == 1:  # in its own process namespace: all others there are the program's
             with contextlib.suppress(ProcessLookupError):
@@ -238,10 +235,9 @@ def end_strays() -> None:
         except ChildProcessError:
             return
         if not pid:
-            # The list is empty if /proc is not mounted.
             own = os.getpid()
             found = []
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # /proc is not mounted
                 for name in filter(str.isdecimal, os.listdir("/proc")):
                     with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                         if int(file.read().rpartition(b")")[2].split()[1]) == own:

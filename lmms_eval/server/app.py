@@ -28,13 +28,13 @@ from lmms_eval.server.endpoints import answer_error, server_router
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.service import Service
 from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
+from lmms_eval.server.store import STATES
 from lmms_eval.utils.redaction import learn_secrets
 
 if TYPE_CHECKING:
     import uvicorn
 
 
-STATES = ("queued", "running", "completed", "failed", "cancelled")
 _HEAD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
     '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -146,9 +145,7 @@ class ArchiveDownload:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def begin(self) -> None:

@@ -110,19 +110,17 @@ class ModelChoices:
             cls = self.registry.resolve(name).load()
         except LmmsEvalError as error:
             return ListedModel(name, "Plugins", kind, aliases, "", (str(error),))
+        is_own = cls.__module__.startswith("lmms_eval.")
+        sort: Sort = "Local models" if hasattr(cls, "profile") else "Plugins"
+        if name in _CHECKS:
+            sort = "Checks"
+        elif hasattr(cls, "engine") and is_own:
+            sort = "Engines"
+        elif hasattr(cls, "arguments_kind"):
+            sort = "Services"
         service = NAMED_SERVICES.get(name)
         text = _description(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
-        return ListedModel(name, _sort(name, cls), kind, aliases, text, tuple(_missing(name, cls)))
-
-
-def _sort(name: str, cls: type[Any]) -> Sort:
-    if name in _CHECKS:
-        return "Checks"
-    if hasattr(cls, "engine") and cls.__module__.startswith("lmms_eval."):
-        return "Engines"
-    if hasattr(cls, "arguments_kind"):
-        return "Services"
-    return "Local models" if hasattr(cls, "profile") else "Plugins"
+        return ListedModel(name, sort, kind, aliases, text, tuple(_missing(name, cls)))
 
 
 def _description(cls: type[Any]) -> str:

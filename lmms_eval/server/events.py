@@ -36,7 +36,7 @@ EVERY_S = 0.5
 PROGRESS_EVERY_S = 2.0
 """Least seconds between two progress events. The rates of a running job change at every look."""
 MOST_STREAMS, RETRY_S = 1000, 5.0
-_ALIVE_S = 15.0
+ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
 
@@ -219,7 +219,7 @@ class Feeds:
                 if look.is_last:
                     yield event("state", look.state)
                     return
-                if time.monotonic() - sent_at > _ALIVE_S:
+                if time.monotonic() - sent_at > ALIVE_S:
                     sent_at = time.monotonic()
                     yield b": still here\n\n"
                 await asyncio.sleep(EVERY_S)

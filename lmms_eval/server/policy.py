@@ -165,7 +165,10 @@ class Policy(Struct, frozen=True):
             raise RefusedRequestError(f"{name}: give an absolute path")
         try:
             path = Path(text).resolve()
-            is_allowed = any(path.is_relative_to(root) and not self._closes(path, root) for root in self.roots)
+            roots = [root for root in self.roots if path.is_relative_to(root)]
+            if self.own is not None and path.is_relative_to(self.own):  # no folder above the server's own opens it
+                roots = [root for root in roots if self.own == root or not self.own.is_relative_to(root)]
+            is_allowed = bool(roots)
         except (OSError, RuntimeError, ValueError):
             is_allowed = False
         if not is_allowed:
@@ -178,11 +181,6 @@ class Policy(Struct, frozen=True):
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise RefusedRequestError(f"{name}: this path is neither a file nor a folder")
         return path
-
-    def _closes(self, path: Path, root: Path) -> bool:
-        """Return whether a path lies in the server's own folder and is allowed only by a folder above that one."""
-        own = self.own
-        return own is not None and path.is_relative_to(own) and own.is_relative_to(root) and own != root
 
     def _check_text(self, value: _Value) -> None:
         text = value.value
@@ -242,7 +240,11 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
         case "output_path" | "use_cache" | "plugins":
             return False
         case "ids":
-            return not _are_numbers(stripped)
+            try:
+                parse_ids(stripped)
+            except UsageError:
+                return True
+            return False
         case "prices":
             return stripped != "litellm"
         case "baseline":
@@ -252,14 +254,6 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
 
 def _leads_elsewhere(text: str) -> bool:
     return text.startswith(("/", "~")) or ".." in text.replace("\\", "/").split("/")
-
-
-def _are_numbers(text: str) -> bool:
-    try:
-        parse_ids(text)
-    except UsageError:
-        return False
-    return True
 
 
 def _values(request: Mapping[str, Any]) -> Iterator[_Value]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from lmms_eval.server.folder import JobFolder
 
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalState = Literal["completed", "failed", "cancelled"]
+STATES: tuple[State, ...] = get_args(State)
 FINAL: frozenset[State] = frozenset({"completed", "failed", "cancelled"})
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (

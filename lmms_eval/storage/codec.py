@@ -177,22 +177,20 @@ def decode(value: Any) -> Any:
         return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1:
-        tag = next(iter(value))
-        if tag in _TAGS:
-            return _decode_tagged(tag, value[tag])
+    only: tuple[str, Any] = next(iter(value.items())) if len(value) == 1 else ("", None)
+    tag, content = only
+    match tag:
+        case "__float__":
+            return float(content) if not content.lstrip("-").isdigit() else int(content)
+        case "__bytes__":
+            return base64.b64decode(content)
+        case "__pairs__":
+            return {_hashable(decode(key)): decode(item) for key, item in content}
+        case "__tuple__":
+            return tuple(decode(item) for item in content)
+        case "__set__":
+            return {_hashable(decode(item)) for item in content}
     return {key: decode(item) for key, item in value.items()}
-
-
-def _decode_tagged(tag: str, content: Any) -> Any:
-    if tag == "__float__":
-        return float(content) if not content.lstrip("-").isdigit() else int(content)
-    if tag == "__bytes__":
-        return base64.b64decode(content)
-    if tag == "__pairs__":
-        return {_hashable(decode(key)): decode(item) for key, item in content}
-    items = [decode(item) for item in content]
-    return tuple(items) if tag == "__tuple__" else {_hashable(item) for item in items}
 
 
 def _hashable(value: Any) -> Any:

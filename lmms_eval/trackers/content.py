@@ -157,6 +157,8 @@ def task_samples(
         limits: most rows and pictures.
     """
     keys = SampleKeys(metrics=found.metrics)
+    assert media.folder is not None  # a media store with files
+    folder = media.folder.parent
     most, room = limits
     lines = list(found.rows(evenly(found.doc_ids, most)))
     waiting = []
@@ -167,7 +169,11 @@ def task_samples(
     rows = _typed([_row(Sample(found.task, line, keys), found.metrics) for line in lines])
     pictures: list[tuple[str, ...]] = []
     for futures in waiting:
-        paths = [path for future in futures for path in _paths(future.result(), media)][: min(MOST_OF_SAMPLE, room)]
+        sources: list[Any] = []
+        for item in (future.result() for future in futures):  # a picture, or the first frame of a video
+            sources += [item.get("src"), *(frame["src"] for frame in item.get("frames", [])[:1])]
+        found_here = [str(folder / source) for source in sources if isinstance(source, str)]
+        paths = found_here[: min(MOST_OF_SAMPLE, room)]
         room -= len(paths)
         pictures.append(tuple(paths))
     pictures += [()] * (len(rows) - len(pictures))
@@ -178,21 +184,17 @@ def task_samples(
     )  # fmt: skip
 
 
-def _paths(item: Mapping[str, Any], media: MediaStore) -> Iterator[str]:
-    """Yield the files of a picture, or of the first frame of a video."""
-    assert media.folder is not None  # a media store with files
-    sources = [item.get("src"), *(frame["src"] for frame in item.get("frames", [])[:1])]
-    for source in sources:
-        if isinstance(source, str):
-            yield str(media.folder.parent / source)
-
-
 def _row(sample: Sample, metrics: Sequence[str]) -> tuple[Cell, ...]:
     fixed = (
         sample.doc_id, sample.filter, sample.status, sample.prompt, sample.raw, sample.prediction, sample.target,
         sample.reason,
     )  # fmt: skip
-    return (*(_text(text) for text in fixed), *(_metric(sample, name) for name in metrics))
+    cells: list[Cell] = [_text(text) for text in fixed]
+    for name in metrics:
+        number, value = sample.number(name), sample.record.get(name)
+        # A value that is not a number is shown as JSON.
+        cells.append(number if number is not None or value is None else _text(json.dumps(value, default=str)))
+    return tuple(cells)
 
 
 def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
@@ -202,14 +204,6 @@ def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
         tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
         for row in rows
     )
-
-
-def _metric(sample: Sample, name: str) -> Cell:
-    """Return a metric's number, or its value as JSON if it is not a number."""
-    number = sample.number(name)
-    if number is not None or sample.record.get(name) is None:
-        return number
-    return _text(json.dumps(sample.record[name], default=str))
 
 
 def _text(text: str) -> str:

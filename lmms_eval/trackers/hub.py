@@ -69,7 +69,10 @@ def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: 
         configs: dict[str, dict[str, Any]] = {str(entry.get("config_name")): entry for entry in entries}
         for one in samples:
             entry = configs.setdefault(one.config, {"config_name": one.config})
-            splits = _splits(entry.get("data_files")) | {one.split: one.path}
+            files = entry.get("data_files")
+            present = [file for file in (files if isinstance(files, list) else []) if isinstance(file, Mapping)]
+            named = [file for file in present if "path" in file and file.get("split") not in (None, LATEST)]
+            splits = {str(file["split"]): file["path"] for file in named} | {one.split: one.path}
             newest = max(splits)
             entry["data_files"] = [{"split": split, "path": splits[split]} for split in sorted(splits)]
             entry["data_files"].append({"split": LATEST, "path": splits[newest]})
@@ -91,11 +94,6 @@ def _parts(card: str) -> tuple[dict[str, Any], str]:
     if not isinstance(found, dict):
         raise ValueError(f"the metadata of its {CARD} are not a mapping: correct it, or push into another repository")
     return found, text
-
-
-def _splits(files: Any) -> dict[str, Any]:
-    found = [one for one in (files if isinstance(files, list) else []) if isinstance(one, Mapping)]
-    return {str(one["split"]): one["path"] for one in found if "path" in one and one.get("split") not in (None, LATEST)}
 
 
 def _text(text: str, title: str, arguments: Mapping[str, Any]) -> str:
@@ -209,7 +207,10 @@ class Hub:
                 pushed.append(self._push(repository, files))
             except Exception as error:
                 done = f"; pushed already: {', '.join(pushed)}" if pushed else ""
-                raise TrackerError(f"{_first_line(error)}{done}; {_by_hand(repository, files)}") from error
+                path, file = next(iter(files.items()))
+                more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
+                hint = f"by hand: hf upload {repository} {file} {path} --repo-type {DATA_SET}{more}"
+                raise TrackerError(f"{_first_line(error)}{done}; {hint}") from error
         return TrackerPlace(url=", ".join(pushed))
 
     def _check_token(self) -> None:
@@ -281,9 +282,3 @@ def _status(error: Exception) -> int | None:
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:_MOST_ERROR]
-
-
-def _by_hand(repository: str, files: Mapping[str, Path]) -> str:
-    path, file = next(iter(files.items()))
-    more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
-    return f"by hand: hf upload {repository} {file} {path} --repo-type {DATA_SET}{more}"

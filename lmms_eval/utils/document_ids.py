@@ -52,7 +52,16 @@ def ids_text(text: str) -> str:
     Raises:
         UsageError: the text is neither numbers nor a file with numbers.
     """
-    return str(parse_ids(_of_file(text)))
+    path, content = Path(text).expanduser(), text
+    try:
+        if path.is_file():
+            if path.stat().st_size > MOST_BYTES:
+                raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
+            content = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        if "\n" not in text and "," not in text:  # otherwise these are numbers, too long for a file name
+            raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
+    return str(parse_ids(content))
 
 
 def parse_ids(text: str) -> DocumentIds:
@@ -70,20 +79,6 @@ def parse_ids(text: str) -> DocumentIds:
         raise UsageError("--ids: some numbers follow a task and some do not: name the task of all")
     ranges = {task: _ranges(",".join(numbers)) for task, numbers in named.items()}
     return DocumentIds(ranges.get(""), {task: found for task, found in ranges.items() if task})
-
-
-def _of_file(text: str) -> str:
-    path = Path(text).expanduser()
-    try:
-        if not path.is_file():
-            return text
-        if path.stat().st_size > MOST_BYTES:
-            raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        if "\n" in text or "," in text:  # numbers, too long for a file name
-            return text
-        raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
 
 
 def _ranges(text: str) -> Ranges:

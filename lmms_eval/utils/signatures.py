@@ -78,11 +78,6 @@ def accepts(function: Callable[..., Any], name: str) -> bool:
     return name in parameters.names or parameters.any_keyword
 
 
-def has_parameter(function: Callable[..., Any], name: str) -> bool:
-    """Return whether the function has a parameter ``name``; ``**kwargs`` does not count."""
-    return name in parameters_of(function).names
-
-
 def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """Return the offered keyword arguments that the function accepts."""
     return {name: value for name, value in offered.items() if accepts(function, name)}

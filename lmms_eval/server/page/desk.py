@@ -42,7 +42,7 @@ from lmms_eval.server.page.preview import (
     read_request,
 )
 from lmms_eval.server.service import Service
-from lmms_eval.server.store import Job
+from lmms_eval.server.store import STATES, Job
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.records import to_dict
@@ -112,7 +112,7 @@ def as_draft(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def scores(job: Job) -> list[dict[str, Any]]:
-    """List the scores of a job's newest results file; empty if there is none, or it cannot be read."""
+    """List the scores of a job's newest results file; empty without a file, or if it cannot be read."""
     document: Any = None
     with suppress(OSError, DataError):
         document = read_json(file) if (file := next(reversed(results_files(job)), None)) else None
@@ -331,8 +331,7 @@ class Desk:
     def jobs(self) -> list[dict[str, Any]]:
         """List all jobs in the order of submission."""
         store = self.service.store
-        found = store.of_state("queued", "running", "completed", "failed", "cancelled")
-        return [entry(job, store.position(job)) for job in found]
+        return [entry(job, store.position(job)) for job in store.of_state(*STATES)]
 
     def job(self, job_id: str) -> dict[str, Any]:
         """Describe a job with its request, its scores and the pages that it can have. Raises ``NoJobError``."""

@@ -27,7 +27,7 @@ from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.http.guard import Guard, Guarded, plain_answer
 from lmms_eval.server.app import make_app
 from lmms_eval.server.endpoints import WrongStateError, answer_error
-from lmms_eval.server.events import event
+from lmms_eval.server.events import ALIVE_S, EVERY_S, event
 from lmms_eval.server.outcome import page_of, runs_of
 from lmms_eval.server.page.desk import Desk, Views, scores
 from lmms_eval.server.page.preview import as_yaml
@@ -38,8 +38,6 @@ from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
 SCRIPT, STYLE = "ui.js", "ui.css"
-EVERY_S = 0.5
-_ALIVE_S = 15.0
 _ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
 MOST_BODY = 1 << 20
 """Bytes that a request may have."""
@@ -99,7 +97,7 @@ async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
             yield event(_ENDS[job.state], json.dumps({"job_id": job_id}))
             return
         quiet_s += EVERY_S
-        if quiet_s > _ALIVE_S:
+        if quiet_s > ALIVE_S:
             quiet_s = 0.0
             yield b": still here\n\n"
         await asyncio.sleep(EVERY_S)
