@@ -17,6 +17,7 @@ from lmms_eval.tasks.megabench.geocoding import (
     geocoder_identity,
 )
 from lmms_eval.tasks.megabench.metrics.geography import open_geocoder
+from tests.cases import for_each
 
 PARIS = {"query": {"country": "France", "city": "Paris"}, "lat": 48.8566, "lon": "2.3522"}
 NOWHERE = {"query": {"country": "France", "city": "Nowhere"}, "lat": None, "lon": None}
@@ -41,7 +42,7 @@ class Told:
         self.kept[str(query)] = Known(found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         json.dumps([PARIS, NOWHERE], indent=1),
@@ -72,7 +73,7 @@ def test_a_complete_table_knows_every_place() -> None:
     assert table.locate({"country": "France", "city": "Paris", "state": "x"}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("{", "no 'query'|Expecting|property name"),

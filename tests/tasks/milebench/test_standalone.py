@@ -10,6 +10,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.reference import parse_reference
 from lmms_eval.tasks.milebench.standalone import JudgedDataset, evaluate_dataset, write_evaluation
 from lmms_eval.tasks.milebench.submission import PredictionFile
+from tests.cases import for_each
 
 CHOICES = ["Left, then right", "Right"]
 
@@ -38,7 +39,7 @@ def test_scores_follow_the_prediction_file() -> None:
     assert (found.coverage, found.warnings, found.failure_text()) == (1, (), "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answers", "problem"),
     [
         ({1: "B", 2: "B"}, r"1 of 3 samples without a prediction \(3\)"),

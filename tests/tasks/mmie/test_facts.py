@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.tasks.mmie.facts import QUESTIONS, PublishedRow, published
 from lmms_eval.tasks.mmie.summary import CategoryRow, CategoryTable, weighted_average
+from tests.cases import for_each
 
 TOLERANCE = 0.015
 
@@ -14,13 +15,13 @@ def test_there_are_twenty_rows() -> None:
     assert sum(not row.image_model for row in published()) == 4
 
 
-@pytest.mark.parametrize("row", published(), ids=lambda row: f"{row.text_model}-{row.image_model}")
+@for_each("row", published(), ids=lambda row: f"{row.text_model}-{row.image_model}")
 def test_the_published_average_is_that_over_samples(row: PublishedRow) -> None:
     assert weighted_average(row.by_category) == pytest.approx(row.avg, abs=TOLERANCE)
     assert sum(row.by_category.values()) / 3 != pytest.approx(row.avg, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("row", published(), ids=lambda row: f"{row.text_model}-{row.image_model}")
+@for_each("row", published(), ids=lambda row: f"{row.text_model}-{row.image_model}")
 def test_joined_categories_weigh_by_their_samples(row: PublishedRow) -> None:
     """The same by the report's own way: the tasks' rows joined, means over samples."""
     joined = CategoryTable({}, {}, {})

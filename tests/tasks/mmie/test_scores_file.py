@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.mmie import compare
 from lmms_eval.tasks.mmie.scores_file import calibration, compare_judges, read_scores, write_scores
+from tests.cases import for_each
 
 
 def sample(number: int, score: int | None, **more: Any) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def test_other_forms(tmp_path: Path) -> None:
     assert read_scores(script) == {("SA-0", None): 5}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         ("id,score\nSA-1,x", "row 1: the score 'x' is no number"),

@@ -1,10 +1,10 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.mmie.scoring import ScoreReading, is_readable, read_score
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, cpu_limit
 
 REFERENCE = re.compile(r"### Score.*?(-?\d+(?:\.\d+)?)", re.DOTALL)
@@ -15,7 +15,7 @@ replies = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "score", "counted"),
     [
         ("### Score\n2.5", 2, True), ("### Score\n3.5", 4, True), ("### Score 6.5", 6, True),

@@ -13,7 +13,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.storage.atomic import read_json, replacing
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskMean, read_folder, read_scores
-from lmms_eval.tasks.megabench.breakdown.statistics import Keyword, ModelBreakdown, breakdown
+from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, Keyword, ModelBreakdown, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -134,7 +134,8 @@ def _rows(found: ModelBreakdown) -> Iterator[_Row]:
     yield _Row("summary", "overall", total, found.overall, found.overall_fixed, found.overall_interval)
     for dimension, keywords in found.keywords.items():
         for name, item in keywords.items():
-            yield _Row(TITLES[dimension], name, item.count, item.average, item.fixed, item.interval, item.is_small)
+            is_small = item.count < SMALL_N
+            yield _Row(TITLES[dimension], name, item.count, item.average, item.fixed, item.interval, is_small)
 
 
 def _shown(interval: Interval | NoInterval, is_small: bool) -> str:
@@ -157,7 +158,7 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
     def bar(name: str, keyword: Keyword) -> Bar:
         found = keyword.interval
         low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
-        return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.is_small)
+        return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.count < SMALL_N)
 
     panels = [
         BarPanel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))

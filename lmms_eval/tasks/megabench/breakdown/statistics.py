@@ -13,7 +13,12 @@ from lmms_eval.tasks.megabench.breakdown.merge import TaskMean
 from lmms_eval.tasks.megabench.facts import Labels
 from lmms_eval.utils.numbers import SHARES
 
-DIMENSIONS = ("skills", "input_format", "output_format", "input_num", "app")
+_LABELS = {
+    "skills": "skills", "input_format": "input_format", "output_format": "output_format",
+    "input_num": "visual_inputs", "app": "application",
+}  # fmt: skip
+"""Fields of ``Labels`` by dimension."""
+DIMENSIONS = tuple(_LABELS)
 SMALL_N = 10
 """Number of tasks below which a keyword is marked, since its interval is unreliable."""
 EXPECTED = {"core": (440, 273), "open": (65, 42)}
@@ -52,14 +57,6 @@ class Keyword(Struct, frozen=True):
     fixed: float
     """``average`` with the official evaluator's faults repaired."""
 
-    @property
-    def is_small(self) -> bool:
-        return self.count < SMALL_N
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values under the keys of the leaderboard's files."""
-        return {"count": self.count, "num_samples": self.samples, "tasks": [], "average_score": self.average}
-
 
 class ModelBreakdown(Struct, frozen=True):
     """The leaderboard's numbers of one model."""
@@ -83,7 +80,10 @@ class ModelBreakdown(Struct, frozen=True):
                 "overall_score": self.overall,
             },
             "keyword_stats": {
-                dimension: {name: keyword.as_dict() for name, keyword in self.keywords[dimension].items()}
+                dimension: {
+                    name: {"count": of.count, "num_samples": of.samples, "tasks": [], "average_score": of.average}
+                    for name, of in self.keywords[dimension].items()
+                }
                 for dimension in DIMENSIONS
             },
         }
@@ -104,7 +104,7 @@ class ModelBreakdown(Struct, frozen=True):
                     name: {
                         "count": keyword.count,
                         **_with_interval(keyword.average, keyword.interval, keyword.fixed),
-                        "small_n": keyword.is_small,
+                        "small_n": keyword.count < SMALL_N,
                     }
                     for name, keyword in keywords.items()
                 }
@@ -186,22 +186,11 @@ def _overall_interval(core: Sequence[TaskMean], judged: Sequence[TaskMean], over
     return score_interval(overall, spread, SHARES)
 
 
-def _labels_of(labels: Labels, dimension: str) -> tuple[str, ...]:
-    if dimension == "skills":
-        return labels.skills
-    single = {
-        "input_format": labels.input_format,
-        "output_format": labels.output_format,
-        "input_num": labels.visual_inputs,
-        "app": labels.application,
-    }[dimension]
-    return (single,) if single else ()
-
-
 def _keywords(results: Sequence[TaskMean], labels: Mapping[str, Labels], dimension: str) -> dict[str, Keyword]:
     groups: dict[str, list[TaskMean]] = {}
     for result in results:
-        for name in _labels_of(labels[result.name], dimension):
+        found = getattr(labels[result.name], _LABELS[dimension])
+        for name in found if dimension == "skills" else (found,) if found else ():
             groups.setdefault(name, []).append(result)
     return {name: _keyword(group) for name, group in groups.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.fences import extract_fence, extract_json_fence
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
-from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
+from lmms_eval.tasks.megabench.metrics import SANDBOX, Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
@@ -75,19 +75,15 @@ def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str])
     if not given and fields:
         return ReplyReading("unparsed", tuple(fields), {})
     missing = tuple(field for field in fields if field not in given)
-    rule = ", ".join([*_place(reply, parser), *(["fields missing"] if missing else [])])
-    return ReplyReading(rule, missing, {field: _beginning(value) for field, value in given.items()})
-
-
-def _place(reply: str, parser: str) -> list[str]:
-    """Name the part of the reply that was read."""
     if parser in STRING_PARSERS:
         part = marked_answer(reply)
         is_fenced = extract_fence(part.text).found
     else:
         part = answer_part(reply)
         is_fenced = extract_json_fence(part.text).found
-    return ["marker" if part.is_marked else "whole reply", *(["code block"] if is_fenced else [])]
+    facts = {"code block": is_fenced, "fields missing": bool(missing)}
+    rule = ", ".join(["marker" if part.is_marked else "whole reply", *(name for name, holds in facts.items() if holds)])
+    return ReplyReading(rule, missing, {field: _beginning(value) for field, value in given.items()})
 
 
 def _beginning(value: Any) -> str:
@@ -149,18 +145,15 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
     shape = AnswerShape("", single_line=False)
     if spec.answer_field is not None:
         truth: Any = answer.get(spec.answer_field)
-        shape = AnswerShape(spec.answer_field, single_line=_is_single_line(truth))
+        if isinstance(truth, str):
+            single_line = "\n" not in truth and len(truth.splitlines()) <= 1
+        else:  # no member of a list or dictionary is a line break
+            single_line = not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
+        shape = AnswerShape(spec.answer_field, single_line=single_line)
     parsed = parse_repaired(spec.parser, reply, shape) if repaired else PARSERS[spec.parser](reply, shape)
     if spec.parser == "json" and not (isinstance(parsed, dict) and parsed):
         return dict.fromkeys(answer, reply)
     return parsed
-
-
-def _is_single_line(truth: Any) -> bool:
-    """Return whether a truth has no line break; for a list or dictionary, whether no member is a line break."""
-    if isinstance(truth, str):
-        return "\n" not in truth and len(truth.splitlines()) <= 1
-    return not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
 
 
 def read_context(value: Any) -> Mapping[str, Any]:
@@ -191,7 +184,8 @@ def score_query(
     """
     parsed = parse_reply(reply, answer, spec)
     outcomes: dict[str, _FieldOutcome] = {}
-    for name, metric, target in _targets(answer, spec, context):
+    targets = _targets(answer, spec, context)
+    for name, metric, target in targets:
         judged = None
         if metric.judged:
             judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
@@ -202,43 +196,40 @@ def score_query(
     official = replace(_collect(outcomes, spec), reading=reading)
     if official.query is None:
         return official
-    return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context, data)))
+    if is_reread := is_repaired(spec.parser, reply or ""):
+        parsed = parse_reply(reply, answer, spec, repaired=True)
+    changing = [
+        (name, metric, target) for name, metric, target in targets if not metric.judged and (metric.fixed or is_reread)
+    ]
+    return replace(official, fixed=_fixed(official, parsed, changing, spec, data)) if changing else official
 
 
-class _Sample(Struct, frozen=True):
-    """True answer, scoring and context of a sample."""
-
-    answer: Mapping[str, Any]
-    spec: TaskSpec
-    context: Mapping[str, Any]
-    data: OutsideData | None
+_Target = tuple[str, MetricSpec, Any]
+"""Name, metric and target of a score."""
 
 
-def _targets(
-    answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]
-) -> Iterator[tuple[str, MetricSpec, Any]]:
-    """Name, metric and target of everything that is scored: the fields of the true answer, then the auxiliaries."""
-    for field, truth in answer.items():
-        metric = spec.metrics.get(field)
-        if metric is not None:
-            yield field, metric, context if metric.needs_context else unwrap_string(truth)
-    for name, metric in spec.auxiliary.items():
-        yield name, metric, context if metric.needs_context else answer
+def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]) -> list[_Target]:
+    """Return everything that is scored: the fields of the true answer, then the auxiliaries."""
+    scored = ((field, spec.metrics.get(field), truth) for field, truth in answer.items())
+    found: list[_Target] = [
+        (field, metric, context if metric.needs_context else unwrap_string(truth))
+        for field, metric, truth in scored
+        if metric is not None
+    ]
+    found += [(name, metric, context if metric.needs_context else answer) for name, metric in spec.auxiliary.items()]
+    return found
 
 
-def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) -> FixedScore | None:
-    """The score with the faults repaired, of the fields that no judge scores."""
-    answer, spec = sample.answer, sample.spec
-    is_reread = is_repaired(spec.parser, reply)
-    repaired = parse_reply(reply, answer, spec, repaired=True) if is_reread else parsed
+def _fixed(
+    official: QueryScore, repaired: Parsed, targets: Iterable[_Target], spec: TaskSpec, data: OutsideData | None
+) -> FixedScore | None:
+    """Return the score with the faults repaired, of the fields that no judge scores; ``None`` if nothing changes."""
     changed: dict[str, float] = {}
-    for name, metric, target in _targets(answer, spec, sample.context):
-        if metric.judged or not (metric.fixed or is_reread):
-            continue
-        if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test, so it is not run again
+    for name, metric, target in targets:
+        if metric.needs == SANDBOX and official.fields[name] == 1.0:  # it passes every test, so it is not run again
             continue
         response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
-        outcome = _score_field(partial(metric.load_fixed, sample.data), response, target, metric.gives_info)
+        outcome = _score_field(partial(metric.load_fixed, data), response, target, metric.gives_info)
         if outcome.missing is None and outcome.score != official.fields[name] and not math.isnan(outcome.score):
             changed[name] = outcome.score
     if not changed:
