@@ -178,7 +178,8 @@ def marks(task: Task, documents: int) -> list[Finding]:
     worst values."""
     config = getattr(task, "config", None)
     stated = [getattr(config, key, None) for key in ("doc_to_target", "doc_to_gold")]
-    if not (any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))):
+    has_gold = any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))
+    if not has_gold:
         return [Finding("gold", "skipped", "no reference answer", _NO_GOLD, _NO_GOLD)]
     (gold,) = tried([task], Baseline(no_media=True), documents)
     found = _without_numbers("gold", gold)

@@ -70,6 +70,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     user = confine.enclose(setup)
     if setup.namespaces:
+        # Continue in a child, process 1 of the new namespace: when it ends, the kernel ends all others there.
         child = os.fork()
         if child:
             _, status = os.waitpid(child, 0)
@@ -100,32 +101,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
             bound = bound and threads.find_bound(bound.user, setup.readable)
             child = os.fork()
         if child == 0:
-            # Nothing can be undone.
-            from lmms_eval.sandbox import confine
-
-            os.setsid()
-            if job["style"] == "script":
-                content = job["stdin"].encode("utf-8", "surrogatepass")
-                if hasattr(os, "memfd_create"):
-                    file = os.memfd_create("stdin")
-                else:
-                    import tempfile
-
-                    with tempfile.TemporaryFile() as temporary:
-                        file = os.dup(temporary.fileno())
-                view = memoryview(content)
-                while view:
-                    view = view[os.write(file, view) :]
-                os.lseek(file, 0, os.SEEK_SET)
-                os.dup2(file, 0)
-                os.dup2(out_writing, 1)
-                os.dup2(err_writing, 2)
-                os.closerange(3, 1 << 16)
-            else:
-                os.dup2(err_writing, 2)
-                os.dup2(out_writing, DELIVERY)
-                os.closerange(DELIVERY + 1, 1 << 16)
-            confine.restrict(setup, job["limits"], bound)
+            _take_over(job, setup, bound, out_writing, err_writing)
             return job  # type: ignore[no-any-return]
         os.close(out_writing)
         os.close(err_writing)
@@ -137,6 +113,34 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
             os.close(err_reading)
         _reply(replies, watch.finish())
     return None
+
+
+def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: int, err: int) -> None:
+    """Become the program's process: its own session, only its own files, every limit. Nothing can be undone."""
+    from lmms_eval.sandbox import confine
+
+    os.setsid()
+    if job["style"] == "script":
+        if hasattr(os, "memfd_create"):
+            file = os.memfd_create("stdin")
+        else:
+            import tempfile
+
+            with tempfile.TemporaryFile() as temporary:
+                file = os.dup(temporary.fileno())
+        view = memoryview(job["stdin"].encode("utf-8", "surrogatepass"))
+        while view:
+            view = view[os.write(file, view) :]
+        os.lseek(file, 0, os.SEEK_SET)
+        os.dup2(file, 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.closerange(3, 1 << 16)
+    else:
+        os.dup2(err, 2)
+        os.dup2(out, DELIVERY)
+        os.closerange(DELIVERY + 1, 1 << 16)
+    confine.restrict(setup, job["limits"], bound)
 
 
 def _reply(replies: IO[bytes], message: Mapping[str, Any]) -> None:

@@ -72,12 +72,14 @@ class ModelChoices:
 
     def __init__(self, plugins: Sequence[str] = ()) -> None:
         self.registry = ModelRegistry(tuple(plugins))
+        self._lock = threading.Lock()
         self._choices: tuple[ListedModel, ...] = ()
 
     @cached_property
     def listed(self) -> list[ModelListing]:
         """The models of the registry."""
-        return self.registry.list_models()
+        with self._lock:
+            return self.registry.list_models()
 
     def all(self) -> tuple[ListedModel, ...]:
         """List the models of the registry and the named services, grouped by sort."""

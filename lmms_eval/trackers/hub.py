@@ -28,24 +28,8 @@ _BEGIN, _END = "<!-- begin lmms_eval -->", "<!-- end lmms_eval -->"
 """Each push replaces the text between these marks. The rest of the card is written by people and stays."""
 
 
-class SamplesFile(Struct, frozen=True):
-    """The samples file of one task in the repository."""
-
-    model: str
-    task: str
-    name: str
-    """Name of the file, which begins with the run's date stamp."""
-    path: str
-    """Path in the repository."""
-
-    @property
-    def config(self) -> str:
-        """Name of the task's samples for ``load_dataset``."""
-        return f"{self.model}__{self.task}" if self.model else self.task
-
-    @property
-    def split(self) -> str:
-        return self.name.partition("_samples_")[0]
+SamplesFile = tuple[str, str, str]
+"""A samples file in the repository: the configuration and the split for ``load_dataset``, and the path."""
 
 
 def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: Mapping[str, Any]) -> str:
@@ -67,12 +51,12 @@ def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: 
         stated = metadata.get("configs")
         entries = [entry for entry in (stated if isinstance(stated, list) else []) if isinstance(entry, dict)]
         configs: dict[str, dict[str, Any]] = {str(entry.get("config_name")): entry for entry in entries}
-        for one in samples:
-            entry = configs.setdefault(one.config, {"config_name": one.config})
+        for config, stamp, path in samples:
+            entry = configs.setdefault(config, {"config_name": config})
             files = entry.get("data_files")
             present = [file for file in (files if isinstance(files, list) else []) if isinstance(file, Mapping)]
             named = [file for file in present if "path" in file and file.get("split") not in (None, LATEST)]
-            splits = {str(file["split"]): file["path"] for file in named} | {one.split: one.path}
+            splits = {str(file["split"]): file["path"] for file in named} | {stamp: path}
             newest = max(splits)
             entry["data_files"] = [{"split": split, "path": splits[split]} for split in sorted(splits)]
             entry["data_files"].append({"split": LATEST, "path": splits[newest]})
@@ -83,6 +67,7 @@ def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: 
 
 
 def _parts(card: str) -> tuple[dict[str, Any], str]:
+    """Split a card into its metadata and its text."""
     card = card.removeprefix("\ufeff").replace("\r\n", "\n")
     if not card.startswith(_FENCE):
         return {}, card
@@ -265,7 +250,10 @@ class Hub:
             path = self._api.hf_hub_download(repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder)
             present = Path(path).read_text("utf-8", "replace")
         there = {path: task for task, file in self._samples.items() if (path := self._path_there(file)) in files}
-        samples = [SamplesFile(self._model, task, files[path].name, path) for path, task in there.items()]
+        prefix = f"{self._model}__" if self._model else ""
+        samples = [
+            (f"{prefix}{task}", files[path].name.partition("_samples_")[0], path) for path, task in there.items()
+        ]
         card = card_with(present, samples, repository.rpartition("/")[2], self._arguments)
         operations = [CommitOperationAdd(path, str(file)) for path, file in files.items()]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
