@@ -72,8 +72,8 @@ class Metrics(Collector):
         yield jobs
         scheduler = self._service.scheduler
         ended = CounterMetricFamily("lmms_eval_jobs_ended", "Jobs that have ended since the start", labels=["state"])
-        for state, count in scheduler.ended.items():
-            ended.add_metric([state], count)
+        for final, count in scheduler.ended.items():
+            ended.add_metric([final], count)
         yield ended
         yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.room.gpus))
         yield GaugeMetricFamily("lmms_eval_gpus_held", "GPUs that running jobs hold", len(scheduler.held_gpus))
