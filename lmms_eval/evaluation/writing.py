@@ -355,7 +355,7 @@ class RunTrackers(Struct, frozen=True):
         return str(path) if path is not None and path.is_file() else ""
 
     def _send_samples(self, names: set[str], tasks: Sequence[TaskResult], store: RunStore, documents: int) -> None:
-        from lmms_eval.trackers.content import RowLimits, TrackedSamples, task_samples
+        from lmms_eval.trackers.content import TrackedSamples, limits_of, task_samples
         from lmms_eval.viewer.media import MediaStore
 
         files = self.record.files
@@ -370,7 +370,7 @@ class RunTrackers(Struct, frozen=True):
                     lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
                     self._samples_file(task.task.name),
                 )
-                self.session.send(task_samples(found, documents, media, folders, RowLimits.of(len(tasks))), names)
+                self.session.send(task_samples(found, documents, media, folders, limits_of(len(tasks))), names)
         finally:
             media.close()
 
