@@ -11,9 +11,9 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.plots.curve import Axis, AxisRegion, Curve, CurvePanel, Point, curve_panels
+from lmms_eval.plots.curve import Axis, Curve, CurvePanel, Point, curve_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
-from lmms_eval.plots.grid import CellGrid, GridScale, grid_panels
+from lmms_eval.plots.grid import CellGrid, grid_panels
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.milebench.collection import staleness
 from lmms_eval.tasks.milebench.facts import datasets
@@ -66,7 +66,7 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
         for scope, name in SCOPE_NAMES.items()
     )
-    regions = [AxisRegion(level, low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()]
+    regions = {level: (low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()}
     figure = curve_panels(
         title(overview),
         [
@@ -86,8 +86,8 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         files = save(figure, folder / CURVE)
         if overview.grids:
             grids = [CellGrid(grid.dataset, grid.depths, grid.lengths, grid.cells) for grid in overview.grids]
-            scale = GridScale("depth of the needle", "length of the context", "official score, %")
-            files += save(grid_panels(title(overview), grids, scale), folder / NEEDLES)
+            labels = ("depth of the needle", "length of the context", "official score, %")
+            files += save(grid_panels(title(overview), grids, *labels), folder / NEEDLES)
     except OSError as error:
         raise DataError(f"the plots cannot be written to {folder}: {error.strerror or error}") from error
     return files
