@@ -109,7 +109,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     from lmms_eval.storage.atomic import read_json
     from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
-    from lmms_eval.tasks.mmie.standalone import ReadingOptions, read_input
+    from lmms_eval.tasks.mmie.standalone import read_input
     from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
 
     for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
@@ -119,8 +119,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     path = os.path.join(given.input_dir, given.input_name)
     find = in_folder(given.input_dir, given.data_root)
     view = ViewOptions(given.view, given.max_images)
-    reading = ReadingOptions(find, view, given.strict_images, given.category_by == "name")
-    data = read_input(read_json(Path(path)), path, reading)
+    data = read_input(read_json(Path(path)), path, find, view, given.strict_images, given.category_by == "name")
     for sample in data.everyone():
         for name in sample.view.missing:
             emit(f"{name} not found!")

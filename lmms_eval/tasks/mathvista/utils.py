@@ -14,8 +14,8 @@ from lmms_eval.api.outcome import Estimate, SubScore, Unscored
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.tasks._task_utils import judge_texts
-from lmms_eval.tasks._task_utils.estimates import by, mean, part
-from lmms_eval.tasks._task_utils.question import LETTERS
+from lmms_eval.tasks._task_utils.estimates import by, mean, part, rounded
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 from lmms_eval.tasks._task_utils.verdicts import reply_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-Doc = Mapping[str, Any]
 _LETTER = re.compile(r"\(([a-zA-Z])\)")
 
 
@@ -113,7 +112,6 @@ def _choices(doc: Doc) -> Sequence[str]:
 
 
 Row = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 _QUESTION = "extraction"
 _JUDGE_TOKENS = 256
 _PARTS = ("question_type", "answer_type")
@@ -198,8 +196,7 @@ def aggregate(results: Sequence[Row], task: Any) -> Estimate:
 
 def aggregate_reference(results: Sequence[Row]) -> Estimate:
     """Return the share of right answers in percent."""
-    found = mean([_score(row) for row in results], 100.0)
-    return found if found.value is None else replace(found, value=round(found.value, 2))
+    return rounded(mean([_score(row) for row in results], 100.0), 2)
 
 
 def _parts(results: Sequence[Row]) -> dict[str, dict[str, SubScore]]:

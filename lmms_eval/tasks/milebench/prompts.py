@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -24,69 +24,35 @@ from lmms_eval.tasks.milebench.sheets import draw_sheet, plan_sheets
 _WORD = re.compile(r"\s*\S+|\s+\Z")
 
 
-class Tokenizer(Protocol):
-    """Cuts a text into tokens and puts tokens together again."""
+class Tokenizer(Struct, frozen=True):
+    """Cuts a text into tokens, without special ones, and puts tokens together again."""
 
-    def encode(self, text: str) -> Sequence[Any]:
-        """The tokens, without special ones."""
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        """The text of some tokens."""
+    encode: Callable[[str], Sequence[Any]]
+    decode: Callable[[Sequence[Any]], str]
 
 
-class Characters:
-    """One token per code point."""
-
-    def encode(self, text: str) -> Sequence[Any]:
-        return text
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        return "".join(tokens)
-
-
-class Words:
-    """Words with the white space in front of them; white space at the end is a token too."""
-
-    def encode(self, text: str) -> Sequence[Any]:
-        return _WORD.findall(text)
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        return "".join(tokens)
-
-
-class CheckpointTokenizer:
-    """The tokenizer of a checkpoint of the transformers library.
-
-    Raises:
-        TaskError: the library is not installed or the checkpoint has no tokenizer that can be read.
-    """
-
-    def __init__(self, name: str) -> None:
-        try:
-            from transformers import AutoTokenizer
-
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name)
-        except (ImportError, OSError, ValueError, KeyError) as error:
-            raise TaskError(f"MileBench: the tokenizer of {name!r} cannot be loaded: {error}") from error
-
-    def encode(self, text: str) -> Sequence[Any]:
-        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return tokens
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        return str(self._tokenizer.decode(tokens))
+CHARACTERS = Tokenizer(lambda text: text, "".join)
+"""One token per code point."""
+WORDS = Tokenizer(_WORD.findall, "".join)
+"""Words with the white space in front of them; white space at the end is a token too."""
 
 
 @functools.lru_cache(maxsize=8)
 def tokenizer(name: str) -> Tokenizer:
-    """``characters``, ``words``, or the tokenizer of a checkpoint (folder or name on the hub).
+    """Return ``characters``, ``words``, or the tokenizer of a checkpoint (folder or name on the hub).
 
     Raises:
-        TaskError: it cannot be loaded.
+        TaskError: the transformers library is not installed, or the checkpoint has no tokenizer that can be read.
     """
-    if name == "characters":
-        return Characters()
-    return Words() if name == "words" else CheckpointTokenizer(name)
+    if name in ("characters", "words"):
+        return CHARACTERS if name == "characters" else WORDS
+    try:
+        from transformers import AutoTokenizer
+
+        made: Any = AutoTokenizer.from_pretrained(name)
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        raise TaskError(f"MileBench: the tokenizer of {name!r} cannot be loaded: {error}") from error
+    return Tokenizer(functools.partial(made.encode, add_special_tokens=False), lambda tokens: str(made.decode(tokens)))
 
 
 MARKER = "<ImageHere>"
@@ -344,7 +310,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> FinishedPrompt:
 
 
 def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
-    """One user turn: texts and pictures in their places. Pictures that need no change are given as paths.
+    """Return one user turn: texts and pictures in their places. Pictures that need no change are given as paths.
 
     Raises:
         DataError, MediaError: as :func:`prompt_of` and :func:`visuals`.
@@ -352,42 +318,34 @@ def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]
     content: list[dict[str, Any]] = []
     for part in prompt_of(doc, settings).parts:
         if isinstance(part, PlacedPicture):
-            file = _file(doc, settings, part.path)
-            sheet = None if file is not None else _sheet(doc, settings, part.path)
-            content.append(image_part(file) if file is not None else {"type": "image", "url": sheet})
+            found = _picture(doc, settings, part.path)
+            content.append(image_part(found) if isinstance(found, Path) else {"type": "image", "url": found})
         else:
             content.append({"type": "text", "text": part})
     return [{"role": "user", "content": content}]
 
 
 def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
-    """The pictures of the prompt, opened (RGB), in order.
+    """Open the pictures of the prompt (RGB), in order.
 
     Raises:
         DataError: the annotation names sheets that are neither there nor ours. MediaError: a picture cannot be read.
     """
-    found = []
-    for part in prompt_of(doc, settings).parts:
-        if isinstance(part, PlacedPicture):
-            file = _file(doc, settings, part.path)
-            found.append(open_image(file) if file is not None else _sheet(doc, settings, part.path))
-    return found
+    parts = prompt_of(doc, settings).parts
+    found = [_picture(doc, settings, part.path) for part in parts if isinstance(part, PlacedPicture)]
+    return [open_image(picture) if isinstance(picture, Path) else picture for picture in found]
 
 
-def _file(doc: Mapping[str, Any], settings: Settings, path: str) -> Path | None:
-    """Return the path of a picture; ``None`` for a sheet that must be drawn."""
-    file = root(str(doc["dataset"]), settings).absolute() / path
-    return None if settings.combine_image and not file.is_file() else file
-
-
-def _sheet(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
-    """Draw a sheet from its pictures."""
-    folder = root(str(doc["dataset"]), settings).absolute() / str(doc["dataset"]) / "images"
+def _picture(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
+    """Return the path of a picture, or a sheet, which is drawn if its file does not exist."""
+    name = str(doc["dataset"])
+    folder = root(name, settings).absolute()
+    if not settings.combine_image or (folder / path).is_file():
+        return folder / path
     sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
     found = next((sheet for sheet in sheets if sheet.file == Path(path).name), None)
     if found is None:
         raise DataError(
-            f"MileBench, {doc['dataset']}, sample {doc['sample_id']}: there is no sheet {path}; make it with "
-            "combine_images.py"
+            f"MileBench, {name}, sample {doc['sample_id']}: there is no sheet {path}; make it with combine_images.py"
         )
-    return draw_sheet(found, [folder / image for image in doc["images_path"]], settings.font_size)
+    return draw_sheet(found, [folder / name / "images" / image for image in doc["images_path"]], settings.font_size)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 
 from lmms_eval.stats.interval import NoInterval
+from lmms_eval.tasks._task_utils.submissions import csv_text
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import ROUGE
 from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry
@@ -170,7 +169,7 @@ def scores_csv(overview: Overview) -> str:
                     "" if summary is None else summary.no_answer, "yes" if entry.gaps else "no",
                 ]
             )  # fmt: skip
-    return _csv(rows)
+    return csv_text(rows)
 
 
 def _cells(figure: Figure | None) -> list[str]:
@@ -192,14 +191,8 @@ def images_csv(overview: Overview) -> str:
             ]
             for pool in pools
         ]  # fmt: skip
-    return _csv(rows)
+    return csv_text(rows)
 
 
 def _names(pooling: str) -> list[str]:
     return [f"{pooling}_{rules}{limit}" for rules in ("official", "fixed") for limit in ("", "_low", "_high")]
-
-
-def _csv(rows: Sequence[Sequence[str | int]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

@@ -9,11 +9,9 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
-from lmms_eval.tasks._task_utils.question import LETTERS, read_list
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, read_list
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 DEV = MediaFolder("mlvu", "sy1998/MLVU_dev", ("mlvu_dev",))
 TEST = MediaFolder("mlvu_test", "sy1998/MLVU_Test", ("mlvu_test",))
 DEV_TYPES = ("anomaly_reco", "count", "ego", "needle", "order", "plotQA", "topic_reasoning")

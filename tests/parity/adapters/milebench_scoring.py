@@ -189,7 +189,7 @@ def suite_verdicts(expected: Path, root: Path) -> Iterator[Verdict]:
         yield same_json(path, root / path.relative_to(expected))
     models = list(read_json(expected / "result.json"))
     for prefix, order in (("", models), ("reversed_order.", models[::-1])):
-        write_collection(collect(root, order), root)
+        write_collection(collect(root, order)[0], root)
         yield from same_table(expected, prefix, root)
 
 
@@ -232,7 +232,7 @@ def check_collection(folder: Path) -> Sequence[Verdict]:
     with tempfile.TemporaryDirectory() as temporary:
         root = copied(folder / "outputs", Path(temporary) / "outputs")
         try:
-            write_collection(collect(root, case["models"]), root)
+            write_collection(collect(root, case["models"])[0], root)
         except DataError as error:
             if not is_refused:
                 return [failed(f"was refused: {error}")]

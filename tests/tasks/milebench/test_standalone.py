@@ -9,7 +9,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.reference import parse_reference
 from lmms_eval.tasks.milebench.standalone import JudgedDataset, evaluate_dataset, write_evaluation
-from lmms_eval.tasks.milebench.submission import PredictionFile
+from lmms_eval.tasks.milebench.submission import sample_number
 
 CHOICES = ["Left, then right", "Right"]
 
@@ -25,11 +25,12 @@ def evaluated(answers: dict[Any, Any], allow_partial: bool = False, gold: str = 
         for number in range(1, n + 1)
     ]
     annotation = parse_reference({"meta_data": {"question_type": "multi-choice"}, "data": data}, "TQA", "TQA.json")
-    records = tuple(
+    records = [
         {"sample_id": number, "image": ["x/a"], "gt_response": gold, "pred_response": answer, "gen_kwargs": {}}
         for number, answer in answers.items()
-    )
-    return evaluate_dataset(annotation, PredictionFile("m/TQA/pred.json", records), allow_partial)
+    ]
+    numbered = [(sample_number(record["sample_id"]) or 0, record) for record in records]
+    return evaluate_dataset(annotation, "m/TQA/pred.json", numbered, allow_partial)
 
 
 def test_scores_follow_the_prediction_file() -> None:
