@@ -95,7 +95,7 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     """
     from lmms_eval.config.environment import environment_defaults
     from lmms_eval.tasks.megabench.data import DEMO, REPOSITORY
-    from lmms_eval.tasks.megabench.outside_data import OutsideData
+    from lmms_eval.tasks.megabench.metrics.values import OutsideData
     from lmms_eval.tasks.megabench.reference import load_reference
     from lmms_eval.tasks.megabench.scoring.pool import ScorePool
     from lmms_eval.tasks.megabench.standalone import evaluate

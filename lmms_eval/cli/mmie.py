@@ -15,7 +15,6 @@ from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 if TYPE_CHECKING:
     from lmms_eval.judges import Judge, JudgeOptions
-    from lmms_eval.tasks.mmie.judge_file import OutputFiles
     from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
@@ -127,7 +126,13 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     judging = FileJudging(data, prompts, places, given.save_step)
     summary, judge = judging.finish(open_it, given.judge_retries, given.force)
     _show_scores(given, summary, judge, prompts)
-    _show_notices(summary, places)
+    emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
+    _list("warning", summary["warnings"])
+    cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]
+    _list("cut", cut)
+    for outcome in ("skipped", "unparsable", "unscored"):
+        _list(outcome, [f"{_name(one)}: {one['reason']}" for one in summary[outcome]])
+    _list("error", [f"{_name(one)}: {one['error']}" for one in summary["failed"]])
     if summary["failed"]:
         return HAS_ERRORS
     return WITHHELD if summary["unscored"] else OK
@@ -152,16 +157,6 @@ def _show_scores(given: argparse.Namespace, summary: Mapping[str, Any], judge: s
         columns.append(Column(name, tuple(cells)))
     if rows:
         emit(markdown_table(columns))
-
-
-def _show_notices(summary: Mapping[str, Any], places: OutputFiles) -> None:
-    emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
-    _list("warning", summary["warnings"])
-    cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]
-    _list("cut", cut)
-    for outcome in ("skipped", "unparsable", "unscored"):
-        _list(outcome, [f"{_name(one)}: {one['reason']}" for one in summary[outcome]])
-    _list("error", [f"{_name(one)}: {one['error']}" for one in summary["failed"]])
 
 
 def _name(entry: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from lmms_eval.tasks._task_utils.task_options import FLAG, BenchmarkOptions, Rule, at_least
 from lmms_eval.tasks.megabench import data
 from lmms_eval.tasks.megabench.interleave import PictureBudget
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import OutsideData
 from lmms_eval.tasks.megabench.prompts import MAX_FRAMES, MediaAccess
 
 _BUDGET = PictureBudget()

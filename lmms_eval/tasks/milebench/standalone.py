@@ -12,8 +12,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench.reference import Reference
-from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore
-from lmms_eval.tasks.milebench.scoring.results import aggregate
+from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore, aggregate
 from lmms_eval.tasks.milebench.scoring.samples import score_sample
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 

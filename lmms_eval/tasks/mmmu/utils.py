@@ -122,7 +122,9 @@ def subject(name: str) -> str:
 def is_right(row: Row) -> bool:
     """Return whether one of the parsed answers is right."""
     if not _is_choice(row):
-        gold = _gold(row["answer"])
+        answer = row["answer"]
+        is_list = not isinstance(answer, str) or (answer.startswith("[") and answer.endswith("]"))
+        gold = read_list({"answer": answer}, "answer") if is_list else [answer]
         return any(
             mmmu.is_right(mmmu.normalised(said) if isinstance(said, str) else said, gold) for said in row["parsed_pred"]
         )
@@ -151,9 +153,3 @@ SUBMISSION = "mmmu_test_for_submission.json"
 
 def _is_choice(doc: Doc) -> bool:
     return bool(doc["question_type"] == "multiple-choice")
-
-
-def _gold(answer: Any) -> list[str]:
-    """The reference answers to an open question: one text, or the text of a list."""
-    is_list = not isinstance(answer, str) or (answer.startswith("[") and answer.endswith("]"))
-    return read_list({"answer": answer}, "answer") if is_list else [answer]

@@ -14,9 +14,8 @@ from lmms_eval.cli import milebench
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.milebench.collection import collect, write_collection
-from lmms_eval.tasks.milebench.scoring.letters import official_letter
-from lmms_eval.tasks.milebench.scoring.levels import image_level
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
+from lmms_eval.tasks.milebench.scoring.fixed_choice import official_letter
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore, image_level
 from lmms_eval.tasks.milebench.scoring.samples import distinct_word_rouge, normalise, score_sample
 from lmms_eval.tasks.milebench.standalone import EVAL, SCORES, reported
 from tests.parity.compare import agree

@@ -11,8 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.metrics.values import MetricValue
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import MetricValue, OutsideData
 
 Metric = Callable[..., MetricValue]
 """Computes the score from the response and the truth (or evaluation context); judged metrics also get the verdict."""

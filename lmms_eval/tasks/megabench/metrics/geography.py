@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench.geocoding import REMEDY, Coordinates, GeocodeTable, is_askable
-from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
+from lmms_eval.tasks.megabench.metrics.values import NO_DATA, OutsideData
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.megabench.nominatim import Nominatim

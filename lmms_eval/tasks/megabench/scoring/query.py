@@ -18,8 +18,7 @@ from lmms_eval.tasks.megabench.conversions.fences import extract_fence, extract_
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
 from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
-from lmms_eval.tasks.megabench.metrics.values import DetailedScore
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import (
     PARSERS,

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level
+
+Level = Literal["Few", "Medium", "Many"]
+LEVELS: tuple[Level, ...] = ("Few", "Medium", "Many")
+FIRST_MEDIUM, LAST_MEDIUM = 6, 31
+
+
+def image_level(n_images: int) -> Level:
+    """The level of a sample by the number of images of its annotation (none or one counts as ``Few``)."""
+    if n_images < FIRST_MEDIUM:
+        return "Few"
+    return "Many" if n_images > LAST_MEDIUM else "Medium"
+
 
 Rule = Literal["choice", "rouge", "token", "substring"]
 ACCURACY, ROUGE = "Accuracy", "Rouge-L f"
@@ -151,3 +164,38 @@ class DatasetResult(Struct, frozen=True):
             "matching_steps": dict(sorted(self.steps.items())),
             "fixed_matching_steps": dict(sorted(self.fixed_steps.items())),
         }
+
+
+def aggregate(facts: DatasetFacts, samples: Iterable[SampleScore]) -> DatasetResult:
+    """Aggregate the scores of a data set, overall and by image level; failed samples are counted and left out.
+
+    Raises:
+        DataError: the data set's question type is unknown.
+    """
+    found = list(samples)
+    scored = [sample for sample in found if sample.error is None]
+    return DatasetResult(
+        name=facts.name,
+        metric=facts.metric,
+        official=_scores([(sample.level, sample.score) for sample in scored if sample.score is not None]),
+        fixed=_scores([(sample.level, sample.fixed) for sample in scored if sample.fixed is not None]),
+        sequence=pool([sample.sequence for sample in scored if sample.sequence is not None]),
+        n_scored=len(scored),
+        n_failed=len(found) - len(scored),
+        no_answer=sum(sample.is_empty for sample in scored),
+        steps=Counter(sample.step for sample in scored),
+        fixed_steps=Counter(sample.fixed_step for sample in scored),
+    )
+
+
+def _scores(scores: Sequence[tuple[Level, int | float]]) -> Scores:
+    return Scores(
+        pool([score for _, score in scores]),
+        {level: pool([score for its_level, score in scores if its_level == level]) for level in LEVELS},
+    )
+
+
+def pool(scores: Sequence[int | float]) -> Pooled:
+    """Return sum and number; whole numbers stay whole, as in the reference's files."""
+    is_whole = all(isinstance(score, int) for score in scores)
+    return Pooled(sum(map(int, scores)) if is_whole else math.fsum(scores), len(scores))

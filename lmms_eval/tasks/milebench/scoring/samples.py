@@ -9,11 +9,16 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmms_eval.tasks.milebench.scoring.fixed_choice import NO_CHOICE, occurs, plain, read_choice
-from lmms_eval.tasks.milebench.scoring.letters import fixed_letter, official_letters
-from lmms_eval.tasks.milebench.scoring.levels import image_level
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore
-from lmms_eval.tasks.milebench.scoring.occurrence import possible
+from lmms_eval.tasks.milebench.scoring.fixed_choice import (
+    NO_CHOICE,
+    fixed_letter,
+    occurs,
+    official_letters,
+    plain,
+    possible,
+    read_choice,
+)
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore, image_level
 
 MARKS = ';/[]"{}()=+\\_-><@`,?!'
 """The 21 marks that are deleted or replaced by a blank."""

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.tasks.milebench.scoring.levels import Level
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
-from lmms_eval.tasks.milebench.scoring.results import aggregate, pool
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Level, SampleScore, aggregate, pool
 
 
 def scored(level: Level, score: float, fixed: float, **more: object) -> SampleScore:
