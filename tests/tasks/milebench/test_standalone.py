@@ -65,7 +65,7 @@ def test_what_is_there_can_be_scored() -> None:
 
 
 def test_ids_may_be_texts_of_digits() -> None:
-    assert evaluated({"1": "B", "2": "B", "3": "B"}).result.official.overall.total == 3
+    assert evaluated({"1": "B", "2": "B", "3": "B"}).result.as_eval()["image_quantity_level-Result"]["Few"] == [3, 3]
 
 
 def test_failed_samples_are_named() -> None:
@@ -79,7 +79,7 @@ def test_failed_samples_are_named() -> None:
 
 def test_another_reference_answer_is_a_warning() -> None:
     found = evaluated({1: "A", 2: "A", 3: "A"}, gold="Left, then right")
-    assert (found.result.official.overall.total, found.result.fixed.overall.total) == (3, 0)
+    assert (found.result.as_eval()["Accuracy"], found.result.as_fixed()["Accuracy"]) == (1, 0)
     assert "3 gt_response differ from the annotation, first in sample 1" in found.warnings[0]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list, str_to_set, to_frozen_set, to_set
 from lmms_eval.tasks.megabench.conversions.geometry import is_number
+from lmms_eval.tasks.megabench.metrics.values import text_of
 
 _IGNORED_IN_TUPLES = str.maketrans("", "", " -\n\t_.")
 
@@ -45,7 +46,7 @@ def str_set_equality_comma_fixed(response: Any, truth: Any) -> float:
 
 def str_set_equality_line_break(response: Any, truth: Any) -> float:
     """Equality of the sets of lower-cased lines; a backslash followed by ``n`` is a line break too."""
-    predicted, true = (set(_text(side).replace("\\n", "\n").lower().split("\n")) for side in (response, truth))
+    predicted, true = (set(text_of(side).replace("\\n", "\n").lower().split("\n")) for side in (response, truth))
     return float(predicted == true)
 
 
@@ -99,7 +100,7 @@ def chess_move_list_jaccard_index(response: Any, truth: Any) -> float:
     if response is None:
         return 0.0
     predicted, true = (
-        {_text(move).removesuffix("!").removesuffix("#") for move in str_to_set(side)} for side in (response, truth)
+        {text_of(move).removesuffix("!").removesuffix("#") for move in str_to_set(side)} for side in (response, truth)
     )
     return _jaccard(predicted, true)
 
@@ -114,7 +115,7 @@ def sequence_equality_case_insensitive(response: Any, truth: Any) -> float:
     """Equality of two lists of lower-cased texts; the truth may hold nothing else."""
     response = response if isinstance(response, str) else str(response)
     predicted = [item.lower() if isinstance(item, str) else str(item) for item in str_to_list(response)]
-    return float(predicted == [_text(item).lower() for item in str_to_list(truth)])
+    return float(predicted == [text_of(item).lower() for item in str_to_list(truth)])
 
 
 def sequence_accuracy_case_insensitive(response: Any, truth: Any) -> float:
@@ -127,7 +128,7 @@ def sequence_accuracy_case_insensitive(response: Any, truth: Any) -> float:
     equal = 0
     for first, second in zip(predicted, true, strict=True):
         if isinstance(second, str):
-            equal += _text(first).lower() == second.lower()
+            equal += text_of(first).lower() == second.lower()
         else:
             equal += is_number(first) and is_number(second) and first == second
     return equal / len(true)
@@ -163,9 +164,3 @@ def _clean_tuples(items: Iterable[Any]) -> set[tuple[str, ...]] | None:
 
 def _lower(item: Any) -> Any:
     return item.lower() if isinstance(item, str) else item
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a text is needed here, not {type(value).__name__}")
-    return value

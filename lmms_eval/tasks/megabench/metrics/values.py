@@ -1,4 +1,4 @@
-"""Return values of metrics."""
+"""What metrics get and return: data outside the documents, and values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class OutsideData(Struct, frozen=True):
-    """The places of such data from the options of the run."""
+    """The places of data outside the documents that some metrics need, from the options of the run."""
 
     geocode_table: str = ""
     """File with the coordinates of places."""
@@ -40,3 +40,10 @@ def unsupported(_response: object, _truth: object) -> float:
 def nli_entailment(_response: object, _truth: object) -> float:
     """Return 0, as the official evaluator does, whose guard lets no text reach its model."""
     return 0.0
+
+
+def text_of(value: Any, wanted: str = "a text is needed here") -> str:
+    """Return a value that is a text. Raises ``TypeError`` for any other value, which scores 0."""
+    if not isinstance(value, str):
+        raise TypeError(f"{wanted}, not {type(value).__name__}")
+    return value
