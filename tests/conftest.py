@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,6 +51,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 _FREEZE, _modules = gc.freeze, 0
+_NO_COLLECTOR = SimpleNamespace(collect=lambda: 0)
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +64,8 @@ def _no_garbage_among_modules(monkeypatch: pytest.MonkeyPatch) -> None:
         _modules = len(sys.modules)
     monkeypatch.setattr(gc, "freeze", lambda: None)  # runs would thaw them
     monkeypatch.setattr(gc, "unfreeze", lambda: None)
+    if (corrections := sys.modules.get("statsmodels.stats.multitest")) is not None:
+        monkeypatch.setattr(corrections, "gc", _NO_COLLECTOR)  # it collects at each call, here all that is not frozen
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -176,7 +176,9 @@ _NO_GOLD = "the task states no reference answer; give doc_to_target, or doc_to_g
 def marks(task: Task, documents: int) -> list[Finding]:
     """Score the reference answers of the first documents, then empty answers, and compare them with the best and the
     worst values."""
-    if not _has_gold(task):
+    config = getattr(task, "config", None)
+    stated = [getattr(config, key, None) for key in ("doc_to_target", "doc_to_gold")]
+    if not (any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))):
         return [Finding("gold", "skipped", "no reference answer", _NO_GOLD, _NO_GOLD)]
     (gold,) = tried([task], Baseline(no_media=True), documents)
     found = _without_numbers("gold", gold)
@@ -192,12 +194,6 @@ def marks(task: Task, documents: int) -> list[Finding]:
     full = _verdict("gold", list(_lacking_full_marks(gold, empty)), gold)
     floor = _without_numbers("empty", empty) or [_verdict("empty", list(_above_the_floor(gold, empty)), empty)]
     return [*found, full, *floor]
-
-
-def _has_gold(task: Task) -> bool:
-    config = getattr(task, "config", None)
-    stated = [getattr(config, key, None) for key in ("doc_to_target", "doc_to_gold")]
-    return any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))
 
 
 def _without_numbers(step: str, result: TaskResult) -> list[Finding]:

@@ -25,8 +25,8 @@ from lmms_eval.utils.arguments import simple_parse_args_string
 from lmms_eval.utils.names import model_name_from_args, sanitize_model_name
 
 if TYPE_CHECKING:
+    from lmms_eval.tasks.general_bench.levels.registering import Gathered, LevelResult
     from lmms_eval.tasks.general_bench.levels.report import Ranked
-    from lmms_eval.tasks.general_bench.levels.results import Gathered, LevelResult
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
     from lmms_eval.tasks.general_bench.standalone import Asker
@@ -185,7 +185,8 @@ def register(words: Sequence[str]) -> int:
     _add_shared(parser, "test")
     given = parser.parse_args(list(words))
 
-    from lmms_eval.tasks.general_bench.levels import registering, results, tables
+    from lmms_eval.tasks.general_bench.levels import registering, tables
+    from lmms_eval.tasks.general_bench.levels import registering as results
     from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(given.model, full_path=True)

@@ -67,32 +67,25 @@ def _common(count: int) -> dict[str, str]:
 
 
 def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait until all have ended. If one fails, the others are stopped. Returns the exit code of the command."""
     failed: int | None = None
     deadline = float("inf")
-    while None in (codes := [child.poll() for child in children]):
-        if failed is None:
-            failed = next((rank for rank, code in enumerate(codes) if code), None)
-            if failed is not None:
-                deadline = time.monotonic() + PATIENCE_S
-                _end_others(children, failed)
-        if time.monotonic() > deadline:
-            break
+    while None in (codes := [child.poll() for child in children]) and time.monotonic() <= deadline:
+        if failed is None and (failed := next((rank for rank, code in enumerate(codes) if code), None)) is not None:
+            deadline = time.monotonic() + PATIENCE_S
+            code = children[failed].returncode
+            if failed > 0 or code < 0:
+                how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+                complain(
+                    f"error: process {failed} of {len(children)} {how}: the others are stopped; what was finished is "
+                    "kept: start the same command again"
+                )
+            for child in children:
+                if child.poll() is None:
+                    child.terminate()
         time.sleep(POLL_S)
     code = children[failed or 0].returncode
     return 128 - code if code < 0 else code
-
-
-def _end_others(children: Sequence[subprocess.Popen[bytes]], failed: int) -> None:
-    code = children[failed].returncode
-    if failed > 0 or code < 0:
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        complain(
-            f"error: process {failed} of {len(children)} {how}: the others are stopped; what was finished is kept: "
-            "start the same command again"
-        )
-    for child in children:
-        if child.poll() is None:
-            child.terminate()
 
 
 @contextmanager

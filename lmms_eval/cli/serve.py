@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
+    parser = command_parser("serve")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any free port; default: %(default)s")
+    add_address_flags(parser)
+    add_server_flags(parser)
+    given = parser.read(arguments)
     from lmms_eval.server.app import serve
 
     serve(open_settings(given), emit)
@@ -59,15 +61,6 @@ def server_settings(given: Namespace) -> ServerSettings:
         grace=given.grace,
         leave_running=given.leave_running,
     )
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("serve")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any free port; default: %(default)s")
-    add_address_flags(parser)
-    add_server_flags(parser)
-    return parser
 
 
 def add_address_flags(parser: CommandParser) -> None:

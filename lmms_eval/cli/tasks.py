@@ -35,11 +35,9 @@ def run_describe(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try what is missing here")
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data of benchmarks")
     add_catalogue_flags(parser, "ERROR")
-    given = parser.parse_args(list(arguments))
+    given = parser.read(arguments)
     from lmms_eval.tasks.describing import describe
-    from lmms_eval.utils.logging import configure_logging
 
-    configure_logging(given.verbosity)
     source = replace(TaskSources.of_flags(given), data_root=given.data_root)
     catalogue = source.open()
     found = describe(given.name, catalogue)
@@ -61,11 +59,9 @@ def run_search(arguments: Sequence[str]) -> int:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print them as JSON")
     add_catalogue_flags(parser)
-    given = parser.parse_args(list(arguments))
+    given = parser.read(arguments)
     from lmms_eval.tasks.describing import SearchTerms, search
-    from lmms_eval.utils.logging import configure_logging
 
-    configure_logging(given.verbosity)
     catalogue = TaskSources.of_flags(given).open()
     found = search(catalogue, SearchTerms(given.word, given.modality, given.needs, given.no_needs))
     rows = [_row(entry) for entry in found]
@@ -197,10 +193,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("what", nargs="?", default="list", choices=(*WHAT, *ACTIONS))
     add_catalogue_flags(parser)
-    given = parser.parse_args(list(arguments))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
+    given = parser.read(arguments)
     source = TaskSources.of_flags(given)
     emit(names_with_count(source) if given.what == "list" else listing(given.what, source))
     return 0

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.cli.processes import forwarding
 from lmms_eval.errors import UsageError
@@ -33,7 +33,9 @@ def run(arguments: Sequence[str]) -> int:
     """
     if FLAG in arguments:
         return _evaluate([word for word in arguments if word != FLAG])
-    given = _parser().parse_args(list(arguments))
+    parser = command_parser("tui")
+    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
+    given = parser.read(arguments)
     _check_terminal()
     from lmms_eval.viewer.live.screen import RunsScreen
     from lmms_eval.viewer.live.watch import Watch
@@ -136,9 +138,3 @@ def _quiet() -> None:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging("ERROR")
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("tui")
-    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
-    return parser

@@ -68,7 +68,7 @@ def stopping_rules(text: str) -> tuple[StoppingRule, ...]:
 
 def _rule(text: str) -> StoppingRule:
     target, plain = "", text
-    if not _is_statement(text):
+    if not (text.startswith(_DECIDED) or "".join(text.split()).startswith("halfwidth<")):
         target, _, plain = (part.strip() for part in text.partition(":"))
     statement = "".join(plain.split()) if plain.startswith("halfwidth") else plain
     if text and not target and statement == text.partition(":")[2].strip():
@@ -83,10 +83,6 @@ def _rule(text: str) -> StoppingRule:
         raise ConfigError(f"until: {text!r} is not a rule; {FORMS}")
     bound = _bound(value)
     return StoppingRule(statement, "decided", bound, "" if bound is not None else value, target)
-
-
-def _is_statement(text: str) -> bool:
-    return text.startswith(_DECIDED) or "".join(text.split()).startswith("halfwidth<")
 
 
 def _bound(text: str) -> ScoreBound | None:

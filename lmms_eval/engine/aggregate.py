@@ -38,17 +38,15 @@ class AggregateOptions(Terms, frozen=True, kw_only=True):
 
 
 class TruncationScores(Struct, frozen=True):
-    """Separate scores of documents with completed answers and of those with an answer truncated by the token limit.
-
-    The continuation of a truncated answer is unknown, so the true score lies between ``low`` and ``high``.
-    """
+    """Separate scores of documents with completed answers and of those with an answer truncated by the token limit."""
 
     completed: SubScore | None
-    """``None`` if every document has a truncated answer."""
+    """Documents with completed answers only, if there are any."""
     truncated: SubScore
+    """Documents with an answer that reached the token limit."""
     low: float | None
-    """The score if every truncated document had the lowest number of the metric's range; ``None`` without such a range.
-    """
+    """The score if every truncated document had the lowest number of the metric's range, if that range is finite. How
+    these answers would have ended is unknown, so the true score lies between ``low`` and ``high``."""
     high: float | None
     """The score if every truncated document had the highest number."""
 

@@ -307,7 +307,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
     # Processes in lockstep must ask the same number of documents, whatever the outcomes in one of them.
     is_given_up = work.ends.reason if work.lockstep_team is None else work.ends.common_reason
     conversations = Conversations(
-        DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
+        DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated),
+        store.response if store.resumed_responses else None,
     )
     driven = Driven(work.model, store, options.cache, None if options.limits is None else budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)

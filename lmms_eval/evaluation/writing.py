@@ -184,7 +184,7 @@ def write_results(
     lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
     if config.show_config:
         lines.append(json_text(document, indent=2))
-    parts = [header(shown), tables(result, collected.selection, paired, controls)]
+    parts = [header(shown), tables(document, result, controls)]
     parts += [report.text.rstrip("\n") for report in reports]
     return WrittenResults(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
 

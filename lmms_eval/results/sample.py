@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import weakref
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,13 @@ import orjson
 from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.api.request import SentMessage
+from lmms_eval.api.records import Message
 from lmms_eval.engine.judging import PATTERN
-from lmms_eval.errors import JournalError
+from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
-from lmms_eval.storage.lines import JournalSet, RecordPlace
+from lmms_eval.storage.codec import is_record
+from lmms_eval.storage.lines import JournalTails, RecordPlace
 
 
 class Tokens(Struct, frozen=True):
@@ -118,8 +119,6 @@ class JudgePrompts:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self._journals = JournalSet()
-        weakref.finalize(self, self._journals.close)
 
     def joined(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a sample's line with ``asked``, and ``sent_media`` if the judge saw media, added to each verdict."""
@@ -133,8 +132,8 @@ class JudgePrompts:
         if place is None:
             return dict(verdict)
         try:
-            found = self._journals.at(place)
-        except JournalError:  # the journal has changed since
+            found = self._tails.at(place)
+        except DataError:  # the journal has changed since
             return dict(verdict)
         added = {"asked": found["messages"]}
         if "media" in found:  # messages refer to different media by number
@@ -143,23 +142,20 @@ class JudgePrompts:
         return {**verdict, **added}
 
     @cached_property
+    def _tails(self) -> JournalTails:
+        return JournalTails(self.folder or Path(), PATTERN)
+
+    @cached_property
     def _places(self) -> Mapping[str, RecordPlace]:
         found: dict[str, RecordPlace] = {}
-        for path in [] if self.folder is None else sorted(self.folder.glob(PATTERN)):
-            try:
-                for place, record in self._journals.load(path, quietly=True):
-                    if _are_messages(record.get("messages")):
-                        found.setdefault(str(record.get("prompt")), place)
-            except JournalError:  # unreadable: its verdicts are shown without prompts
-                continue
+        if self.folder is None:
+            return found
+        with suppress(DataError):  # unreadable: its verdicts are shown without prompts
+            for place, record in self._tails.news():
+                messages = record.get("messages")
+                if messages and isinstance(messages, list) and all(is_record(one, Message) for one in messages):
+                    found.setdefault(str(record.get("prompt")), place)
         return found
-
-
-def _are_messages(messages: Any) -> bool:
-    try:
-        return bool([SentMessage.from_dict(one) for one in messages])
-    except (msgspec.ValidationError, TypeError):
-        return False
 
 
 class Piece(Struct, frozen=True):

@@ -70,7 +70,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     user = confine.enclose(setup)
     if setup.namespaces:
-        _become_process_one()
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+        from lmms_eval.sandbox.linux import PR_SET_PDEATHSIG, prctl
+
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     bound = threads.find_bound(user, setup.readable) if setup.threads else None
     _reply(replies, {"ready": True})
     job = _serve(requests, replies, setup, bound)
@@ -78,17 +84,6 @@ def main() -> None:
         _run(job)
     with contextlib.suppress(OSError):  # removed already, or no longer visible
         os.rmdir(setup.empty)
-
-
-def _become_process_one() -> None:
-    """Continue in a child, process 1 of the new namespace: when it ends, the kernel ends all others there."""
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    from lmms_eval.sandbox.linux import PR_SET_PDEATHSIG, prctl
-
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound | None) -> Mapping[str, Any] | None:
@@ -105,7 +100,32 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
             bound = bound and threads.find_bound(bound.user, setup.readable)
             child = os.fork()
         if child == 0:
-            _take_over(job, setup, bound, out_writing, err_writing)
+            # Nothing can be undone.
+            from lmms_eval.sandbox import confine
+
+            os.setsid()
+            if job["style"] == "script":
+                content = job["stdin"].encode("utf-8", "surrogatepass")
+                if hasattr(os, "memfd_create"):
+                    file = os.memfd_create("stdin")
+                else:
+                    import tempfile
+
+                    with tempfile.TemporaryFile() as temporary:
+                        file = os.dup(temporary.fileno())
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(file, view) :]
+                os.lseek(file, 0, os.SEEK_SET)
+                os.dup2(file, 0)
+                os.dup2(out_writing, 1)
+                os.dup2(err_writing, 2)
+                os.closerange(3, 1 << 16)
+            else:
+                os.dup2(err_writing, 2)
+                os.dup2(out_writing, DELIVERY)
+                os.closerange(DELIVERY + 1, 1 << 16)
+            confine.restrict(setup, job["limits"], bound)
             return job  # type: ignore[no-any-return]
         os.close(out_writing)
         os.close(err_writing)
@@ -218,57 +238,18 @@ def end_strays() -> None:
         except ChildProcessError:
             return
         if not pid:
-            for pid in _children():
+            # The list is empty if /proc is not mounted.
+            own = os.getpid()
+            found = []
+            with contextlib.suppress(OSError):
+                for name in filter(str.isdecimal, os.listdir("/proc")):
+                    with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                        if int(file.read().rpartition(b")")[2].split()[1]) == own:
+                            found.append(int(name))
+            for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.001)
-
-
-def _children() -> list[int]:
-    """List this process's children: orphans of the program become its (``PR_SET_CHILD_SUBREAPER``).
-
-    The list is empty if /proc is not mounted.
-    """
-    own = os.getpid()
-    found = []
-    with contextlib.suppress(OSError):
-        for name in filter(str.isdecimal, os.listdir("/proc")):
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                if int(file.read().rpartition(b")")[2].split()[1]) == own:
-                    found.append(int(name))
-    return found
-
-
-def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: int, err: int) -> None:
-    """Become the program's process: its own session, only its own files, every limit. Nothing can be undone."""
-    from lmms_eval.sandbox import confine
-
-    os.setsid()
-    if job["style"] == "script":
-        os.dup2(_memory_file(job["stdin"].encode("utf-8", "surrogatepass")), 0)
-        os.dup2(out, 1)
-        os.dup2(err, 2)
-        os.closerange(3, 1 << 16)
-    else:
-        os.dup2(err, 2)
-        os.dup2(out, DELIVERY)
-        os.closerange(DELIVERY + 1, 1 << 16)
-    confine.restrict(setup, job["limits"], bound)
-
-
-def _memory_file(content: bytes) -> int:
-    if hasattr(os, "memfd_create"):
-        file = os.memfd_create("stdin")
-    else:
-        import tempfile
-
-        with tempfile.TemporaryFile() as temporary:
-            file = os.dup(temporary.fileno())
-    view = memoryview(content)
-    while view:
-        view = view[os.write(file, view) :]
-    os.lseek(file, 0, os.SEEK_SET)
-    return file
 
 
 def _run(job: Mapping[str, Any]) -> NoReturn:

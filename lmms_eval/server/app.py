@@ -24,9 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, UsageError
 from lmms_eval.http.bounds import BoundedBody
 from lmms_eval.http.guard import Guard, Rates, is_loopback
-from lmms_eval.server.endpoints import answer_error, contents_router, job_router
+from lmms_eval.server.endpoints import answer_error, server_router
 from lmms_eval.server.events import Feeds
-from lmms_eval.server.outcome import RunCache
 from lmms_eval.server.service import Service
 from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.utils.redaction import learn_secrets
@@ -51,9 +50,19 @@ _GUESSES, _GUESSES_PER_S = 20, 0.2
 _EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
 
 
-class _Jobs(Collector):
+class Metrics(Collector):
+    """Prometheus metrics of one server."""
+
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        self._seconds = Histogram(
+            "lmms_eval_request_seconds",
+            "Time to the beginning of an answer",
+            ["method", "route", "status"],
+            registry=self._registry,
+        )
 
     def collect(self) -> Iterator[Metric]:
         counts = self._service.store.counts()
@@ -69,20 +78,6 @@ class _Jobs(Collector):
         yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.room.gpus))
         yield GaugeMetricFamily("lmms_eval_gpus_held", "GPUs that running jobs hold", len(scheduler.held_gpus))
 
-
-class Metrics:
-    """Prometheus metrics of one server."""
-
-    def __init__(self, service: Service) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Jobs(service))
-        self._seconds = Histogram(
-            "lmms_eval_request_seconds",
-            "Time to the beginning of an answer",
-            ["method", "route", "status"],
-            registry=self._registry,
-        )
-
     def record(self, method: str, route: str, status: int, seconds: float) -> None:
         """Record an answer. ``route`` is the pattern of the path, so the number of time series is bounded."""
         self._seconds.labels(method, route, str(status)).observe(seconds)
@@ -91,12 +86,9 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-def reference_page(schema: Mapping[str, Any]) -> str:
-    """Render an OpenAPI description as a page."""
-    return _HEAD + "".join(_parts(schema))
-
-
-def _parts(schema: Mapping[str, Any]) -> Iterator[str]:
+def reference_page(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of a page that shows an OpenAPI description."""
+    yield _HEAD
     for path, methods in schema.get("paths", {}).items():
         for method, operation in methods.items():
             yield f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"
@@ -135,9 +127,8 @@ def make_app(service: Service) -> FastAPI:
     app = FastAPI(title="lmms-eval", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.service = service
     app.add_exception_handler(LmmsEvalError, answer_error)
-    app.state.runs, app.state.feeds, app.state.metrics = RunCache(), Feeds(service), Metrics(service)
-    app.include_router(job_router())
-    app.include_router(contents_router())
+    app.state.feeds, app.state.metrics = Feeds(service), Metrics(service)
+    app.include_router(server_router())
     app.add_middleware(BoundedBody)
     app.add_middleware(TimingMiddleware, metrics=app.state.metrics)
     app.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False, response_class=HTMLResponse)
@@ -147,7 +138,7 @@ def make_app(service: Service) -> FastAPI:
 def docs(request: Request) -> HTMLResponse:
     """Answer with a page of the endpoints that needs no scripts."""
     return HTMLResponse(
-        reference_page(request.app.openapi()),
+        "".join(reference_page(request.app.openapi())),
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
     )
 

@@ -10,9 +10,9 @@ import asyncio
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,7 @@ class JobsProgress:
     """Progress of the jobs that clients asked for last. For other jobs the journals are read from their beginning."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._jobs: OrderedDict[str, JobProgress] = OrderedDict()
+        self._followed = lru_cache(MOST_JOBS)(lambda _job_id: JobProgress())
 
     def look(self, job_id: str, records: Iterable[Path]) -> Progress:
         """Return the progress of a job.
@@ -106,12 +105,7 @@ class JobsProgress:
             job_id: the job.
             records: folders of the run's journals.
         """
-        with self._lock:
-            followed = self._jobs.setdefault(job_id, JobProgress())
-            self._jobs.move_to_end(job_id)
-            while len(self._jobs) > MOST_JOBS:
-                self._jobs.popitem(last=False)
-        return followed.look(records)
+        return self._followed(job_id).look(records)
 
 
 class Look(Struct, frozen=True):
@@ -150,7 +144,7 @@ class Feed(Struct):
             return self._last
 
     def _look(self) -> Look:
-        job = self.service.job(self.job_id)
+        job = self.service.store.get(self.job_id)
         if job is None:
             return Look(None, "", Progress(), 0)
         end = JobLog(job.files.log).end  # before the state is read, so that the last look misses nothing
@@ -163,16 +157,9 @@ class Feed(Struct):
         async with self._lock:
             if self._piece is None or self._piece[0] != place or not self._piece[1].data:
                 log = JobLog(job.files.log)
-                self._piece = place, _whole_lines(await run_in_threadpool(log.read, place, _PIECE_BYTES), job)
+                piece = await run_in_threadpool(log.whole_lines, place, _PIECE_BYTES, job.has_ended)
+                self._piece = place, piece
             return self._piece[1]
-
-
-def _whole_lines(piece: LogPiece, job: Job) -> LogPiece:
-    """Leave an incomplete last line to the next piece."""
-    cut = piece.data.rfind(b"\n") + 1
-    if cut == len(piece.data) or job.has_ended or (cut == 0 and len(piece.data) >= _PIECE_BYTES):
-        return piece
-    return LogPiece(piece.data[:cut], piece.next - len(piece.data) + cut, piece.left_out)
 
 
 class Feeds:

@@ -79,7 +79,15 @@ class LogWriter:
         try:
             while view:
                 if self._handle is None or self._end >= self._part_end:
-                    self._begin_part()
+                    self.close()
+                    self.folder.mkdir(parents=True, exist_ok=True)
+                    if self._end >= self._start + self.part_bytes:
+                        self._start = self._end
+                    path = self.folder / f"{self._start:016d}{_SUFFIX}"
+                    self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                    self._part_end = self._start + self.part_bytes
+                    for part in _parts(self.folder)[1:-_LAST_PARTS]:
+                        part.path.unlink(missing_ok=True)
                 assert self._handle is not None
                 written = os.write(self._handle, view[: self._part_end - self._end])
                 self._end += written
@@ -87,17 +95,6 @@ class LogWriter:
         except OSError:
             return False
         return True
-
-    def _begin_part(self) -> None:
-        self.close()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self._end >= self._start + self.part_bytes:
-            self._start = self._end
-        path = self.folder / f"{self._start:016d}{_SUFFIX}"
-        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._part_end = self._start + self.part_bytes
-        for part in _parts(self.folder)[1:-_LAST_PARTS]:
-            part.path.unlink(missing_ok=True)
 
 
 class LogPiece(Struct, frozen=True):
@@ -162,6 +159,14 @@ class JobLog(Struct, frozen=True):
                 continue
             return LogPiece(data, begin + len(data), begin - place)
         return LogPiece(b"", place)
+
+    def whole_lines(self, place: int, most: int, has_ended: bool) -> LogPiece:
+        """Read as ``read`` does, but leave an incomplete last line to the next piece while the job runs."""
+        piece = self.read(place, most)
+        cut = piece.data.rfind(b"\n") + 1
+        if has_ended or (not cut and len(piece.data) >= most):
+            return piece
+        return LogPiece(piece.data[:cut], piece.next - len(piece.data) + cut, piece.left_out)
 
     def lines(self, piece_bytes: int = 1 << 20) -> Iterator[str]:
         """Yield the lines of the log with their line ends. Raises ``OSError``."""

@@ -129,9 +129,16 @@ class Policy(Struct, frozen=True):
             RequestError: the text of an argument cannot be parsed.
         """
         for value in _values(request):
-            self._check_secret(value)
+            if any(is_secret_key(key) for key in value.place) and value.value not in _OFF:
+                raise RefusedRequestError(
+                    f"{value.name}: keys come from the server's environment, never from a request: leave it out"
+                )
             self._check_code(value)
-            self._check_upload(value)
+            if value.place[0] in _UPLOADS and value.value not in _OFF and not self.allows_uploads:
+                raise RefusedRequestError(
+                    f"{value.name}: it would send results elsewhere with the server's keys; the server must be started "
+                    "with --allow_uploads for that"
+                )
             if isinstance(value.value, str):
                 self._check_text(value)
 
@@ -168,12 +175,6 @@ class Policy(Struct, frozen=True):
         own = self.own
         return own is not None and path.is_relative_to(own) and own.is_relative_to(root) and own != root
 
-    def _check_secret(self, value: _Value) -> None:
-        if any(is_secret_key(key) for key in value.place) and value.value not in _OFF:
-            raise RefusedRequestError(
-                f"{value.name}: keys come from the server's environment, never from a request: leave it out"
-            )
-
     def _check_code(self, value: _Value) -> None:
         named = {key.strip().lower().lstrip("-").replace("-", "_") for key in value.place}
         is_code = bool(named & _CODE) or any(key.endswith(_CODE_ENDINGS) for key in named)
@@ -182,13 +183,6 @@ class Policy(Struct, frozen=True):
             raise RefusedRequestError(
                 f"{value.name}: it would run code that is not the server's; the server must be started with "
                 "--allow_code for that"
-            )
-
-    def _check_upload(self, value: _Value) -> None:
-        if value.place[0] in _UPLOADS and value.value not in _OFF and not self.allows_uploads:
-            raise RefusedRequestError(
-                f"{value.name}: it would send results elsewhere with the server's keys; the server must be started "
-                "with --allow_uploads for that"
             )
 
     def _check_text(self, value: _Value) -> None:

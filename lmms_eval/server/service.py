@@ -24,6 +24,13 @@ class FolderInUseError(UsageError):
     """Another server uses the same folder."""
 
 
+class NoJobError(UsageError):
+    """The job does not exist."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"Job {job_id[:80]} not found")
+
+
 class Service:
     """An evaluation server without its network interface.
 
@@ -35,7 +42,15 @@ class Service:
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
-        _check_sources(settings)
+        # What the settings name must exist before any job needs it.
+        from lmms_eval.tasks.catalogue import plugin_folders
+
+        places = [("include_path", path) for path in settings.include_paths]
+        places += [("data_root", settings.data_root)] if settings.data_root else []
+        for name, path in places:
+            if not Path(path).is_dir():
+                raise UsageError(f"--{name} {path}: the folder does not exist")
+        plugin_folders(settings.plugins)
         jobs = settings.folder.absolute() / "jobs"
         try:
             settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,12 +103,19 @@ class Service:
         check_options(request)
         return self.scheduler.submit(request, key)
 
-    def job(self, job_id: str) -> Job | None:
-        return self.store.get(job_id)
+    def job(self, job_id: str) -> Job:
+        """Find a job. Raises ``NoJobError``."""
+        job = self.store.get(job_id)
+        if job is None:
+            raise NoJobError(job_id)
+        return job
 
-    def cancel(self, job_id: str) -> Job | None:
-        """Cancel a job that has not ended; ``None`` if it does not exist. Raises ``LmmsEvalError``."""
-        return self.scheduler.cancel(job_id)
+    def cancel(self, job_id: str) -> Job:
+        """Cancel a job that has not ended, and return it. Raises ``LmmsEvalError``."""
+        job = self.scheduler.cancel(job_id)
+        if job is None:
+            raise NoJobError(job_id)
+        return job
 
     def described(self, job: Job) -> dict[str, Any]:
         """Describe a job for clients."""
@@ -137,15 +159,3 @@ class Service:
 
         with self._names_lock:
             return [model.name for model in ModelRegistry(self.settings.plugins).list_models()]
-
-
-def _check_sources(settings: ServerSettings) -> None:
-    """Check that the folders and plugins of the settings exist, before any job needs them. Raises ``UsageError``."""
-    from lmms_eval.tasks.catalogue import plugin_folders
-
-    places = [("include_path", path) for path in settings.include_paths]
-    places += [("data_root", settings.data_root)] if settings.data_root else []
-    for name, path in places:
-        if not Path(path).is_dir():
-            raise UsageError(f"--{name} {path}: the folder does not exist")
-    plugin_folders(settings.plugins)

@@ -155,7 +155,15 @@ class JobStore:
         found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != ("ok",):
             raise sqlite3.DatabaseError(str(found[0] if found else "no answer"))
-        self._check_version(path)
+        # Raises ``JobStoreError``, ``sqlite3.DatabaseError``.
+        (stated,) = self._connection.execute("PRAGMA user_version").fetchone()
+        is_old = not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
+        version = stated if is_old else self._fact(_VERSION_FACT)
+        if version > _VERSION:
+            newer = f"a newer version of lmms_eval has written it (format {version}; this one reads up to {_VERSION})"
+            raise JobStoreError(f"{path}: {newer}: update this one, or give it a folder of its own")
+        if version != stated or (is_old and stated > 1):
+            raise sqlite3.DatabaseError(f"it states format {stated}")
         columns = [row[1] for row in self._connection.execute("PRAGMA table_info(jobs)")]
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")  # after a kill, either all of it was done or nothing
@@ -168,17 +176,6 @@ class JobStore:
             else:
                 self._set_fact(_VERSION_FACT, _VERSION)  # fails now if the file cannot be written
         self._check_rows()
-
-    def _check_version(self, path: Path) -> None:
-        """Refuse the file of a newer version. Raises ``JobStoreError``, ``sqlite3.DatabaseError``."""
-        (stated,) = self._connection.execute("PRAGMA user_version").fetchone()
-        is_old = not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
-        version = stated if is_old else self._fact(_VERSION_FACT)
-        if version > _VERSION:
-            newer = f"a newer version of lmms_eval has written it (format {version}; this one reads up to {_VERSION})"
-            raise JobStoreError(f"{path}: {newer}: update this one, or give it a folder of its own")
-        if version != stated or (is_old and stated > 1):
-            raise sqlite3.DatabaseError(f"it states format {stated}")
 
     def _seal_all(self) -> None:
         """Add checksums to a new list, or to one of version 1."""

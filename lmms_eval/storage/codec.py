@@ -98,8 +98,13 @@ class VolatileValue(TypeError):
 
 def dumps(value: Any) -> bytes:
     """Encode a value as one line of JSON without a newline. Raises ``VolatileValue``."""
-    line = plain_json(value)
-    return line if line is not None and _TAG_BEGINS not in line else orjson.dumps(encode(value), option=_OPTIONS)
+    try:  # as ``plain_json``, since almost every record is plain
+        line = orjson.dumps(value, option=_OPTIONS)
+        if _TAG_BEGINS not in line and orjson.loads(line) == value:
+            return line
+    except (TypeError, ValueError):
+        pass
+    return orjson.dumps(encode(value), option=_OPTIONS)
 
 
 def loads(data: bytes) -> Any:
@@ -114,10 +119,14 @@ def loads(data: bytes) -> Any:
 def load_record(data: bytes) -> dict[str, Any] | None:
     """Decode a record that ``dumps`` encoded; ``None`` if the data hold no record."""
     try:
-        record = loads(data)
-    except ValueError:
+        record = orjson.loads(data)
+        if _TAG_BEGINS in data:
+            record = decode(record)
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return record if isinstance(record, dict) and all(type(key) is str for key in record) else None
+    if not isinstance(record, dict) or (_TAG_BEGINS in data and not all(type(key) is str for key in record)):
+        return None
+    return record
 
 
 def plain_json(value: Any) -> bytes | None:

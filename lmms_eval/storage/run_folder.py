@@ -228,7 +228,9 @@ class RunFolder:
         """Return whether the owner is dead. Raises ``RunLockedError`` for a live one."""
         try:
             owner = _owner(self.owner_file.read_bytes())
-            age = self._age()
+            # Raises ``FileNotFoundError``. A time in the future counts as equally far in the past: a live owner would
+            # have corrected it by its heartbeat.
+            age = abs(self._now() - self.owner_file.stat().st_mtime)
         except FileNotFoundError:
             return False
         if owner is None:
@@ -239,13 +241,6 @@ class RunFolder:
                 "another --output_path"
             )
         return True
-
-    def _age(self) -> float:
-        """Return the seconds since the last heartbeat. Raises ``FileNotFoundError``.
-
-        A time in the future counts as equally far in the past: a live owner would have corrected it by its heartbeat.
-        """
-        return abs(self._now() - self.owner_file.stat().st_mtime)
 
     def _now(self) -> float:
         """Return the time of the clock that dates the files here: on a network file system that of the server."""

@@ -44,24 +44,6 @@ def name_of_file(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_MOST_FILE_NAME]
 
 
-def package_table(package: Any, table: TrackerTable) -> Any:
-    """Convert a table to that of wandb or trackio."""
-    return package.Table(columns=list(table.columns), data=[list(row) for row in table.rows])
-
-
-def log_file(package: Any, run: Any, artifact: tuple[str, str], path: str, name: str) -> None:
-    """Log a file under a name in an artifact (its name and type) of wandb or trackio."""
-    made = package.Artifact(name_of_file(artifact[0]), type=artifact[1])
-    made.add_file(path, name=name)
-    run.log_artifact(made)
-
-
-def log_samples_file(package: Any, run: Any, samples: TaskSamples) -> None:
-    """Log the samples file of a task, if there is one, as an artifact of wandb or trackio."""
-    if samples.file:
-        log_file(package, run, (f"samples_{samples.task}", "samples"), samples.file, Path(samples.file).name)
-
-
 def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> LiveNumbers:
     """Return the live numbers, with those scores by task that differ from what was ``sent`` before."""
     values: dict[str, float] = {

@@ -63,7 +63,16 @@ def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: 
     if not metadata:
         metadata = {"pretty_name": title, "viewer": False}
     if samples:
-        metadata["configs"] = _configs(metadata.get("configs"), samples)
+        stated = metadata.get("configs")
+        entries = [entry for entry in (stated if isinstance(stated, list) else []) if isinstance(entry, dict)]
+        configs: dict[str, dict[str, Any]] = {str(entry.get("config_name")): entry for entry in entries}
+        for one in samples:
+            entry = configs.setdefault(one.config, {"config_name": one.config})
+            splits = _splits(entry.get("data_files")) | {one.split: one.path}
+            newest = max(splits)
+            entry["data_files"] = [{"split": split, "path": splits[split]} for split in sorted(splits)]
+            entry["data_files"].append({"split": LATEST, "path": splits[newest]})
+        metadata["configs"] = list(configs.values())
         metadata.pop("viewer", None)  # it was disabled as long as there were no samples to show
     head = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
     return f"{_FENCE}{head}{_FENCE}{_text(text, title, arguments)}"
@@ -81,19 +90,6 @@ def _parts(card: str) -> tuple[dict[str, Any], str]:
     if not isinstance(found, dict):
         raise ValueError(f"the metadata of its {CARD} are not a mapping: correct it, or push into another repository")
     return found, text
-
-
-def _configs(stated: Any, samples: Sequence[SamplesFile]) -> list[dict[str, Any]]:
-    """Add files to the card's configurations: one for each model and task, with a split for each run and the latest."""
-    entries = [entry for entry in (stated if isinstance(stated, list) else []) if isinstance(entry, dict)]
-    configs: dict[str, dict[str, Any]] = {str(entry.get("config_name")): entry for entry in entries}
-    for one in samples:
-        entry = configs.setdefault(one.config, {"config_name": one.config})
-        splits = _splits(entry.get("data_files")) | {one.split: one.path}
-        newest = max(splits)
-        entry["data_files"] = [{"split": split, "path": splits[split]} for split in sorted(splits)]
-        entry["data_files"].append({"split": LATEST, "path": splits[newest]})
-    return list(configs.values())
 
 
 def _splits(files: Any) -> dict[str, Any]:
@@ -158,11 +154,6 @@ class Repositories(Struct, frozen=True):
             is_private,
             bool(arguments.get("gated")),
         )
-
-
-def new() -> Hub:
-    """Make the tracker."""
-    return Hub()
 
 
 class Hub:

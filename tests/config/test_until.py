@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from lmms_eval.config import build_config, parse_flags
 from lmms_eval.config.convert import ScoreBound, StoppingRule, stopping_rules
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 HALF = StoppingRule("halfwidth<=0.01", "halfwidth", ScoreBound(0.01))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "rules"),
     [
         ("", ()),
@@ -37,7 +38,7 @@ def test_rules(text: str, rules: tuple[StoppingRule, ...]) -> None:
     assert stopping_rules(text) == rules
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("halfwidth<=0", "the half-width is a number above 0"),
@@ -75,7 +76,7 @@ def test_rules_may_be_given_one_by_one() -> None:
     assert build_config({"tasks": "a", "until": ["halfwidth<=0.1"]}, {}).until == "halfwidth<=0.1"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"order": "cost", "until": "decided:1"}, "leave --order cost out"),

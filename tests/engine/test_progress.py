@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval.engine import live
 from lmms_eval.engine.live import MeanSoFar, ProgressLine
+from tests.cases import for_each
 
 
 def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def test_the_bar_moves_while_only_others_work(
     assert "8/9" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
+@for_each("is_terminal", [True, False])
 def test_a_display_that_cannot_be_written_ends_alone(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         encoding = "utf-8"

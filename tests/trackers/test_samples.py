@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 
 from lmms_eval.trackers.content import MOST_FILE, MOST_TEXT, RowLimits, TrackedSamples, task_samples
 from lmms_eval.trackers.contract import TaskSamples
 from lmms_eval.utils.redaction import REDACTED, note_secrets
 from lmms_eval.viewer.media import MediaStore
+from tests.cases import for_each
 
 
 def made(tmp: Path, lines: Sequence[dict[str, Any]], bounds: RowLimits | None = None, file: str = "") -> TaskSamples:
@@ -66,7 +66,7 @@ def test_pictures_are_small_and_few(tmp_path: Path) -> None:
             assert max(image.size) <= 512
 
 
-@pytest.mark.parametrize(("size", "is_sent"), [(10, True), (MOST_FILE + 1, False)])
+@for_each(("size", "is_sent"), [(10, True), (MOST_FILE + 1, False)])
 def test_a_large_samples_file_stays_here(tmp_path: Path, size: int, is_sent: bool) -> None:
     file = tmp_path / "s.jsonl"
     with file.open("wb") as opened:

@@ -6,25 +6,15 @@ import inspect
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lmms_eval.server.mcp.answers import (
-    MetricInfo,
-    ModelArgument,
-    ModelInfo,
-    ModelLine,
-    ModelList,
-    TaskInfo,
-    TaskLine,
-    TaskList,
-    TaskPart,
-)
+from lmms_eval.server.mcp.answers import ModelArgument, ModelInfo, ModelLine, ModelList, TaskInfo, TaskLine, TaskList
 from lmms_eval.server.policy import names_file
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry import ModelListing, ModelRegistry
     from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
-    from lmms_eval.tasks.describing import Description
 
 MOST_TASKS, MOST_PARTS = 200, 50
 """Most names in a list of tasks, and most tasks in the description of a group."""
@@ -55,7 +45,13 @@ class Names:
             known = {*self._catalogue.names()}
             asked = (name for name in only if name not in known and query.casefold() in name.casefold())
             lines += [TaskLine(name=name, kind="task") for name in asked]
-        lines.sort(key=lambda line: _rank(line.name.casefold(), query.casefold()))
+
+        def rank(line: TaskLine) -> int:
+            """Rank a name by its match with the query: equal, at the beginning, anywhere, nowhere."""
+            name, word = line.name.casefold(), query.casefold()
+            return 0 if name == word else 1 if name.startswith(word) else 2 if word in name else 3
+
+        lines.sort(key=rank)
         left_out = len(lines) - MOST_TASKS
         note = f"{left_out} of them are not listed: give a query" if left_out > 0 else ""
         return TaskList(tasks=lines[:MOST_TASKS], total=len(lines), note=note)
@@ -68,8 +64,12 @@ class Names:
             TaskError: the task's YAML is wrong.
         """
         from lmms_eval.tasks.describing import describe
+        from lmms_eval.tasks.facts import NEEDS
 
-        return _task_info(describe(name, self._catalogue))
+        found = to_dict(describe(name, self._catalogue))
+        needs = [NEEDS[word] for word in (*found["needs"], *found["uses"])]
+        parts = found["parts"]
+        return TaskInfo(**found | {"needs": needs, "tasks": parts[:MOST_PARTS], "total_tasks": len(parts)})
 
     def models(self, include_aliases: bool) -> ModelList:
         lines = [
@@ -85,17 +85,22 @@ class Names:
             UnknownNameError: the model does not exist.
             ModelError: the model's class cannot be imported.
         """
+        from lmms_eval.models.building import arguments_of
+
         resolved = self._registry.resolve(name)
         own = resolved.manifest.model_id
         cls = resolved.load()
         title = (inspect.getdoc(inspect.getmodule(cls)) or "").partition("\n\n")[0].replace("\n", " ")
+        # Arguments for keys are left out, since keys come from the environment.
+        arguments = [ModelArgument(**to_dict(one)) for one in arguments_of(own, cls) if not one.is_secret]
+        kinds = {parameter.kind for parameter in inspect.signature(cls).parameters.values()}
         return ModelInfo(
             name=own,
             kind=resolved.manifest.kind,
             aliases=next((list(one.aliases) for one in self._listings if one.name == own), []),
             title=title,
-            arguments=list(_arguments(own, cls)),
-            takes_further=_takes_further(cls),
+            arguments=arguments,
+            takes_further=inspect.Parameter.VAR_KEYWORD in kinds and not hasattr(cls, "arguments_kind"),
         )
 
     def check(self, model: str, tasks: Sequence[str]) -> None:
@@ -132,11 +137,6 @@ class Names:
         yield from (_line(entry) for entry in search(known, SearchTerms(word=query)))
 
 
-def _rank(name: str, query: str) -> int:
-    """Rank a name by its match with a query: equal, at the beginning, anywhere, nowhere."""
-    return 0 if name == query else 1 if name.startswith(query) else 2 if query in name else 3
-
-
 def _line(entry: IndexEntry) -> TaskLine:
     from lmms_eval.tasks.describing import card_of
     from lmms_eval.tasks.facts import facts_of
@@ -149,53 +149,3 @@ def _line(entry: IndexEntry) -> TaskLine:
         documents=facts.documents if facts else None,
         modalities=list(facts.modalities) if facts else [],
     )
-
-
-def _task_info(found: Description) -> TaskInfo:
-    from lmms_eval.tasks.facts import NEEDS
-
-    parts = [
-        TaskPart(
-            name=part.name,
-            documents=part.documents,
-            data_set=part.data_set,
-            split=part.split,
-            metrics=[
-                MetricInfo(name=one.name, higher_is_better=one.higher_is_better, low=one.low, high=one.high)
-                for one in part.metrics
-            ],
-        )
-        for part in found.parts[:MOST_PARTS]
-    ]
-    return TaskInfo(
-        name=found.name,
-        kind=found.kind,
-        title=found.title,
-        documents=found.documents,
-        modalities=list(found.modalities),
-        tags=list(found.tags),
-        needs=[NEEDS[word] for word in (*found.needs, *found.uses)],
-        chance=list(found.chance),
-        download=list(found.download),
-        licence=list(found.licence),
-        tasks=parts,
-        total_tasks=len(found.parts),
-    )
-
-
-def _arguments(name: str, cls: type[Any]) -> Iterator[ModelArgument]:
-    """Yield the arguments of a model. Arguments for keys are left out, since keys come from the environment."""
-    from lmms_eval.models.building import arguments_of
-
-    for one in arguments_of(name, cls):
-        if not one.is_secret:
-            yield ModelArgument(
-                name=one.name, kind=one.kind, default=one.default, is_required=one.is_required,
-                choices=list(one.choices), meaning=one.meaning,
-            )  # fmt: skip
-
-
-def _takes_further(cls: type[Any]) -> bool:
-    parameters = inspect.signature(cls).parameters.values()
-    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
-    return takes_all and not hasattr(cls, "arguments_kind")

@@ -9,6 +9,7 @@ import os
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -130,31 +131,23 @@ def _description(cls: type[Any]) -> str:
 
 
 def _missing(name: str, cls: type[Any]) -> Iterator[str]:
-    for module in _modules(name, cls):
+    """Yield messages about packages and keys that a model needs and that are missing."""
+    service, sdk = NAMED_SERVICES.get(name), getattr(cls, "service", None)
+    modules = getattr(getattr(cls, "profile", None), "packages", ())
+    if sdk is not None:
+        modules = (sdk.module,)
+    elif isinstance(engine := getattr(getattr(cls, "engine", None), "name", None), str):
+        modules = (engine,)
+    elif name == "litellm":
+        modules = ("litellm",)
+    for module in modules:
         if not _is_installed(module):
             yield f"package {module}: pip install '{INSTALL_NAMES.get(module.partition('.')[0], module)}'"
-    variables = _key_variables(name, cls)
+    variables = tuple(sdk.key_variables) if sdk is not None else (OPENAI_KEY,) if service is not None else ()
+    if service is not None and service.key_variable:
+        variables = (service.key_variable,)
     if variables and not any(os.environ.get(variable) for variable in variables):
         yield f"key: {' or '.join(variables)} is not set where the server was started"
-
-
-def _modules(name: str, cls: type[Any]) -> tuple[str, ...]:
-    if (service := getattr(cls, "service", None)) is not None:
-        return (service.module,)
-    if (engine := getattr(cls, "engine", None)) is not None and isinstance(getattr(engine, "name", None), str):
-        return (engine.name,)
-    if name == "litellm":
-        return ("litellm",)
-    return tuple(getattr(getattr(cls, "profile", None), "packages", ()))
-
-
-def _key_variables(name: str, cls: type[Any]) -> tuple[str, ...]:
-    service = NAMED_SERVICES.get(name)
-    if service is not None and service.key_variable:
-        return (service.key_variable,)
-    if (sdk := getattr(cls, "service", None)) is not None:
-        return tuple(sdk.key_variables)
-    return (OPENAI_KEY,) if service is not None else ()
 
 
 def _is_installed(module: str) -> bool:
@@ -181,16 +174,6 @@ class TaskChoice(Struct, frozen=True):
     """Number of tasks of a tag; 0 for tasks and groups."""
 
 
-class GroupFacts(Struct, frozen=True):
-    """Facts about all tasks of a group or tag, which take longer to find than names."""
-
-    name: str
-    documents: int | None
-    modalities: tuple[str, ...]
-    needs: tuple[str, ...]
-    size: int
-
-
 class TaskChoices:
     """The tasks of a catalogue, which is read once.
 
@@ -202,7 +185,7 @@ class TaskChoices:
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._catalogue = Catalogue(include_paths, plugins)
         self._choices: tuple[TaskChoice, ...] = ()
-        self._groups: tuple[GroupFacts, ...] = ()
+        self._groups: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
     def all(self) -> tuple[TaskChoice, ...]:
@@ -218,20 +201,19 @@ class TaskChoices:
             self._choices = (*groups, *tags, *(self._entry(entry) for _, entry in sorted(known.tasks.items())))
         return self._choices
 
-    def groups(self) -> tuple[GroupFacts, ...]:
-        """Return the facts of all groups and tags. One whose YAML is wrong is left out."""
-        with self._lock:
-            if not self._groups:
-                names = [one.name for one in self.all() if one.kind != "task"]
-                self._groups = tuple(facts for name in names if (facts := self._group(name)) is not None)
-        return self._groups
+    def groups(self) -> list[dict[str, Any]]:
+        """Describe the tasks of each group and tag together, which takes longer than to find their names.
 
-    def _group(self, name: str) -> GroupFacts | None:
-        try:
-            found = describe(name, self._catalogue)
-        except LmmsEvalError:
-            return None
-        return GroupFacts(name, found.documents, found.modalities, found.needs, len(found.parts))
+        A group whose YAML is wrong is left out.
+        """
+        with self._lock:
+            for one in () if self._groups else self.all():
+                if one.kind != "task":
+                    with suppress(LmmsEvalError):
+                        found = describe(one.name, self._catalogue)
+                        facts = {name: getattr(found, name) for name in ("name", "documents", "modalities", "needs")}
+                        self._groups.append({**facts, "size": len(found.parts)})
+        return self._groups
 
     def details(self, name: str) -> dict[str, Any]:
         """Describe a task, group or tag, with what scoring needs and what this machine lacks.
@@ -313,8 +295,8 @@ def option_choices(
                 option.name in USUAL,
             )
         )
-    return tuple(sorted(found, key=_place))
 
+    def place(one: OptionChoice) -> tuple[int, int]:
+        return (0, USUAL.index(one.name)) if one.is_usual else (1, GROUPS.index(one.group))
 
-def _place(one: OptionChoice) -> tuple[int, int]:
-    return (0, USUAL.index(one.name)) if one.name in USUAL else (1, GROUPS.index(one.group))
+    return tuple(sorted(found, key=place))

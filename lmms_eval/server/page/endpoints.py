@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.http.guard import Guard, Guarded, plain_answer
 from lmms_eval.server.app import make_app
-from lmms_eval.server.endpoints import NoJobError, WrongStateError, answer_error
+from lmms_eval.server.endpoints import WrongStateError, answer_error
 from lmms_eval.server.page.desk import Desk, Views
 from lmms_eval.server.page.preview import as_yaml
 from lmms_eval.server.service import Service
@@ -84,7 +84,7 @@ async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
     """Yield the log of a job from its beginning, and at the end its final state."""
     place, quiet_s = 0, 0.0
     while True:
-        job = await run_in_threadpool(desk.service.job, job_id)
+        job = await run_in_threadpool(desk.service.store.get, job_id)
         if job is None:  # no longer in the list
             return
         while True:
@@ -154,7 +154,7 @@ def routes(desk: Desk) -> list[Route]:
         "/favicon.ico": lambda _: Response(status_code=204),  # browsers request it on their own
         "/ui/offer": lambda call: call.desk.offer(),
         "/ui/tasks": lambda call: {"tasks": call.desk.task_choices()},
-        "/ui/groups": lambda call: {"groups": [to_dict(one) for one in call.desk.tasks.groups()]},
+        "/ui/groups": lambda call: {"groups": call.desk.tasks.groups()},
         "/ui/models/{name:path}": lambda call: to_dict(call.desk.models.details(call.path("name"))),
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
         "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),
@@ -201,10 +201,8 @@ def read_log(call: EndpointCall) -> dict[str, Any]:
 
 def follow(call: EndpointCall) -> Response:
     """Follow the log of a job to its end."""
-    job_id = call.path("job_id")
-    if call.desk.service.job(job_id) is None:
-        raise NoJobError(job_id)
-    return StreamingResponse(stream(call.desk, job_id), media_type="text/event-stream")
+    job = call.desk.service.job(call.path("job_id"))
+    return StreamingResponse(stream(call.desk, job.job_id), media_type="text/event-stream")
 
 
 def read_samples(call: EndpointCall) -> dict[str, Any]:
@@ -246,8 +244,6 @@ def stop(call: EndpointCall) -> dict[str, Any]:
     """Cancel a job."""
     job_id = call.path("job_id")
     before = call.desk.service.job(job_id)
-    if before is None:
-        raise NoJobError(job_id)
     if before.has_ended:
         raise WrongStateError(f"the evaluation has ended: it is {before.state}")
     call.desk.service.cancel(job_id)

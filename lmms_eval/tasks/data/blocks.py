@@ -60,7 +60,7 @@ class Blocks:
 
     def _block_of(self, index: int) -> tuple[_Columns, int]:
         """Return the block that holds a row, and the number of its first row."""
-        number = self.number_of(index)
+        number = bisect.bisect_right(self._ends, index)
         with self._lock:
             block = self._kept.get(number)
             if block is None:

@@ -13,7 +13,7 @@ from typing import Any
 from lmms_eval.storage.lines import JournalWriter, read_lines
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
-from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
+from lmms_eval.tasks.general_bench.measures.registry import scoring_identity
 from lmms_eval.tasks.general_bench.readers.sides import MEDIA_FOLDERS
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
 

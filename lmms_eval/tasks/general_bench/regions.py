@@ -14,9 +14,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.data.documents import item_in
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.mask_math import Runs, runs_of_box
-from lmms_eval.tasks.general_bench.readers.boxes import Marked, key_points
-from lmms_eval.tasks.general_bench.readers.instances import Instances, instances
-from lmms_eval.tasks.general_bench.readers.masks import Size, mask
+from lmms_eval.tasks.general_bench.readers.regions import Instances, Marked, Size, instances, key_points, mask
 from lmms_eval.tasks.general_bench.readers.sides import Side, prediction_of, reference_of
 from lmms_eval.tasks.general_bench.settings import Settings
 

@@ -27,7 +27,7 @@ from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures import judged, registry
 from lmms_eval.tasks.general_bench.measures.contract import Measure
 from lmms_eval.tasks.general_bench.outcome_journal import OutcomeJournal, hash_of_scoring, key_of
-from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
+from lmms_eval.tasks.general_bench.prompts.forms import candidate_answers
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.general_bench.submission import Predictions, read_predictions

@@ -20,7 +20,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
 from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
-from lmms_eval.tasks.general_bench.levels.results import LevelResult
+from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome, failure_note

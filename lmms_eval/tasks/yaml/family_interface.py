@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.request import Request
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import call_messages, call_text
-from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestFactory
-from lmms_eval.utils.signatures import accepts
+from lmms_eval.tasks.yaml.render import keep_originals
+from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestSettings
+from lmms_eval.utils.signatures import accepts, keywords_for
 
 if TYPE_CHECKING:
     from lmms_eval.api.task import MetricDefinition, TaskOptions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Doc = Mapping[str, Any]
 
 
-def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tuple[Any, ...]:
+def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tuple[Any, ...]:
     """Return the ``Instance.args`` tuple of a request.
 
     Raises:
@@ -49,15 +49,11 @@ def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tupl
     if chat:
         return (request.context, _doc_to_messages(requests, request), generation, *place)
     if request.kind == "generate_until_multi_round":
-
-        def doc_to_text(doc: Doc, **rounds: Any) -> Any:
-            return call_text(requests.config.doc_to_text, doc, requests.prompts.kwargs, **rounds)
-
-        return (request.context, generation, visual, doc_to_text, *place)
+        return (request.context, generation, visual, requests.prompts.text, *place)
     return (request.context, generation, visual, *place)
 
 
-def _visuals(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]:
+def _visuals(requests: RequestSettings, request: Request) -> Callable[[Doc], Any]:
     builder = request.build_messages
     if isinstance(builder, MessageBuilder) and builder.own is not None:
         own = builder.own
@@ -65,7 +61,7 @@ def _visuals(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]
     return requests.prompts.visuals
 
 
-def _doc_to_messages(requests: RequestFactory, request: Request) -> Callable[..., Any]:
+def _doc_to_messages(requests: RequestSettings, request: Request) -> Callable[..., Any]:
     """Make the function that builds a document's messages, examples included, also for later rounds."""
     builder = request.build_messages
 
@@ -79,18 +75,17 @@ def _doc_to_messages(requests: RequestFactory, request: Request) -> Callable[...
     return doc_to_messages
 
 
-def _later_round(requests: RequestFactory, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
+def _later_round(requests: RequestSettings, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
     """Return ``(messages | None, stop, outputs, info)``."""
-    own = requests.config.doc_to_messages
-    if own is not None and accepts(own, "round_idx"):
-        messages, stop, outputs, info = call_messages(own, doc, requests.prompts.kwargs, **rounds)
+    prompts, own = requests.prompts, requests.config.doc_to_messages
+    if own is not None and prompts.messages is not None and accepts(own, "round_idx"):
+        keep_originals()
+        messages, stop, outputs, info = prompts.messages(doc, **keywords_for(own, rounds))
         turns = None if messages is None else as_turns(messages, f"{requests.where}: doc_to_messages")
     else:
-        visuals, text, stop, outputs, info = call_text(
-            requests.config.doc_to_text, doc, requests.prompts.kwargs, **rounds
-        )
-        turns = None if stop else requests.prompts.user_turn(visuals or [], str(text))
-    shown = None if turns is None else requests.prompts.allowed(requests.builder.with_system(turns))
+        visuals, text, stop, outputs, info = prompts.text(doc, **rounds)
+        turns = None if stop else prompts.user_turn(visuals or [], str(text))
+    shown = None if turns is None else prompts.allowed(requests.builder.with_system(turns))
     return shown, bool(stop), outputs, info
 
 
@@ -205,7 +200,7 @@ class FamilyInterface:
         """
         self.load()
         assert self._scorer is not None
-        return self._scorer.of_results(doc, results)
+        return self._scorer.evaluate(doc, results)
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the aggregation function of each metric."""

@@ -1,9 +1,7 @@
-"""Requests of a task: names, seeds and generation options. Messages are rendered when they are needed."""
+"""Parts of the requests of a task. Messages are rendered when they are needed."""
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +9,7 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, RequestKind
+from lmms_eval.api.request import RequestKind
 from lmms_eval.api.task import Task
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, Turn
 from lmms_eval.tasks.yaml.render import RenderError
@@ -24,8 +22,8 @@ NOT_SENT = frozenset({"max_agentic_steps"})
 _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
-class RequestFactory:
-    """Makes the requests of a task with open data.
+class RequestSettings:
+    """What all requests of a task with open data share.
 
     Args:
         task: the task.
@@ -42,43 +40,19 @@ class RequestFactory:
         self.task, self.builder, self.seeding, self.generation, self.cost = task, builder, seeding, generation, cost
         self.prompts, self.documents = builder.prompts, builder.documents
         self.config, self.options, self.where = self.prompts.config, self.prompts.options, self.prompts.where
-        self._implied_stop = implied_stop(self.config, generation)
-        self._sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
-        if isinstance(until := self._sent.get("until"), str):
-            self._sent["until"] = [until]
-        self._changeable = [key for key, value in self._sent.items() if type(value) not in _UNCHANGEABLE]
-
-    def request(self, doc_id: int, repeat: int, ask: Ask) -> Request:
-        """Make one request; its seed follows from the run's seed and its name."""
-        name = f"{self.task.name}/{doc_id}/{repeat}/{ask.round}/{ask.index}"
-        digest = hashlib.sha256(f"{self.options.seed}|{name}".encode()).digest()
-        generates = ask.kind != "loglikelihood"
-        sent = self._sent.copy() if generates else {}
-        for key in self._changeable if generates else ():  # back ends change the options of a request
-            sent[key] = copy.deepcopy(sent[key])
-        return Request(
-            id=name,
-            kind=ask.kind,
-            task=self.task,
-            doc_id=doc_id,
-            build_messages=ask.messages,
-            context=ask.context,
-            generation=sent,
-            continuation=ask.continuation,
-            implied_delimiter=ask.implied_delimiter,
-            implied_stop=self._implied_stop if generates else "",
-            repeat=repeat,
-            round=ask.round,
-            index=ask.index,
-            seed=int.from_bytes(digest[:4], "big") >> 1,
-            cost=self.cost(doc_id),
-        )
+        self.implied_stop = implied_stop(self.config, generation)
+        self.sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
+        """The generation options of each request."""
+        if isinstance(until := self.sent.get("until"), str):
+            self.sent["until"] = [until]
+        self.changeable = [key for key, value in self.sent.items() if type(value) not in _UNCHANGEABLE]
+        """Options that each request gets a copy of, since back ends change the options of a request."""
 
 
 class MessageBuilder(Struct, frozen=True):
     """Renders the messages of a request when they are needed. ``own`` replaces the task's messages for a document."""
 
-    requests: RequestFactory
+    requests: RequestSettings
     doc_id: int
     own: Callable[[Mapping[str, Any]], Sequence[Turn]] | None = None
     """Makes the messages of this request from the full document; by default the task's messages."""

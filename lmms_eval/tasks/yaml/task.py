@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,16 @@ from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
-from lmms_eval.tasks.data.carried import CarriedSource, ChangedSource, can_be_carried, described
-from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
+from lmms_eval.tasks.data.carried import CarriedSource, ChangedSource, described
+from lmms_eval.tasks.data.documents import can_be_carried, document_hash, pictures, plain_row
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.locate import data_root_folders
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
-from lmms_eval.tasks.yaml.exchanges import exchange_for
+from lmms_eval.tasks.yaml.exchanges import exchange_class
+from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.family_interface import FamilyInterface, arguments_of
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
@@ -37,8 +39,8 @@ from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.media_policy import media_policy
 from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, few_shot
-from lmms_eval.tasks.yaml.render import RenderError, call_text, check_template
-from lmms_eval.tasks.yaml.requests import RequestFactory
+from lmms_eval.tasks.yaml.render import RenderError, check_template
+from lmms_eval.tasks.yaml.requests import RequestSettings
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan, thought_tags
 from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import (
@@ -312,25 +314,24 @@ class YamlTask(FamilyInterface, Task):
         self._data: DataSet | None = None
         self._documents: Documents | None = None
         self._builder: PromptBuilder | None = None
-        self._requests: RequestFactory | None = None
         self._scorer: AnswerScorer | None = None
-        self._costs: Costs | None = None
 
-    @property
+    @cached_property
     def documents(self) -> Documents:
         if self._documents is None:
             raise UsageError(f"task {self.name!r} is used before load()")
         return self._documents
 
-    @property
-    def requests(self) -> RequestFactory:
-        """The factory of this task's requests."""
+    @cached_property
+    def requests(self) -> RequestSettings:
+        """What all requests share. Made at the first exchange: a task may set its generation options during load."""
         if self._builder is None:
             raise UsageError(f"task {self.name!r} is used before load()")
-        if self._requests is None:  # at the first exchange, since a task may set its generation options during load
-            cost = self._estimates().of_request
-            self._requests = RequestFactory(self, self._builder, self.seeding, self.generation, cost)
-        return self._requests
+        return RequestSettings(self, self._builder, self.seeding, self.generation, self._costs.of_request)
+
+    @cached_property
+    def _exchange(self) -> type[TaskExchange]:
+        return exchange_class(self.output_type, self.options.legacy, self.where)
 
     def load(self) -> None:
         if self._documents is not None:
@@ -346,8 +347,8 @@ class YamlTask(FamilyInterface, Task):
         self._documents = documents
         self._builder = PromptBuilder(self.prompts, documents, self._few, examples)
         self._scorer = AnswerScorer(
-            self.config, self.prompts, self._task_metrics, self._plan, self.options.predict_only,
-            documents if self.config.full_docs else None, self.seeding.scoring_may_draw,
+            self.prompts, self._task_metrics, self._plan, documents if self.config.full_docs else None,
+            self.seeding.scoring_may_draw,
         )  # fmt: skip
         if carried is None:
             check_columns(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
@@ -396,32 +397,29 @@ class YamlTask(FamilyInterface, Task):
             check_files(self.name, size, doc_ids, lambda doc_id: self.prompts.visuals(self.document(doc_id)))
 
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
-        return exchange_for(self._requests or self.requests, doc_id, repeat)
+        return self._exchange(self.requests, doc_id, repeat)
 
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
-        return self._estimates().of_documents(doc_ids)
+        return self._costs.of_documents(doc_ids)
 
     def strata(self, doc_ids: Sequence[int]) -> Sequence[str] | None:
         return strata_of(self.documents, self._strata, doc_ids, self.where)
 
-    def _estimates(self) -> Costs:
-        if self._costs is None:
-            config, options = self.config, self.options
-            files = Files(lambda: media_folders(config, self.where, options, self.prompts.kwargs))
-            has_media = config.doc_to_visual is not None or config.doc_to_messages is not None
-            new_tokens = self.generation.get("max_new_tokens") or 0
-            new_tokens = float(new_tokens) if isinstance(new_tokens, int | float) else 0.0
-            self._costs = Costs(self.documents, files, has_media, new_tokens, self._choice_source())
-        return self._costs
-
-    def _choice_source(self) -> str | int:
-        """Return the column that holds a document's choices, or their number if it is the same for all documents."""
-        choices = self.config.doc_to_choice
-        if self.output_type != "multiple_choice":
-            return 1
-        if isinstance(choices, str) and choices in self.documents.text_columns:
-            return choices
-        return len(choices) if isinstance(choices, list | tuple) else 1
+    @cached_property
+    def _costs(self) -> Costs:
+        config, options, documents = self.config, self.options, self.documents
+        files = Files(lambda: media_folders(config, self.where, options, self.prompts.kwargs))
+        has_media = config.doc_to_visual is not None or config.doc_to_messages is not None
+        new_tokens = self.generation.get("max_new_tokens") or 0
+        new_tokens = float(new_tokens) if isinstance(new_tokens, int | float) else 0.0
+        choices: str | int = 1
+        if self.output_type == "multiple_choice":
+            stated = config.doc_to_choice
+            if isinstance(stated, str) and stated in documents.text_columns:
+                choices = stated
+            elif isinstance(stated, list | tuple):
+                choices = len(stated)
+        return Costs(documents, files, has_media, new_tokens, choices)
 
     def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
         scorer = self._scorer
@@ -437,9 +435,7 @@ class YamlTask(FamilyInterface, Task):
         with self.seeding.scoring(doc_id), using(self._policy):
             target = "" if self.config.doc_to_target is None else str(self.prompts.target(doc))
             scores = scorer.scores(doc, answers, verdicts)
-        stored = documents.stored(doc_id)
-        documents.drop(doc_id)
-        row = plain_row(stored)
+        row = plain_row(documents.pop(doc_id))
         return ScoredDoc(
             target=target,
             doc={name: row[name] for name in documents.text_columns} if documents.media_columns else row,
@@ -487,6 +483,8 @@ class YamlTask(FamilyInterface, Task):
     def spec(self) -> Mapping[str, Any]:
         if self.source.overrides is None:
             raise TaskError(f"task {self.name!r} was given as Python objects ({self.where}): use scoring: inline")
+        is_carried = self._documents is not None and not self.config.full_docs
+        documents = described(self.documents) if is_carried else None
         return {
             "name": self.name,
             "file": self.source.file,
@@ -494,22 +492,16 @@ class YamlTask(FamilyInterface, Task):
             "standalone": self.source.standalone,
             "base": self.source.base,
             "change": self.source.change,
-            "documents": described(self._documents) if self._documents is not None and self._can_be_carried else None,
+            "documents": documents,
             "options": to_dict(self.options),
             "included": included_folders(),
         }
 
-    @property
-    def _can_be_carried(self) -> bool:
-        """Return whether scoring needs only the document from the data."""
-        return not self.config.full_docs
-
     def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:
         documents = self.documents
-        if not self._can_be_carried or documents.media_columns:
+        if self.config.full_docs or documents.media_columns:  # scoring needs more than the document
             return None
-        row = documents.stored(doc_id)
-        documents.drop(doc_id)
+        row = documents.pop(doc_id)
         return row if can_be_carried(row) else None
 
     def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:
@@ -527,9 +519,7 @@ class YamlTask(FamilyInterface, Task):
 
     def gold_answer(self, doc_id: int) -> str:
         """Return an answer with full marks: ``doc_to_gold``, else the first reference answer."""
-        if callable(self.config.doc_to_gold):
-            return str(call_text(self.config.doc_to_gold, self.documents.text_view(doc_id), self.prompts.kwargs))
-        return self.prompts.answer_text(self.documents.text_view(doc_id))
+        return str(self.prompts.gold(self.documents.text_view(doc_id)))
 
     def choice_texts(self, doc_id: int) -> list[str]:
         """Return the document's choices as texts, by ``choices`` or ``doc_to_choice``; empty without both keys."""

@@ -12,8 +12,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, treebank_tokens
 from lmms_eval.tasks.general_bench.nlp.processor import ProcessedTask, Tokenize, process, process_folder
-from lmms_eval.tasks.general_bench.prompts.nlp import max_new_tokens, nlp_prompt
-from lmms_eval.tasks.general_bench.prompts.nlp_extraction import extract, time_series_values
+from lmms_eval.tasks.general_bench.prompts.nlp import extract, max_new_tokens, nlp_prompt, time_series_values
 from tests.parity.adapters.general_bench_levels import verdict
 from tests.parity.compare import agree
 from tests.parity.keys import keyed

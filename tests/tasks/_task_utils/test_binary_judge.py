@@ -5,10 +5,11 @@ import pytest
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks._task_utils import binary_judge
+from tests.cases import for_each
 from tests.parity.vectors import GOLDEN_DIR
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "official", "fixed"),
     [
         ("1", 1, 1), ("0", 0, 0), ("[1]", 1, 1), ("Score: 1", 1, 1), ("1.", 1, 1), ("", 0, 0), ("no", 0, 0),

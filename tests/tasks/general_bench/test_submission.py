@@ -11,6 +11,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import submission
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.submission import dumps, read_predictions, write
+from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import SET, copied
 
 DEFECTS = "nlp_code_defect_detection"
@@ -65,7 +66,7 @@ def test_many_faulty_records_are_told_shortly(tmp_path: Path) -> None:
     assert len(found.problems) == 21 and found.problems[-1] == "... and 980 more of them"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "message"),
     [
         ("3", r"a list of \{id, prediction\}, or an object"),

@@ -51,7 +51,7 @@ def test_a_complete_table_knows_every_place() -> None:
     assert table.locate({"country": "France", "city": "Paris", "state": "x"}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("{", "no 'query'|Expecting|property name"),

@@ -16,6 +16,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench import nominatim
 from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable, Known
 from lmms_eval.tasks.megabench.nominatim import PUBLIC_SERVER, AnswerMemory, Nominatim, cache_file, server_url
+from tests.cases import for_each
 
 QUERY = {"country": "France", "state": "Île-de-France", "city": "Paris"}
 HIT = (200, json.dumps([{"lat": "48.85", "lon": "2.35", "name": "Paris"}]).encode())
@@ -161,7 +162,7 @@ def test_requests_wait_for_their_turn(server: Server, memory: AnswerMemory) -> N
     assert waits[1] == pytest.approx(1, abs=0.5) and waits[2] == pytest.approx(2, abs=0.5)
 
 
-@pytest.mark.parametrize("kind", ["a file in the way", "damaged"])
+@for_each("kind", ["a file in the way", "damaged"])
 def test_without_a_usable_file_this_process_remembers(tmp_path: Path, kind: str) -> None:
     (tmp_path / "way").write_text("no folder, no database" * 100)
     path = tmp_path / "way" / "geocode.db" if kind == "a file in the way" else tmp_path / "way"

@@ -43,7 +43,7 @@ def judge(replies):
     return JudgePanel(ask, lambda name: pytest.fail(f"{name} was opened")), asked
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@for_each("workers", [1, 2])
 def test_scores_totals_and_summary(workers):
     entries = [entry(query(1), query(2, "Answer: y")), entry(query(1), name="u")]
     content, watcher = run(entries, {"t": reference("t"), "u": reference("u")}, workers=workers)
@@ -93,7 +93,7 @@ def test_unchanged_tasks_keep_their_scores_even_odd_ones():
     assert again["summary"]["macro_mean_score"] == 0.123
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changed",
     [
         lambda old: old["query_response"][0].update(response="Answer: other"),

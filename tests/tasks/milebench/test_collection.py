@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.collection import collect, table, taxonomy, write_collection
 from lmms_eval.tasks.milebench.submission import fingerprint
+from tests.cases import for_each
 
 LEVELS = {"image_quantity_level-Accuracy": {"Few": 1}, "image_quantity_level-Result": {"Few": [1, 1]}}
 
@@ -57,7 +58,7 @@ def test_the_files(tmp_path: Path) -> None:
     assert len(absent["a,b"]) == 28
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "problem"),
     [
         ("{bad", "no complete JSON"),

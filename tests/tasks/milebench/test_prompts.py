@@ -14,6 +14,7 @@ from lmms_eval.tasks.milebench.prompts import (
     by_index,
     official,
 )
+from tests.cases import for_each
 
 
 def sample(context: str, images: int = 2, **changes: Any) -> PromptParts:
@@ -57,7 +58,7 @@ def test_by_index_every_picture_stands_where_it_is_named() -> None:
     assert made.text == "Look.\n<ImageHere>First <ImageHere>, <ImageHere>, <ImageHere>; {image#9}?"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("room", "wanted"),
     [
         (1000, ["Look.\n", "[1]", " b c ", "[2]", " d e?"]),

@@ -39,7 +39,7 @@ def test_scores_follow_the_prediction_file() -> None:
     assert (found.coverage, found.warnings, found.failure_text()) == (1, (), "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answers", "problem"),
     [
         ({1: "B", 2: "B"}, r"1 of 3 samples without a prediction \(3\)"),

@@ -31,7 +31,7 @@ def test_other_forms(tmp_path: Path) -> None:
     assert read_scores(script) == {("SA-0", None): 5}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         ("id,score\nSA-1,x", "row 1: the score 'x' is no number"),

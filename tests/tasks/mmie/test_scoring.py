@@ -1,6 +1,5 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ replies = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "score", "counted"),
     [
         ("### Score\n2.5", 2, True), ("### Score\n3.5", 4, True), ("### Score 6.5", 6, True),

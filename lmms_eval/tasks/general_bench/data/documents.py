@@ -17,13 +17,12 @@ from lmms_eval.errors import AbsentDataError, DataError, MissingDataError
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION, read_annotation
-from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import FieldMap, load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
 from lmms_eval.tasks.general_bench.data.scanning import Matched, TaskFolder, match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.items import Annotation, Item
-from lmms_eval.tasks.general_bench.prompts.forms import needs_file
-from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
+from lmms_eval.tasks.general_bench.prompts.forms import candidate_answers, needs_file
 from lmms_eval.tasks.general_bench.settings import Settings
 
 UNKNOWN_KEYS = "with items of unknown keys"

@@ -11,17 +11,20 @@ from msgspec import Struct, structs
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import detection3d, tracking3d
+from lmms_eval.tasks.general_bench.measures import objects3d as detection3d
+from lmms_eval.tasks.general_bench.measures import objects3d as tracking3d
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.detection3d import (
+from lmms_eval.tasks.general_bench.measures.objects3d import (
     BY_CENTRE,
     BY_OVERLAP,
     Box3D,
     ClassBoxes,
+    ClassCounts,
     FoundBox,
     Matching,
+    Step,
+    Tracked,
 )
-from lmms_eval.tasks.general_bench.measures.tracking3d import ClassCounts, Step, Tracked
 from lmms_eval.tasks.general_bench.readers.points import points_of, poses_of, read_boxes3d, read_tracks
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 from lmms_eval.utils.records import to_dict

@@ -35,11 +35,27 @@ from lmms_eval.tasks.general_bench.measures.mask_math import (
     tube_iou,
     video_iou,
 )
-from lmms_eval.tasks.general_bench.readers.boxes import Tube, boxes, fold_label, key_points, tube
-from lmms_eval.tasks.general_bench.readers.instances import Instances, instances
-from lmms_eval.tasks.general_bench.readers.labels import MAX_CLASS, ignored_classes, label_map, label_pair, option
-from lmms_eval.tasks.general_bench.readers.masks import frames_of, mask, paired, video_masks
-from lmms_eval.tasks.general_bench.readers.pictures import grey
+from lmms_eval.tasks.general_bench.readers.pictures import (
+    MAX_CLASS,
+    grey,
+    ignored_classes,
+    label_map,
+    label_pair,
+    option,
+)
+from lmms_eval.tasks.general_bench.readers.regions import (
+    Instances,
+    Tube,
+    boxes,
+    fold_label,
+    frames_of,
+    instances,
+    key_points,
+    mask,
+    paired,
+    tube,
+    video_masks,
+)
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite, prediction_of, reference_of
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from lmms_eval.tasks.general_bench.facts import fold
 from lmms_eval.tasks.general_bench.items import Form, Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.seen import media_of
-from lmms_eval.tasks.general_bench.readers.notes import predicted_notes
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, regular_file
+from lmms_eval.tasks.general_bench.readers.sounds import predicted_notes
 
 MAX_BYTES = 64 << 20
 KEYS = ("task", "id", "rating")

@@ -14,12 +14,12 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import depth_math, image_quality, kit_math
+from lmms_eval.tasks.general_bench.measures import kit_math
+from lmms_eval.tasks.general_bench.measures import pixel_math as depth_math
+from lmms_eval.tasks.general_bench.measures import pixel_math as image_quality
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
-from lmms_eval.tasks.general_bench.readers.flow import read_flow
-from lmms_eval.tasks.general_bench.readers.frames import read_frames
-from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
+from lmms_eval.tasks.general_bench.readers.maps import read_depth, read_flow, read_normals
+from lmms_eval.tasks.general_bench.readers.pictures import read_alpha, read_frames, read_grey, read_rgb
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 _ROWS = 256

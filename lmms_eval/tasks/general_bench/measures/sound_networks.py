@@ -33,10 +33,10 @@ from lmms_eval.tasks.general_bench.measures.texts import (
     no_caption,
     references_of,
 )
-from lmms_eval.tasks.general_bench.networks import clap as clap_network
-from lmms_eval.tasks.general_bench.networks import speech as speech_network
-from lmms_eval.tasks.general_bench.networks import vggish as vggish_network
-from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
+from lmms_eval.tasks.general_bench.networks import sounds as clap_network
+from lmms_eval.tasks.general_bench.networks import sounds as speech_network
+from lmms_eval.tasks.general_bench.networks import sounds as vggish_network
+from lmms_eval.tasks.general_bench.networks.base import not_evaluated
 from lmms_eval.tasks.general_bench.readers.sounds import predicted_sound, reference_sound
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def style_score(prediction: Any, item: Item, context: Context) -> State:
         network = clap_network.clap(context, item)
         words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
         if not words and isinstance(item.reference, str):
-            given = network.sound(reference_sound(item, clap_network.SAMPLING_RATE).samples)
+            given = network.sound(reference_sound(item, clap_network.CLAP_RATE).samples)
         elif words or item.prompt.strip():
             given = network.texts([words or item.prompt.strip()])
         else:
@@ -135,16 +135,16 @@ def _sound(prediction: Any, item: Item, context: Context) -> Floats:
     if rows is not None:
         return rows
     network = clap_network.clap(context, item)
-    return network.sound(predicted_sound(media_of(prediction), item, clap_network.SAMPLING_RATE).samples)
+    return network.sound(predicted_sound(media_of(prediction), item, clap_network.CLAP_RATE).samples)
 
 
 def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:
     """Return the vectors of samples by the network that the option ``fad_network`` names, at its sampling rate."""
     match context.options.get("fad_network", "vggish"):
         case "vggish":
-            return vggish_network.vggish(context, item).rows(samples(vggish_network.SAMPLING_RATE))
+            return vggish_network.vggish(context, item).rows(samples(vggish_network.VGGISH_RATE))
         case "clap":
-            return clap_network.clap(context, item).parts(samples(clap_network.SAMPLING_RATE))
+            return clap_network.clap(context, item).parts(samples(clap_network.CLAP_RATE))
         case other:
             raise ConfigError(f"fad_network: {other!r} is neither 'vggish' nor 'clap'")
 
@@ -164,7 +164,7 @@ def _heard(prediction: Any, item: Item, context: Context) -> str:
     if isinstance(prediction, Mapping) and "transcript" in prediction:
         return answer_text(prediction["transcript"], item, MAX_CAPTION)
     network = speech_network.speech(context, item)
-    sound = predicted_sound(media_of(prediction), item, speech_network.SAMPLING_RATE)
+    sound = predicted_sound(media_of(prediction), item, speech_network.SPEECH_RATE)
     return network.transcript(sound.samples)
 
 

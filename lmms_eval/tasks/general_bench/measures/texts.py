@@ -51,7 +51,7 @@ OWN_RULES = "hand cases: the reference has no code for it"
 WITH_JAVA = "Java, for the tokenizer of the caption toolkit"
 BY_TOOLKIT = "computed by the COCO caption toolkit, pycocoevalcap 1.2"
 CANDIDATES = "candidates"
-"""Key of ``Context.options``: the classes that a task's questions choose from (``prompts.text_tasks``), if any."""
+"""Key of ``Context.options``: the classes that a task's questions choose from (``prompts.forms``), if any."""
 LANGUAGES: Mapping[str, str] = MappingProxyType({"python": "python", "java": "java"})
 """Languages with their own parser. Any other is parsed as Python, as in the benchmark."""
 _JAVA_TASKS = frozenset({"Code Repair"})

@@ -38,8 +38,8 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     similarity,
 )
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, predicted_frames
+from lmms_eval.tasks.general_bench.networks.base import not_evaluated
 from lmms_eval.tasks.general_bench.networks.pictures import dino
-from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, regular_file
 
 if TYPE_CHECKING:
@@ -270,8 +270,8 @@ def _by_scores(value: Any, item: Item) -> bool:
 
 
 def _by_flows(value: Any, item: Item) -> bool:
-    from lmms_eval.tasks.general_bench.readers.flow import FLOW_SUFFIXES, read_flow
-    from lmms_eval.tasks.general_bench.readers.frames import files_of
+    from lmms_eval.tasks.general_bench.readers.maps import FLOW_SUFFIXES, read_flow
+    from lmms_eval.tasks.general_bench.readers.pictures import files_of
 
     with prediction_of(item).reading():
         flows = (read_flow(path) for path in files_of(predicted_path(value, item), FLOW_SUFFIXES)[:MAX_PAIRS])

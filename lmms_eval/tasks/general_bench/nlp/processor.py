@@ -24,7 +24,7 @@ from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.levels.results import LevelResult
+from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
 from lmms_eval.tasks.general_bench.measures.text_math import (
     Counts,
@@ -38,8 +38,7 @@ from lmms_eval.tasks.general_bench.measures.text_math import (
     sentence_bleu,
     token_f1,
 )
-from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
-from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
+from lmms_eval.tasks.general_bench.nlp.types import Metric, reference_of, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS
 
 Tokenize = Callable[[str], list[str]]

@@ -15,9 +15,8 @@ from lmms_eval.media.image import header
 from lmms_eval.media.video import probe, uniform_indices
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Item, MediaInput
-from lmms_eval.tasks.general_bench.prompts.forms import FORMS
-from lmms_eval.tasks.general_bench.prompts.text_tasks import labels_of, listed, text_demand, text_tokens
-from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files_of
+from lmms_eval.tasks.general_bench.prompts.forms import FORMS, labels_of, listed, text_demand, text_tokens
+from lmms_eval.tasks.general_bench.readers.pictures import PICTURE_SUFFIXES, files_of
 
 
 def in_frames(medium: MediaInput) -> bool:
@@ -68,7 +67,7 @@ def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_F
 
     Args:
         item: of a task with media.
-        candidates: the closed set of its task's answers (``text_tasks.candidate_answers``), sorted; or labels of boxes.
+        candidates: the closed set of its task's answers (``forms.candidate_answers``), sorted; or labels of boxes.
         max_frames: at most as many frames of a video are shown.
 
     Raises:

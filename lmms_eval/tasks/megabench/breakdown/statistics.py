@@ -13,7 +13,12 @@ from lmms_eval.tasks.megabench.breakdown.merge import TaskMean
 from lmms_eval.tasks.megabench.facts import Labels
 from lmms_eval.utils.numbers import SHARES
 
-DIMENSIONS = ("skills", "input_format", "output_format", "input_num", "app")
+_LABELS = {
+    "skills": "skills", "input_format": "input_format", "output_format": "output_format",
+    "input_num": "visual_inputs", "app": "application",
+}  # fmt: skip
+"""Fields of ``Labels`` by dimension."""
+DIMENSIONS = tuple(_LABELS)
 SMALL_N = 10
 """Number of tasks below which a keyword is marked, since its interval is unreliable."""
 EXPECTED = {"core": (440, 273), "open": (65, 42)}

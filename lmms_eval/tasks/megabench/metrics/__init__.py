@@ -17,6 +17,7 @@ Metric = Callable[..., MetricValue]
 """Computes the score from the response and the truth (or evaluation context); judged metrics also get the verdict."""
 Need = Literal["a judge model", "the code sandbox", "linguistic data", "a geocoder"]
 
+SANDBOX: Need = "the code sandbox"
 _PACKAGE = "lmms_eval.tasks.megabench.metrics"
 
 
@@ -38,10 +39,6 @@ class MetricSpec(Struct, frozen=True):
     """Whether it returns a ``DetailedScore``; an error text becomes the information."""
     fixed: str = ""
     """``module.function`` of the variant without the official one's faults (scoring rules §3); empty: no such fault."""
-
-    @property
-    def runs_programs(self) -> bool:
-        return self.needs == "the code sandbox"
 
     def load(self, data: OutsideData | None = None) -> Metric:
         """Return the function, bound to ``data`` if it needs some.
@@ -147,7 +144,7 @@ _SPECIAL = (
         "program_judge",
         "code.program_judge",
         needs_context=True,
-        needs="the code sandbox",
+        needs=SANDBOX,
         fixed="code.program_judge_fixed",
     ),
     MetricSpec(

@@ -201,16 +201,16 @@ def score_query(
     return replace(official, fixed=_fixed(official, repaired, is_reread, targets, spec, data))
 
 
-def _targets(
-    answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]
-) -> Iterator[tuple[str, MetricSpec, Any]]:
-    """Name, metric and target of everything that is scored: the fields of the true answer, then the auxiliaries."""
-    for field, truth in answer.items():
-        metric = spec.metrics.get(field)
-        if metric is not None:
-            yield field, metric, context if metric.needs_context else unwrap_string(truth)
-    for name, metric in spec.auxiliary.items():
-        yield name, metric, context if metric.needs_context else answer
+def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]) -> list[_Target]:
+    """Return everything that is scored: the fields of the true answer, then the auxiliaries."""
+    scored = ((field, spec.metrics.get(field), truth) for field, truth in answer.items())
+    found: list[_Target] = [
+        (field, metric, context if metric.needs_context else unwrap_string(truth))
+        for field, metric, truth in scored
+        if metric is not None
+    ]
+    found += [(name, metric, context if metric.needs_context else answer) for name, metric in spec.auxiliary.items()]
+    return found
 
 
 def _fixed(

@@ -69,11 +69,8 @@ class TaskSpec(Struct, frozen=True):
     """The field of the string parsers."""
     judge: JudgePrompt | None
 
-    @property
-    def eval_type(self) -> EvalType:
-        """``llm`` for tasks with a judge metric, else ``rule``."""
-        judged = any(spec.judged for spec in (*self.metrics.values(), *self.auxiliary.values()))
-        return "llm" if judged else "rule"
+    eval_type: EvalType
+    """``llm`` for tasks with a judge metric, else ``rule``."""
 
 
 def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskSpec:
@@ -109,6 +106,7 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
         weights=_weights(aggregation, [*scored, *auxiliary], task_name) if function == "mean" else {},
         answer_field=asked[0] if parser in STRING_PARSERS else None,
         judge=_judge_prompt(info, fields, task_name) if any(s.name == _JUDGE for s in metrics.values()) else None,
+        eval_type="llm" if any(metric.judged for metric in (*metrics.values(), *auxiliary.values())) else "rule",
     )
 
 

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.tasks.general_bench.levels.results import files_of, gather
+from lmms_eval.tasks.general_bench.levels.registering import files_of, gather
+from tests.cases import for_each
 
 RESULT = {"task_name": "Causal Reasoning", "metric": "ACC", "score": 70}
 
@@ -14,7 +15,7 @@ def written(path, content):
     return path
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content"),
     [
         ("a.json", [RESULT]),
@@ -32,7 +33,7 @@ def test_forms_of_result_files(tmp_path, name, content):
     assert (result.task_name, result.metric, float(result.score)) == ("Causal Reasoning", "ACC", 70)
 
 
-@pytest.mark.parametrize("content", ['[{"task_name": ', "3", '{"a"', "[" * 100_000])
+@for_each("content", ['[{"task_name": ', "3", '{"a"', "[" * 100_000])
 def test_damaged_files_are_named_and_others_read(tmp_path, content):
     bad, good = written(tmp_path / "bad.json", content), written(tmp_path / "good.json", [RESULT])
     found = gather([bad, good])
@@ -41,7 +42,7 @@ def test_damaged_files_are_named_and_others_read(tmp_path, content):
     assert str(bad) in found.problems[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entry", "reason"),
     [
         (3, "an object"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.general_bench.measures.geometry import relative_translation_error, translation_errors
+from tests.cases import for_each
 
 
 def driven(frames, step=1.0, turn=0.0):
@@ -73,7 +74,7 @@ def test_sequences_are_pooled_by_their_sub_sequences():
     assert relative_translation_error(pair) == pytest.approx(100 * pair[0].total / (pair[0].count + pair[1].count))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("frames", "step", "count"),
     [
         (151, 1.0, 5),  # 150 m: from the frames 0, 10, ... 40 on more than 100 m are left
@@ -86,7 +87,7 @@ def test_how_many_sub_sequences_there_are(frames, step, count):
     assert translation_errors(driven(frames, step), driven(frames, step)).count == count
 
 
-@pytest.mark.parametrize("frames", [1, 2, 50])
+@for_each("frames", [1, 2, 50])
 def test_standing_still_gives_none(frames):
     assert translation_errors(driven(frames, 0.0), driven(frames, 1.0)).count == 0
 

@@ -13,6 +13,7 @@ from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens
 from lmms_eval.tasks.general_bench.nlp.processor import LeftOut, installed_tokenizer, process, process_folder
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
+from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import item_of, json_value
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
 
@@ -63,7 +64,7 @@ def test_left_out_items_do_not_count_against_the_model():
     assert found.left_out == (LeftOut("2", "no prediction"), LeftOut('"3"', "no reference"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "output", "value"),
     [
         ("OpenQA", {"answer": "a"}, 0.0),
@@ -114,7 +115,7 @@ def test_numbers_are_read_as_their_text(type_name, output, answer, value):
     assert score(type_name, [output], [answer]) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "output"),
     [
         ("OpenQA", {"answer": ""}),
@@ -140,7 +141,7 @@ def test_an_item_without_a_reference_is_left_out(type_name, output):
     assert process({"type": type_name, "data": [{"id": 1, "output": output}]}, [answer], str.split) is None
 
 
-@pytest.mark.parametrize("type_name", ["classification", "ner"])
+@for_each("type_name", ["classification", "ner"])
 def test_an_empty_label_is_a_label_that_an_empty_prediction_hits(type_name):
     assert score(type_name, [{"label": ""}] * 2, ["", "joy"]) == pytest.approx(0.5)
 
@@ -183,7 +184,7 @@ def test_pairs_that_are_no_numbers_are_passed_over():
     assert score("Time Series", [{"target": 1}], ["n/a"]) == 0.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "output", "answer"),
     [
         ("OpenQA", {"answer": "a"}, ["a"]),
@@ -209,7 +210,7 @@ def test_sums_beyond_every_number_drop_the_task():
         score("Time Series", [{"target": 0}] * 2, [1.7e308] * 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("annotation", "predictions"),
     [
         ([], []),

@@ -5,6 +5,7 @@ from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.prompts.forms import FORMS
 from lmms_eval.tasks.general_bench.prompts.media import frame_count, picture_size, question
+from tests.cases import for_each
 from tests.tasks.general_bench.prompts.media_kit import a_picture, a_video, an_item, frames
 
 
@@ -96,7 +97,7 @@ def test_frames_are_counted(tmp_path):
     assert picture_size(an_item("Ball Tracking", media=(as_video,))) == (64, 48)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "form", "wanted"),
     [
         ("Crowd Counting", "number", "digits only"),

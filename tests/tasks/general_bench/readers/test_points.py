@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.meshes import Mesh
 from lmms_eval.tasks.general_bench.readers.points import (
     MAX_POINTS,
+    Mesh,
     points_of,
     read_points,
     subset,
     surface_points,
 )
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import an_item
 
 CLOUD = np.arange(12.0).reshape(4, 3)
@@ -41,7 +42,7 @@ def test_predictions_and_references_start_at_their_folders(tmp_path):
     assert np.array_equal(points_of([[1, 2, 3]], prediction_of(item)), [[1, 2, 3]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [None, 3, {}, [], [[]], [[1, 2]], [[1, 2, 3], [1, 2]], [1, 2, 3], [["a", 1, 2]], [[1, 2, [3]]], "none.npy", "",
      [[float("nan"), 0, 0]], [[float("inf"), 0, 0]], [[1e300, 0, 0]], [[10**400, 0, 0]], "/dev/zero", "."],

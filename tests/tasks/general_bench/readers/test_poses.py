@@ -5,6 +5,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers.points import poses_of, read_poses
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import an_item
 
 TASK = "3D Odometry"
@@ -27,7 +28,7 @@ def test_all_forms_are_the_same_poses(tmp_path):
     assert np.array_equal(poses_of(item.reference, reference_of(item)), poses_of("b.npy", prediction_of(item)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [None, [], {}, [1], [[1] * 11], [[1] * 13], [[0] * 12], [[float("nan"), *ROWS[0][1:]]], [["x", *ROWS[0][1:]]],
      [[1e13, *ROWS[0][1:]]], [ROWS[0].tolist(), [1, 2]], "none.txt", [[[1, 2, 3]] * 3]],

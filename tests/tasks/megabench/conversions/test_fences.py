@@ -1,11 +1,10 @@
-import pytest
 from hypothesis import given
 
 from lmms_eval.tasks.megabench.conversions.fences import Excerpt, FenceMode, extract_fence, extract_json_fence
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mode", "expected"),
     [("plain", "one\n  two"), ("ascii", "  one\n  two"), ("verbatim", "  one\n  two  ")],
 )
@@ -46,7 +45,7 @@ def test_content_is_part_of_the_text(text: str) -> None:
         assert fenced.found <= (text.count("```") >= 2 or "``````" in text)
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         for mode in ("plain", "ascii", "verbatim"):

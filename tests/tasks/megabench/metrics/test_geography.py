@@ -41,7 +41,7 @@ def test_scores(data: OutsideData) -> None:
     assert geo_proximity_location_dict(PARIS, {**PARIS, "country": "Spain"}, data) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "response",
     [
         None, "Paris", [], {}, {"country": "France"}, {**PARIS, "note": "x"}, {**PARIS, "country": ""},
