@@ -147,7 +147,7 @@ def process_results(
     missing = "; ".join(f"{field}: {reason}" for field, reason in outcome.not_evaluated.items())
     if outcome.reading is not None:
         value |= outcome.reading.as_dict()
-    if not missing and any(metric.runs_programs for metric in spec.metrics.values()):
+    if not missing and any(metric.needs == SANDBOX for metric in spec.metrics.values()):
         value["sandbox"] = sandbox_record()
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
 

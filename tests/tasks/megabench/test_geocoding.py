@@ -15,6 +15,7 @@ from lmms_eval.tasks.megabench.geocoding import (
 )
 from lmms_eval.tasks.megabench.metrics.geography import open_geocoder
 from lmms_eval.tasks.megabench.nominatim import Nominatim
+from tests.cases import for_each
 
 PARIS = {"query": {"country": "France", "city": "Paris"}, "lat": 48.8566, "lon": "2.3522"}
 NOWHERE = {"query": {"country": "France", "city": "Nowhere"}, "lat": None, "lon": None}

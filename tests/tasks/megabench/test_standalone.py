@@ -3,6 +3,7 @@ import pytest
 from lmms_eval.api.judging import Verdict
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
 from lmms_eval.tasks.megabench.standalone import BLOCK, JudgePanel, can_reuse, evaluate
+from tests.cases import for_each
 from tests.tasks.megabench.submissions import INFO, JUDGED, entry, query, reference
 
 

@@ -10,6 +10,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.reference import parse_reference
 from lmms_eval.tasks.milebench.standalone import JudgedDataset, evaluate_dataset, write_evaluation
 from lmms_eval.tasks.milebench.submission import sample_number
+from tests.cases import for_each
 
 CHOICES = ["Left, then right", "Right"]
 

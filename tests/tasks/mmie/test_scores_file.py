@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.mmie import compare
 from lmms_eval.tasks.mmie.scores_file import calibration, compare_judges, read_scores, scores_csv
+from tests.cases import for_each
 
 
 def sample(number: int, score: int | None, **more: Any) -> dict[str, Any]:

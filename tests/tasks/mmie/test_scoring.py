@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.mmie.scoring import is_readable, read_score, valid_score
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, cpu_limit
 
 REFERENCE = re.compile(r"### Score.*?(-?\d+(?:\.\d+)?)", re.DOTALL)

@@ -184,7 +184,8 @@ def _overall(sides: Sequence[tuple[float, int]]) -> float:
 def _keywords(results: Sequence[TaskMean], labels: Mapping[str, Labels], dimension: str) -> dict[str, TaskGroup]:
     members: dict[str, list[TaskMean]] = {}
     for result in results:
-        for name in _labels_of(labels[result.name], dimension):
+        found = getattr(labels[result.name], _LABELS[dimension])
+        for name in found if dimension == "skills" else (found,) if found else ():
             members.setdefault(name, []).append(result)
     groups = {}
     for name, group in members.items():
@@ -193,11 +194,3 @@ def _keywords(results: Sequence[TaskMean], labels: Mapping[str, Labels], dimensi
             total += result.score
         groups[name] = _group(group, total / len(group), sum(result.num_query + result.num_demo for result in group))
     return groups
-
-
-def _labels_of(labels: Labels, dimension: str) -> tuple[str, ...]:
-    if dimension == "skills":
-        return labels.skills
-    column = {"input_num": "visual_inputs", "app": "application"}.get(dimension, dimension)
-    single: str = getattr(labels, column)
-    return (single,) if single else ()

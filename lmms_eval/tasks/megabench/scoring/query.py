@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.fences import extract_fence, extract_json_fence
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
-from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
+from lmms_eval.tasks.megabench.metrics import SANDBOX, Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import (
@@ -180,7 +180,7 @@ def score_query(
     """
     parsed = parse_reply(reply, answer, spec)
     outcomes: dict[str, _FieldOutcome] = {}
-    targets = list(_targets(answer, spec, context))
+    targets = _targets(answer, spec, context)
 
     def verdict_of(name: str, metric: MetricSpec) -> tuple[Verdict | None]:
         if spec.judge is not None and metric.reads_text:
@@ -196,9 +196,16 @@ def score_query(
     official = replace(_collect(outcomes, spec), reading=reading)
     if official.query is None:
         return official
-    is_reread = is_repaired(spec.parser, reply or "")
-    repaired = parse_reply(reply, answer, spec, repaired=True) if is_reread else parsed
-    return replace(official, fixed=_fixed(official, repaired, is_reread, targets, spec, data))
+    if is_reread := is_repaired(spec.parser, reply or ""):
+        parsed = parse_reply(reply, answer, spec, repaired=True)
+    changing = [
+        (name, metric, target) for name, metric, target in targets if not metric.judged and (metric.fixed or is_reread)
+    ]
+    return replace(official, fixed=_fixed(official, parsed, changing, spec, data)) if changing else official
+
+
+_Target = tuple[str, MetricSpec, Any]
+"""Name, metric and target of a score."""
 
 
 def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]) -> list[_Target]:
@@ -214,19 +221,12 @@ def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, An
 
 
 def _fixed(
-    official: QueryScore,
-    repaired: Parsed,
-    is_reread: bool,
-    targets: Iterable[tuple[str, MetricSpec, Any]],
-    spec: TaskSpec,
-    data: OutsideData | None,
+    official: QueryScore, repaired: Parsed, targets: Iterable[_Target], spec: TaskSpec, data: OutsideData | None
 ) -> FixedScore | None:
-    """Return the score with the faults repaired, of the fields that no judge scores."""
+    """Return the score with the faults repaired, of the fields that no judge scores; ``None`` if nothing changes."""
     changed: dict[str, float] = {}
     for name, metric, target in targets:
-        if metric.judged or not (metric.fixed or is_reread):
-            continue
-        if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test, so it is not run again
+        if metric.needs == SANDBOX and official.fields[name] == 1.0:  # it passes every test, so it is not run again
             continue
         response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
         outcome = _score_field(partial(metric.load_fixed, data), response, target, metric.gives_info)

@@ -1,6 +1,7 @@
 from hypothesis import given
 
 from lmms_eval.tasks.megabench.conversions.fences import Excerpt, FenceMode, extract_fence, extract_json_fence
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
