@@ -158,7 +158,7 @@ def _python_texts(content: bytes, path: Path) -> dict[str, str]:
         tree = ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise DataError(f"judge prompts {path} cannot be parsed as Python: {error}") from error
-    found = {}
+    found: dict[str, str] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and (text := _constant(statement.value)) is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

@@ -143,10 +143,8 @@ class FileJudging:
     def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
         """Count a verdict. Its replies are already on disk."""
         if verdict.text is None:
-            reason = verdict.error or "no reply"
-            (self._judgements.unreadable if reason.startswith("media:") else self._judgements.unanswered)[index] = (
-                reason
-            )
+            reason, found = verdict.error or "no reply", self._judgements
+            (found.unreadable if reason.startswith("media:") else found.unanswered)[index] = reason
             return
         self._take(index, verdict.text)
         self._reused += is_known
