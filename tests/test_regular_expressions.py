@@ -22,6 +22,7 @@ from lmms_eval.judges import replies
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
+from tests.cases import for_each
 from tests.regular_expressions import Expression, Found, apply, attacks, ended_after, ends_within, find
 from tests.tasks.megabench.fuzzing import IS_THOROUGH, MEGABYTE
 
@@ -140,7 +141,7 @@ def test_readers_take_a_megabyte(reader: str) -> None:
         assert ends_within(3.0, READERS[reader], text), f"{reader} of {name}: more than 3 s"
 
 
-@pytest.mark.parametrize("name", ["blanks", "nested brackets"])
+@for_each("name", ["blanks", "nested brackets"])
 def test_options_are_found_in_a_megabyte(name: str) -> None:
     with ended_after(3.0):
         assert extract_mcq_answer(MEGABYTES[name] + "(B)") == "B"

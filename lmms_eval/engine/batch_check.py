@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts, run_coroutine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
-from lmms_eval.storage.lines import JournalSet, RecordPlace
+from lmms_eval.storage.lines import JournalTails, RecordPlace
 from lmms_eval.utils.records import to_dict
 
 SHOWN_CHARACTERS = 200
@@ -94,16 +95,15 @@ class Answered:
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._journals = JournalSet()
+        self._journals = JournalTails(store.folder, "responses-*.jsonl", ResponseLine)
         self._places: dict[str, RecordPlace] = {}
         self._batched: set[str] = set()
-        for path in sorted(store.folder.glob("responses-*.jsonl")):
-            for place, record in self._journals.load(path, quietly=True, kind=ResponseLine):
-                if "id" in record and "error" not in record:
-                    self._places[record["id"]] = place
-                    self._batched.discard(record["id"])
-                    if len(record.get("batch", ())) > 1:
-                        self._batched.add(record["id"])
+        for place, record in self._journals.news():
+            if "error" not in record:
+                self._places[record["id"]] = place
+                self._batched.discard(record["id"])
+                if len(record.get("batch", ())) > 1:
+                    self._batched.add(record["id"])
 
     def response(self, request_id: str) -> Response:
         """Return a recorded response. Raises ``KeyError`` for a request without a successful one."""
@@ -121,9 +121,6 @@ class Answered:
         batched = [name for name in ids if self.in_batch(name)]
         first = spread(batched, count)
         return first + spread([name for name in ids if not self.in_batch(name)], count - len(first))
-
-    def close(self) -> None:
-        self._journals.close()
 
 
 def _numbers(request_id: str) -> list[int]:
@@ -146,16 +143,11 @@ def check_batch(tasks: Sequence[Task], model: Model, store: RunStore, count: int
     answered = Answered(store)
     by_name = {task.name: task for task in tasks}
     interrupts = Interrupts(stop.set, grace_s)
-    try:
-        with interrupts:
-            for name in answered.choose(count, list(by_name)):
-                if stop.is_set():
-                    break
-                _check_one(name, by_name[task_of(name)], model, answered, check)
-    except EndNow:
-        stop.set()
-    finally:
-        answered.close()
+    with suppress(EndNow), interrupts:
+        for name in answered.choose(count, list(by_name)):
+            if stop.is_set():
+                break
+            _check_one(name, by_name[task_of(name)], model, answered, check)
     if interrupts.signal_number is not None:
         check.stopped = "interrupted, so not all were asked"
     return check

@@ -6,7 +6,6 @@ error. The judge's options are those given now, so that samples can be judged la
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,9 +21,10 @@ from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
 from lmms_eval.evaluation.run import EvaluationRun, RunReport
-from lmms_eval.results.files import RUNS, ResultFiles, model_folder
-from lmms_eval.results.journals import Journals, JournalTails
-from lmms_eval.storage.lines import RecordPlace
+from lmms_eval.results.facts import read_document
+from lmms_eval.results.files import RUNS, STATE, ResultFiles, find_run, model_folder
+from lmms_eval.results.journals import Journals
+from lmms_eval.storage.lines import JournalTails, RecordPlace
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
@@ -154,29 +154,20 @@ def run_folder(place: Path) -> Path:
     Raises:
         UsageError: there is no such folder, or more than one.
     """
-    if (place / "run.json").is_file():
+    if place.is_dir():
+        found = find_run(place)
+        if found is None:
+            raise UsageError(f"score: {place} holds 0 recorded runs; name one by its folder or results")
+        place = found.path
+    if place.is_dir():
         return place
-    if place.is_file() and place.name.endswith("_results.json"):
-        key = _read(place).get("run_key")
-        found = place.parent / RUNS / str(key)
-        if not (found / "run.json").is_file():
-            raise UsageError(f"score: the journals of {place} are gone ({found}): without them nothing can be scored")
-        return found
-    runs = sorted(path.parent for path in place.rglob("run.json") if path.parent.parent.name == RUNS)
-    if len(runs) != 1:
-        listed = "".join(f"\n  {path}" for path in runs)
-        raise UsageError(f"score: {place} holds {len(runs)} recorded runs; name one by its folder or results{listed}")
-    return runs[0]
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"score: cannot read {path}: {error}") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"score: {path} is not the record of a run; give the folder or the results file of a run")
-    return content
+    document = read_document(place)
+    if not isinstance(document, dict):
+        raise UsageError(f"score: {place} is not the record of a run; give the folder or the results file of a run")
+    folder = place.parent / RUNS / str(document.get("run_key"))
+    if not (folder / STATE).is_file():
+        raise UsageError(f"score: the journals of {place} are gone ({folder}): without them nothing can be scored")
+    return folder
 
 
 def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:
@@ -216,7 +207,7 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
     described, requests, ignored = {}, {}, ()
     if results.is_file():
         try:
-            earlier = _read(results)
+            earlier = read_document(results) or {}
             described, requests = earlier.get("model", {}), earlier.get("effective_requests", {})
             ignored = tuple(earlier.get("ignored_gen_kwargs", ()))
         except UsageError as error:  # the file is written again anyway

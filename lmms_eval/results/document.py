@@ -9,25 +9,126 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field, structs
 
+from lmms_eval import stats
+from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.headline import LEVEL
-from lmms_eval.engine.looks import headline_metric
-from lmms_eval.engine.outcomes import TaskOutcome, TaskTally
+from lmms_eval.engine.looks import LookStop, headline_metric
+from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls
-from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
+from lmms_eval.results.facts import EarlyStop
+from lmms_eval.results.schema import (
+    Cost,
+    EarlyStopEntry,
+    EfficiencyEntry,
+    JudgeCounts,
+    MissingInterval,
+    Outcome,
+    PartialValue,
+    SampleCounts,
+    Throughput,
+    TokenSums,
+    UsagePart,
+)
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs
 from lmms_eval.utils.records import to_dict
+
+
+def row_aliases(selection: Selection, groups: Sequence[GroupResult], tasks: Mapping[str, TaskResult]) -> dict[str, str]:
+    """Return the indented names of the table's rows, in their order.
+
+    Groups come first, each followed by its children one level deeper, then tasks that are named directly, by name. The
+    controls of a task follow it, in the order of asking.
+    """
+    by_name = {group.group.name: group for group in groups}
+    children = {child for group in groups for child in group.group.children}
+    named = {name: result.task for name, result in tasks.items() if not result.task.control_of}
+    rows: dict[str, str] = {}
+
+    def add(group: GroupResult, depth: int) -> None:
+        rows[group.group.name] = _indent(depth) + group.group.alias
+        for child in group.group.children:
+            if child in by_name:
+                add(by_name[child], depth + 1)
+            elif child in named:
+                indent = "" if child in selection.direct else _indent(depth + 1)
+                rows.setdefault(child, indent + named[child].alias)
+
+    for group in groups:
+        if group.group.name not in children:
+            add(group, 0)
+    for name in sorted(named):
+        rows.setdefault(name, named[name].alias)
+    found: dict[str, str] = {}
+    for name, alias in rows.items():
+        indent = " " * (len(alias) - len(alias.lstrip(" -"))) + _indent(1)
+        below = [result.task for result in tasks.values() if result.task.control_of == name]
+        found |= {name: alias, **{task.name: indent + task.alias for task in below}}
+    return found
+
+
+def _indent(depth: int) -> str:
+    return "" if depth == 0 else " " * depth + "- "
+
+
+def directions(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, dict[str, bool | None]]:
+    """Return by task or group and metric whether a higher number is better; ``None`` if it is not stated."""
+    found: dict[str, dict[str, bool | None]] = {
+        name: {metric.name: metric.higher_is_better for metric in result.task.metrics} for name, result in tasks.items()
+    }
+    united: dict[str, dict[str, bool | None]] = {}
+    for group in groups:
+        union = united.setdefault(group.group.name, {})
+        for leaf in group.leaves:
+            for metric, higher in found.get(leaf, {}).items():
+                # `None` if the leaves disagree.
+                union[metric] = higher if union.get(metric, higher) == higher else None
+    return {**united, **found}
+
+
+def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:
+    """Add up the counts of a group's leaves. The leaves keep their reasons."""
+    parts = [tasks[leaf].outcome for leaf in group.leaves if leaf in tasks]
+    return TaskOutcome(
+        requested=sum(part.requested for part in parts),
+        scored=sum(part.scored for part in parts),
+        unscored=sum(part.unscored for part in parts),
+        failed=sum(part.failed for part in parts),
+        not_asked=sum(part.not_asked for part in parts),
+        answers=sum((part.answers for part in parts), AnswerCounts()),
+        judge_unread=sum(part.judge_unread for part in parts),
+        over_truncation_budget=any(part.over_truncation_budget for part in parts),
+        withheld=next((part.withheld for part in parts if part.withheld), ""),
+    )
+
+
+def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> EarlyStop | None:
+    """Add up the documents of a group's leaves; ``None`` if no leaf stopped early."""
+    leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
+    stops = [result.early_stop for result in leaves if result.early_stop is not None]
+    if not stops:
+        return None
+    rules, orders = (
+        list(dict.fromkeys(found)) for found in zip(*((one.rule, one.order) for one in stops), strict=True)
+    )
+    return EarlyStop(
+        rule="; ".join(rules),
+        order="; ".join(orders),
+        asked=sum(len(result.doc_ids) for result in leaves),
+        of=sum(result.plan.requested for result in leaves),
+    )
+
 
 RECORDED_PACKAGES = (
     "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
@@ -69,21 +170,23 @@ def machine() -> dict[str, Any]:
     return facts
 
 
-def cost_part(spent: RunSpending, tariffs: Tariffs) -> dict[str, Any]:
+def cost_part(spent: RunSpending, tariffs: Tariffs) -> Any:
     """Return ``usage.cost``, over all starts of the run whose journals are available. Cache hits cost nothing.
 
     ``None`` means that a cost is unknown: the back end reported no tokens, the table has no price, or it has a price
     for media and some media were not measured.
     """
     model, judge = _cost(tariffs.model, spent.model), _cost(tariffs.judge, spent.judge)
-    part: dict[str, Any] = {
-        "model": model,
-        "judge": judge,
-        "total": None if model is None or judge is None else model + judge,
-        "currency": tariffs.model.currency,
-        "price": tariffs.model.source,
-    }
-    return part | ({"judge_price": tariffs.judge.source} if tariffs.judge is not None else {})
+    return _plain(
+        Cost(
+            model=model,
+            judge=judge,
+            total=None if model is None or judge is None else model + judge,
+            currency=tariffs.model.currency,
+            price=tariffs.model.source,
+            judge_price=UNSET if tariffs.judge is None else tariffs.judge.source,
+        )
+    )
 
 
 def cost_lines(spent: RunSpending, tariffs: Tariffs | None) -> list[str]:
@@ -121,12 +224,13 @@ def throughput(report: AskReport) -> dict[str, float]:
     """
     if not report.output_tokens or report.seconds <= 0:
         return {}
-    speeds = {
-        "total_gen_tokens": report.output_tokens,
-        "total_elapsed_time": report.seconds,
-        "avg_speed": report.output_tokens / report.seconds,
-    }
-    return {**speeds, "avg_latency": report.latency / report.timed} if report.timed else speeds
+    speeds = Throughput(
+        total_gen_tokens=report.output_tokens,
+        total_elapsed_time=report.seconds,
+        avg_speed=report.output_tokens / report.seconds,
+        avg_latency=report.latency / report.timed if report.timed else UNSET,
+    )
+    return to_dict(speeds)
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
@@ -139,55 +243,46 @@ def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
 
 
 def _entry(tally: TaskTally) -> dict[str, Any]:
-    return {
-        "docs": float(tally.documents),
-        "docs_with_token_counts": float(tally.documents_with_tokens),
-        "total_input_tokens": float(tally.input_tokens),
-        "total_output_tokens": float(tally.output_tokens),
-        "total_tokens": float(tally.input_tokens + tally.output_tokens),
-        "total_correct_score": tally.correct,
-        "avg_output_tokens_per_sample": tally.output_tokens / tally.documents if tally.documents else 0.0,
-        "tokens_per_correct_answer": tally.output_tokens / tally.correct if tally.correct > 0 else None,
-    }
-
-
-COUNTS = {
-    "questions": "judge_questions",
-    "replies": "judge_replies",
-    "answered": "judge_answered",
-    "judge_unparsable": "judge_unparsable",
-    "failed": "judge_failed",
-    "input_tokens": "judge_input_tokens",
-    "output_tokens": "judge_output_tokens",
-    "reasoning_tokens": "judge_reasoning_tokens",
-}
-"""Key of the results document -> field of ``TaskTally``."""
+    return to_dict(
+        EfficiencyEntry(
+            docs=float(tally.documents),
+            docs_with_token_counts=float(tally.documents_with_tokens),
+            total_input_tokens=float(tally.input_tokens),
+            total_output_tokens=float(tally.output_tokens),
+            total_tokens=float(tally.input_tokens + tally.output_tokens),
+            total_correct_score=tally.correct,
+            avg_output_tokens_per_sample=tally.output_tokens / tally.documents if tally.documents else 0.0,
+            tokens_per_correct_answer=tally.output_tokens / tally.correct if tally.correct > 0 else None,
+        )
+    )
 
 
 def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: AskReport) -> dict[str, Any]:
     """Return counts over all documents of the run; ``asked`` and ``cache`` are for this start only."""
-    by_task = {
-        result.task.name: {key: getattr(result.tally, name) for key, name in COUNTS.items()}
-        for result in tasks
-        if result.task.is_judged
-    }
-    totals = {key: sum(counts[key] for counts in by_task.values()) for key in COUNTS}
-    part: dict[str, Any] = {**judge, "asked": report.judge_asked, **totals, "by_task": by_task}
-    if report.judge_give_up:
-        part["given_up"] = report.judge_give_up
-    if report.judge_cache:
-        part["cache"] = dict(report.judge_cache)
-    return part
-
-
-def judge_usage(tally: TaskTally) -> dict[str, int]:
-    """Return the judge's tokens as an entry of ``usage``."""
+    by_task: dict[str, dict[str, int]] = {}
+    for result in tasks:
+        if result.task.is_judged:
+            tally = result.tally
+            counts = JudgeCounts(
+                questions=tally.judge_questions,
+                replies=tally.judge_replies,
+                answered=tally.judge_answered,
+                judge_unparsable=tally.judge_unparsable,
+                failed=tally.judge_failed,
+                input_tokens=tally.judge_input_tokens,
+                output_tokens=tally.judge_output_tokens,
+                reasoning_tokens=tally.judge_reasoning_tokens,
+            )
+            by_task[result.task.name] = to_dict(counts)
+    names = JudgeCounts.__struct_fields__
+    totals = {name: sum(counts[name] for counts in by_task.values()) for name in names}
     return {
-        "input_tokens": tally.judge_input_tokens,
-        "output_tokens": tally.judge_output_tokens,
-        "reasoning_tokens": tally.judge_reasoning_tokens,
-        "total_tokens": tally.judge_input_tokens + tally.judge_output_tokens,
-        "n_api_calls": tally.judge_replies,
+        **judge,
+        "asked": report.judge_asked,
+        **totals,
+        "by_task": by_task,
+        **({"given_up": report.judge_give_up} if report.judge_give_up else {}),
+        **({"cache": dict(report.judge_cache)} if report.judge_cache else {}),
     }
 
 
@@ -231,70 +326,85 @@ def results_document(
 ) -> dict[str, Any]:  # fmt: skip
     """Build the document from the run's numbers; ``paired`` holds comparisons by task and ``METRIC,FILTER``."""
     tasks = {result.task.name: result for result in run.tasks}
-    layout = table_layout(selection, run.groups, tasks)
-    document: dict[str, Any] = {"results": {}}
-    aggregating = {}
-    for row in layout:
-        if row.group is not None:
-            entry = _group_entry(row.group, row.alias)
-            if row.group.group.metrics:
-                aggregating[row.name] = entry
-        else:
-            entry = _task_entry(tasks[row.name], row.alias) | _paired_entry(paired.get(row.name, {}))
-        document["results"][row.name] = entry
-    if aggregating:
-        document["groups"] = aggregating
-    document |= _task_parts(selection, tasks, run.groups)
-    document["config"] = dict(facts.config)
+    groups = {group.group.name: group for group in run.groups}
+    results = {
+        name: _group_entry(groups[name], alias)
+        if name in groups
+        else _task_entry(tasks[name], alias, paired.get(name, {}))
+        for name, alias in row_aliases(selection, run.groups, tasks).items()
+    }
+    aggregating = {name: entry for name, entry in results.items() if name in groups and groups[name].metrics}
     commit, branch = facts.git.commit, facts.git.branch
-    document |= {
+    document: dict[str, Any] = {
+        "results": results,
+        **({"groups": aggregating} if aggregating else {}),
+        **_task_parts(selection, tasks, run.groups),
+        "config": dict(facts.config),
         "git_hash": commit,
         "git_branch": branch,
         "lmms_eval_version": f"{branch or 'unknown'}@{(commit or 'unknown')[:8]}",
         "date": facts.date,
+        **_measurements(run, facts),
+        "task_hashes": {name: result.task_hash for name, result in tasks.items()},
+        **_model_part(facts),
+        **_additions(run, tasks, facts),
     }
-    document |= _measurements(run, facts)
-    document["task_hashes"] = {name: result.task_hash for name, result in tasks.items()}
-    document |= _model_part(facts)
-    document |= _additions(run, tasks, facts)
-    document |= _comparisons(paired, controls)
+    if paired:
+        rows = {name: {row: to_dict(scores) for row, scores in of_task.items()} for name, of_task in paired.items()}
+        for row in (row for of_task in rows.values() for row in of_task.values() if not row["baseline_early"]):
+            del row["baseline_early"]
+        document["paired"] = rows
+    if controls.tasks:
+        document["controls"] = controls.as_dict()
     for result in run.tasks:
-        for metric in result.metrics:
-            for part, content in metric.details.items():
-                _add_part(document.setdefault(part, {}), result.task.name, content)
+        for part, content in (pair for metric in result.metrics for pair in metric.details.items()):
+            of_tasks = document.setdefault(part, {})
+            known = of_tasks.get(result.task.name)
+            # Mappings that several metrics of a task give under one name are merged.
+            are_mappings = isinstance(known, Mapping) and isinstance(content, Mapping)
+            of_tasks[result.task.name] = {**known, **content} if are_mappings else content
     if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
         document["sub_scores"] = sub_scores
     return document
 
 
-def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
-    """Add a detail of a metric. Mappings that several metrics of a task give under one name are merged."""
-    known = part.get(task)
-    if isinstance(known, Mapping) and isinstance(content, Mapping):
-        content = {**known, **content}
-    part[task] = content
+def _plain(value: Any) -> Any:
+    """Return a record as it is written, without the fields that are not set. Values of tasks stay as they are."""
+    if isinstance(value, Struct):
+        return {name: _plain(item) for name, item in structs.asdict(value).items() if item is not UNSET}
+    if isinstance(value, stats.Interval | SubScore):
+        return to_dict(value)
+    return {name: _plain(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
-    stops: dict[str, Any] = {}
+
+    def at_level(interval: stats.Interval) -> dict[str, Any]:
+        return {**to_dict(interval), "level": LEVEL}
+
+    found: dict[str, tuple[EarlyStop | LookStop, stats.Interval | None, stats.Interval | None]] = {}
     for name, result in tasks.items():
         if (stop := result.early_stop) is not None:
             headline = headline_metric(result.task).name
-            stops[name] = _stop_entry(stop.as_record(), [one for one in result.metrics if one.metric == headline])
-            if stop.difference is not None:
-                stops[name]["difference"] = {**to_dict(stop.difference), "level": LEVEL}
+            intervals = [one.interval for one in result.metrics if one.metric == headline]
+            found[name] = stop, next(iter(intervals), None), stop.difference
     for group in run.groups:
         if group.metrics and (whole := group_early_stop(group, tasks)) is not None:
-            record = {"rule": whole.rule, "order": whole.order, "asked": whole.asked, "of": whole.of}
-            stops[group.group.name] = _stop_entry(record, group.metrics)
-    return stops
-
-
-def _stop_entry(record: Mapping[str, object], metrics: Sequence[MetricResult]) -> dict[str, Any]:
-    found = metrics[0].interval if metrics else None
-    interval = None if found is None else {**to_dict(found), "level": LEVEL}
-    return {**record, "interval": interval}
+            found[group.group.name] = whole, group.metrics[0].interval, None
+    return {
+        name: _plain(
+            EarlyStopEntry(
+                rule=stop.rule,
+                order=stop.order,
+                asked=stop.asked,
+                of=stop.of,
+                interval=None if interval is None else at_level(interval),
+                difference=UNSET if difference is None else at_level(difference),
+            )
+        )
+        for name, (stop, interval, difference) in found.items()
+    }
 
 
 def _sub_scores(result: TaskResult) -> dict[str, Any]:
@@ -308,7 +418,7 @@ def _sub_scores(result: TaskResult) -> dict[str, Any]:
     }
 
 
-def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
+def _task_entry(result: TaskResult, alias: str, paired: Mapping[str, PairedScores]) -> dict[str, Any]:
     entry: dict[str, Any] = {"alias": alias}
     for metric in result.metrics:
         key, name = metric.filter, metric.metric
@@ -319,40 +429,23 @@ def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
         entry[f"{name}_stderr_clustered,{key}"] = metric.stderr_clustered if shown else NOT_AVAILABLE
         if metric.stability is not None:
             entry |= {f"{name}_{label},{key}": value for label, value in to_dict(metric.stability).items()}
+    for first in list(paired.values())[:1]:  # the family's keys hold one comparison: that of the first row that has any
+        entry |= {
+            "paired_baseline": first.baseline,
+            "paired_baseline_score": first.baseline_score,
+            "paired_ci_lower": first.ci_lower,
+            "paired_ci_upper": first.ci_upper,
+            "paired_pvalue": first.pvalue,
+        }
     return entry
 
 
 def _group_entry(group: GroupResult, alias: str) -> dict[str, Any]:
-    if not group.metrics:
-        return {" ": " ", "alias": alias}
-    entry: dict[str, Any] = {}
+    entry: dict[str, Any] = {} if group.metrics else {" ": " "}
     for metric in group.metrics:
         entry[f"{metric.metric},{metric.filter}"] = metric.value
         entry[f"{metric.metric}_stderr,{metric.filter}"] = metric.stderr
     return entry | {"alias": alias}
-
-
-def _paired_entry(rows: Mapping[str, PairedScores]) -> dict[str, Any]:
-    """Return the family's keys, which hold one comparison: the one of the task's first row that has any."""
-    if not rows:
-        return {}
-    first = next(iter(rows.values()))
-    return {
-        "paired_baseline": first.baseline,
-        "paired_baseline_score": first.baseline_score,
-        "paired_ci_lower": first.ci_lower,
-        "paired_ci_upper": first.ci_upper,
-        "paired_pvalue": first.pvalue,
-    }
-
-
-def _paired_row(scores: PairedScores) -> dict[str, Any]:
-    return {key: value for key, value in to_dict(scores).items() if key != "baseline_early" or value}
-
-
-def _comparisons(paired: Mapping[str, Mapping[str, PairedScores]], controls: Controls) -> dict[str, Any]:
-    rows = {name: {row: _paired_row(scores) for row, scores in rows.items()} for name, rows in paired.items()}
-    return ({"paired": rows} if rows else {}) | ({"controls": controls.as_dict()} if controls.tasks else {})
 
 
 def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, Any]:
@@ -366,7 +459,7 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
         "n-shot": {name: result.task.num_fewshot for name, result in sorted(tasks.items())},
         "higher_is_better": directions(tasks, groups),
         "n-samples": {
-            name: {"original": result.plan.original, "effective": result.plan.requested}
+            name: to_dict(SampleCounts(original=result.plan.original, effective=result.plan.requested))
             for name, result in tasks.items()
         },
     }
@@ -389,31 +482,45 @@ def _measurements(run: RunScores, facts: RunFacts) -> dict[str, Any]:
 
 def usage_part(tasks: Sequence[TaskResult]) -> dict[str, Any]:
     """Return token counts over all answers of the run; ``{}`` if no back end reported any."""
+    # Providers count reasoning tokens among the output tokens, so they are not added to the total again.
     asked = {
-        result.task.name: {
-            "input_tokens": result.tally.input_tokens,
-            "output_tokens": result.tally.output_tokens,
-            "reasoning_tokens": result.tally.reasoning_tokens,
-            # Providers count reasoning tokens among the output tokens, so they are not added again.
-            "total_tokens": result.tally.input_tokens + result.tally.output_tokens,
-            "n_api_calls": result.tally.answers,
-        }
-        for result in tasks
+        one.task.name: _tokens(
+            one.tally.input_tokens, one.tally.output_tokens, one.tally.reasoning_tokens, one.tally.answers
+        )
+        for one in tasks
     }
-    judged = {result.task.name: judge_usage(result.tally) for result in tasks}
+    judged = {
+        one.task.name: _tokens(
+            one.tally.judge_input_tokens,
+            one.tally.judge_output_tokens,
+            one.tally.judge_reasoning_tokens,
+            one.tally.judge_replies,
+        )
+        for one in tasks
+    }
     by_task = {name: _sum([entry, judged[name]]) for name, entry in asked.items()}
-    if not any(entry["total_tokens"] for entry in by_task.values()):
+    if not any(entry.total_tokens for entry in by_task.values()):
         return {}
     by_source = {"model": _sum(asked.values())}
-    if any(entry["n_api_calls"] for entry in judged.values()):
+    if any(entry.n_api_calls for entry in judged.values()):
         by_source["judge"] = _sum(judged.values())
-    return {"total": _sum(by_task.values()), "by_task": by_task, "by_source": by_source, "budget_exceeded": False}
+    total = _sum(by_task.values())
+    return to_dict(UsagePart(total=total, by_task=by_task, by_source=by_source, budget_exceeded=False))
 
 
-def _sum(entries: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    keys = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "n_api_calls")
+def _tokens(sent: int, received: int, reasoning: int, answers: int) -> TokenSums:
+    return TokenSums(
+        input_tokens=sent,
+        output_tokens=received,
+        reasoning_tokens=reasoning,
+        total_tokens=sent + received,
+        n_api_calls=answers,
+    )
+
+
+def _sum(entries: Iterable[TokenSums]) -> TokenSums:
     found = list(entries)
-    return {key: sum(entry[key] for entry in found) for key in keys}
+    return TokenSums(**{name: sum(getattr(one, name) for one in found) for name in TokenSums.__struct_fields__})
 
 
 def _model_part(facts: RunFacts) -> dict[str, Any]:
@@ -483,10 +590,8 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
-        f"{metric.metric},{metric.filter}": (
-            {"low": None, "high": None, "reason": metric.certainty.no_interval}
-            if metric.interval is None
-            else to_dict(metric.interval)
+        f"{metric.metric},{metric.filter}": to_dict(
+            metric.interval or MissingInterval(low=None, high=None, reason=metric.certainty.no_interval)
         )
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
@@ -494,39 +599,42 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "requested": outcome.requested,
-        "scored": outcome.scored,
-        "unscored": outcome.unscored,
-        "failed": outcome.failed,
-        "not_asked": outcome.not_asked,
-        "coverage": outcome.coverage,
-        "withheld": bool(outcome.withheld),
-        "reasons": dict(outcome.reasons),
-        "answers": outcome.answers.total,
-        **outcome.answers.as_dict(),
-        "shares": outcome.answers.shares(),
-        "judge_unread": outcome.judge_unread,
-        "over_truncation_budget": outcome.over_truncation_budget,
-    }
-    partial = {
-        f"{metric.metric},{metric.filter}": {
-            "value": metric.partial,
-            "n": metric.n,
-            "reason": metric.withheld_reason,
-            "interval": to_dict(metric.interval) if metric.interval is not None else None,
-        }
-        for metric in metrics
-        if metric.value is None and metric.withheld_reason
-    }
-    entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
-    truncation = {
-        f"{one.metric},{one.filter}": to_dict(one.truncation) for one in metrics if one.truncation is not None
-    }
-    if truncation:
-        entry["truncation"] = truncation
-    undrawn = {f"{one.metric},{one.filter}": to_dict(one.undrawn) for one in metrics if one.undrawn is not None}
-    if undrawn:
-        entry["undrawn"] = undrawn
-    wrote = [f"{one.metric},{one.filter}" for one in metrics if one.value is None and "submission_files" in one.details]
-    return entry | {"partial": partial} | ({"wrote_files": wrote} if wrote else {})
+    named = {f"{metric.metric},{metric.filter}": metric for metric in metrics}
+    counts = outcome.answers
+    return cast(
+        dict[str, Any],
+        _plain(
+            Outcome(
+                requested=outcome.requested,
+                scored=outcome.scored,
+                unscored=outcome.unscored,
+                failed=outcome.failed,
+                not_asked=outcome.not_asked,
+                coverage=outcome.coverage,
+                withheld=bool(outcome.withheld),
+                reasons=dict(outcome.reasons),
+                answers=counts.total,
+                blank=counts.blank,
+                filtered=counts.filtered,
+                truncated=counts.truncated,
+                in_thought=counts.in_thought,
+                shares=counts.shares(),
+                judge_unread=outcome.judge_unread,
+                over_truncation_budget=outcome.over_truncation_budget,
+                n={key: metric.n for key, metric in named.items()},
+                truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
+                undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
+                partial={
+                    key: PartialValue(
+                        value=metric.partial, n=metric.n, reason=metric.withheld_reason, interval=metric.interval
+                    )
+                    for key, metric in named.items()
+                    if metric.value is None and metric.withheld_reason
+                },
+                wrote_files=[
+                    key for key, one in named.items() if one.value is None and "submission_files" in one.details
+                ]
+                or UNSET,
+            )
+        ),
+    )

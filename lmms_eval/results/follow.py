@@ -19,8 +19,9 @@ from lmms_eval.engine.looks import number_of
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import part_of, record_facts
 from lmms_eval.results.files import read_state, state_of
-from lmms_eval.results.journals import Finished, JournalReplaced, Journals, TaskCounts
+from lmms_eval.results.journals import Finished, Journals, TaskCounts
 from lmms_eval.results.run import Run, run_of
+from lmms_eval.storage.lines import JournalReplaced
 from lmms_eval.storage.run_folder import has_live_owner
 
 WINDOW_S = 60.0

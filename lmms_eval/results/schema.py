@@ -21,6 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from lmms_eval.api import records
 from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.records import JudgementLine, JudgeVerdict, Medium, Message, OnlyTrue, ResponseLine, ScoreLine
+from lmms_eval.engine.aggregate import TruncationScores
 from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
@@ -218,19 +219,6 @@ class PartialValue(Struct, kw_only=True):
     """95 % interval, if there is one."""
 
 
-class Truncation(Struct, kw_only=True):
-    """A metric's number for documents with completed and with truncated answers."""
-
-    completed: SubScore | None
-    """Documents with completed answers only; null if there are no such documents."""
-    truncated: SubScore
-    """Documents with an answer that reached the token limit."""
-    low: float | None
-    """The number if all truncated documents had the lowest score; null without a finite range."""
-    high: float | None
-    """The number if they had the highest score."""
-
-
 class StopCounts(Struct, kw_only=True):
     """Counts of a task's answers that stop strings could end."""
 
@@ -279,20 +267,20 @@ class Outcome(Struct, kw_only=True):
     """Documents with a judge question that got no readable reply; absent in results of earlier versions."""
     over_truncation_budget: bool | UnsetType = UNSET
     """Whether more answers are truncated than ``--truncation_budget`` allows."""
-    truncation: dict[str, Truncation] | UnsetType = UNSET
-    """Numbers of completed and truncated answers, by ``METRIC,FILTER``, if some answers are truncated."""
     n: dict[str, int]
     """Number of documents that have the metric, by ``METRIC,FILTER``."""
+    truncation: dict[str, TruncationScores] | UnsetType = UNSET
+    """Numbers of completed and truncated answers, by ``METRIC,FILTER``, if some answers are truncated."""
+    undrawn: dict[str, SubScore] | UnsetType = UNSET
+    """The number over the other documents, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
     """Values that are not scores, by ``METRIC,FILTER``."""
+    wrote_files: list[str] | UnsetType = UNSET
+    """Metrics that write a file instead of returning a number."""
     stops: StopCounts | UnsetType = UNSET
     """Answers that stop strings could end; absent without stop strings."""
     drew: int | UnsetType = UNSET
     """Documents whose scoring drew at random."""
-    undrawn: dict[str, SubScore] | UnsetType = UNSET
-    """The number over the other documents, by ``METRIC,FILTER``."""
-    wrote_files: list[str] | UnsetType = UNSET
-    """Metrics that write a file instead of returning a number."""
 
 
 class SampleCounts(Open, kw_only=True):

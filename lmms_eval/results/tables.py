@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,19 +10,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmms_eval import stats
-from lmms_eval.api.task import Selection, Task
+from lmms_eval.api.task import Task
 from lmms_eval.config.rules import control_name
-from lmms_eval.engine.aggregate import MetricResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import stop_mark
-from lmms_eval.engine.outcomes import TaskOutcome, described_counts
+from lmms_eval.engine.outcomes import described_counts
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
-from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap, Rotated
+from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import throughput
-from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
-from lmms_eval.utils.records import to_dict
-from lmms_eval.utils.redaction import redact, redact_text
 from lmms_eval.utils.terminal import Column, markdown_table
 
 OPTIONAL: Mapping[str, str] = {
@@ -44,20 +41,6 @@ _LEAST_SHOWN = 0.0001
 """Smaller p-values are printed as ``<0.0001``."""
 
 
-class BaselineComparison(Struct, frozen=True):
-    """A paired comparison with a baseline."""
-
-    baseline: str
-    unit: str
-    """``percent``, or empty for the metric's own unit."""
-    difference: float | None
-    """Mean paired difference."""
-    low: float | None
-    high: float | None
-    """The 95 % interval of the difference."""
-    pvalue: float | None
-
-
 class TableRow(Struct, frozen=True):
     """One metric of a task or group through one filter pipeline. A group without a number has only a name."""
 
@@ -73,7 +56,7 @@ class TableRow(Struct, frozen=True):
     stderr: Any = NOT_AVAILABLE
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of ``OPTIONAL``, by name."""
-    comparison: BaselineComparison | None = None
+    comparison: PairedScores | None = None
     gap: Gap | None = None
     chance: str = ""
     """The score of guessing, in units of the metric."""
@@ -167,9 +150,14 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     def column(heading: str, cell: Callable[[TableRow], str], is_text: bool = False) -> Column:
         return Column(heading, tuple(map(cell, rows)), is_text)
 
-    def compared(heading: str, cell: Callable[[BaselineComparison], str], is_text: bool = False) -> Column:
+    def compared(heading: str, cell: Callable[[PairedScores], str], is_text: bool = False) -> Column:
+        # A group without a number shows `N/A` in every column.
         return column(
-            heading, lambda row: _uncompared(row) if row.comparison is None else cell(row.comparison), is_text
+            heading,
+            lambda row: (
+                (NOT_AVAILABLE if row.metric == " " else "") if row.comparison is None else cell(row.comparison)
+            ),
+            is_text,
         )
 
     yield column(heading, lambda row: row.alias, is_text=True)
@@ -187,7 +175,7 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     if any(row.comparison is not None for row in rows):
         yield compared("Baseline", lambda paired: paired.baseline, is_text=True)
         yield compared("Diff", lambda paired: _signed(paired.difference, paired.unit), is_text=True)
-        yield compared("CI", _difference_interval, is_text=True)
+        yield compared("CI", _difference_ends, is_text=True)
         yield compared("P_Value", lambda paired: p_value_text(paired.pvalue))
     if any(row.gap is not None for row in rows):
         yield column("Gap", lambda row: "" if row.gap is None else f"{row.gap.gap:+.4g}", is_text=True)
@@ -202,21 +190,16 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     yield from (one for one in added if any(one.cells))
 
 
-def _uncompared(row: TableRow) -> str:
-    """Return the cell of a row without a comparison; a group without a number shows ``N/A`` in every column."""
-    return NOT_AVAILABLE if row.metric == " " else ""
-
-
-def _signed(value: float | None, unit: str) -> str:
-    if value is None:
+def _signed(value: float, unit: str) -> str:
+    if math.isnan(value):
         return ""
     return f"{value:+.1f}%" if unit == "percent" else f"{value:+.4g}"
 
 
-def _difference_interval(paired: BaselineComparison) -> str:
-    if paired.low is None or paired.high is None:
+def _difference_ends(paired: PairedScores) -> str:
+    if paired.ci_lower is None or paired.ci_upper is None:
         return ""
-    return f"[{_signed(paired.low, paired.unit)}, {_signed(paired.high, paired.unit)}]"
+    return f"[{_signed(paired.ci_lower, paired.unit)}, {_signed(paired.ci_upper, paired.unit)}]"
 
 
 def p_value_text(pvalue: float | None) -> str:
@@ -255,26 +238,23 @@ def rotation_rows(rows: Sequence[TableRow], controls: Controls) -> list[TableRow
     made: list[TableRow] = []
     for row in rows:
         made.append(row)
-        found = controls.tasks.get(row.name)
-        rotated = None if found is None else found.rotations.get(f"{row.metric},{row.filter}")
-        if rotated is not None:
-            made += _rotation_rows(row, rotated)
+        task = controls.tasks.get(row.name)
+        found = None if task is None else task.rotations.get(f"{row.metric},{row.filter}")
+        if found is None:
+            continue
+        depth = len(row.alias) - len(row.alias.lstrip(" -"))
+        for text, value, interval in (
+            (f"mean of {found.orders} rotations", found.mean, found.mean_interval),
+            (f"right in all {found.orders}", found.all_right, found.all_right_interval),
+        ):
+            alias, shown = f"{' ' * depth} - {text}", TableRow(row.name, "", row.metric, row.filter, row.shots)
+            made.append(
+                replace(
+                    shown, alias=alias, higher_is_better=row.higher_is_better, value=f"{value:.4f}", scored=found.n,
+                    interval=_ends(interval),
+                )
+            )  # fmt: skip
     return made
-
-
-def _rotation_rows(row: TableRow, found: Rotated) -> list[TableRow]:
-    depth = len(row.alias) - len(row.alias.lstrip(" -"))
-    plain = TableRow(
-        row.name, "", row.metric, row.filter, row.shots, row.higher_is_better, stderr="N/A", scored=found.n
-    )
-    shown = (
-        (f"mean of {found.orders} rotations", found.mean, found.mean_interval),
-        (f"right in all {found.orders}", found.all_right, found.all_right_interval),
-    )
-    return [
-        replace(plain, alias=f"{' ' * depth} - {text}", value=f"{value:.4f}", interval=_ends(interval))
-        for text, value, interval in shown
-    ]
 
 
 def _ends(found: stats.Interval | stats.NoInterval) -> str:
@@ -321,119 +301,29 @@ def _sentence(name: str, control: str, gap: Gap) -> str:
     return f"{text}: no clear difference, so the score does not show that the model uses what was left out"
 
 
-Paired = Mapping[str, Mapping[str, PairedScores]]
-"""Comparisons with a baseline by task and ``METRIC,FILTER``."""
+def tables(document: Mapping[str, Any], run: RunScores, controls: Controls = NO_CONTROLS) -> str:
+    """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates.
 
-
-def tables(run: RunScores, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
-    """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates."""
-    tasks = {result.task.name: result for result in run.tasks}
-    higher = directions(tasks, run.groups)
+    Args:
+        document: the results document of the run.
+        run: the run's numbers.
+        controls: the comparison of tasks with their controls.
+    """
+    tasks = {result.task.name: result.task for result in run.tasks}
+    metrics = [(result.task.name, result.metrics) for result in run.tasks]
+    metrics += [(group.group.name, group.metrics) for group in run.groups if group.metrics]
+    keys = {name: [(one.metric, one.filter) for one in of_name] for name, of_name in metrics}
     rows: list[TableRow] = []
-    groups: list[TableRow] = []
-    for line in table_layout(selection, run.groups, tasks):
-        plain = TableRow(line.name, redact_text(line.alias))
-        if line.group is None:
-            result = tasks[line.name]
-            plain = replace(plain, shots=str(result.task.num_fewshot))
-            mark = "" if result.early_stop is None else result.early_stop.mark
-            found = _rows(plain, result.metrics, result.outcome, higher[line.name], mark)
-            rows += with_gaps(_compared(found, paired.get(line.name, {})), result.task, controls)
-        elif line.group.metrics:
-            stop = group_early_stop(line.group, tasks)
-            mark = "" if stop is None else stop_mark(stop.asked, stop.of)
-            found = _rows(plain, line.group.metrics, group_outcome(line.group, tasks), higher[line.name], mark)
-            groups += found
-            rows += found
-        else:
-            rows.append(plain)
+    for name in document["results"]:
+        found = list(_rows(document, "results", name, keys.get(name)))
+        rows += with_gaps(found, tasks[name], controls) if name in tasks else found
     parts = [rows_table(rotation_rows(rows, controls), "Tasks")]
     if speeds := throughput(run.asking):
         parts[0] += f"\n\nThroughput Summary\n\n{throughput_table(speeds)}"
-    if groups:
-        parts.append(rows_table(groups, "Groups"))
+    if groups := document.get("groups"):
+        shown = [row for name in groups for row in _rows(document, "groups", name, keys.get(name))]
+        parts.append(rows_table(shown, "Groups"))
     return "\n\n".join(part.rstrip("\n") for part in parts)
-
-
-def _rows(
-    plain: TableRow,
-    metrics: Sequence[MetricResult],
-    outcome: TaskOutcome,
-    higher: Mapping[str, bool | None],
-    mark: str,
-) -> list[TableRow]:
-    """Make a row for each metric, in the order of ``METRIC,FILTER``; every number is followed by ``mark``."""
-    answers = outcome.answers.described()
-    return [
-        replace(
-            plain,
-            metric=metric.metric,
-            filter=metric.filter,
-            higher_is_better=higher.get(metric.metric),
-            value=_value(metric, outcome, mark),
-            stderr=metric.stderr if _has_error(metric) else NOT_AVAILABLE,
-            numbers=_numbers(metric),
-            interval=_interval(metric),
-            scored=metric.n,
-            answers=answers,
-            is_file=metric.value is None and "submission_files" in metric.details,
-        )
-        for metric in sorted(metrics, key=lambda metric: f"{metric.metric},{metric.filter}")
-    ]
-
-
-def _compared(rows: Sequence[TableRow], paired: Mapping[str, PairedScores]) -> Iterator[TableRow]:
-    """Add the comparisons with a baseline to the rows that have one."""
-    for row in rows:
-        one = paired.get(f"{row.metric},{row.filter}")
-        if one is not None:
-            comparison = BaselineComparison(
-                redact_text(one.baseline), one.unit, one.difference, one.ci_lower, one.ci_upper, one.pvalue
-            )
-            row = replace(row, comparison=comparison)
-        yield row
-
-
-def _value(metric: MetricResult, outcome: TaskOutcome, mark: str) -> str:
-    if metric.value is not None:
-        return marked(number_text(redact(metric.value, by_name=False)), mark, _truncation_mark(outcome))
-    if not metric.withheld_reason:
-        return NOT_AVAILABLE
-    if outcome.scored and not metric.n:
-        return NOT_EMITTED
-    counts = {
-        "unscored": outcome.unscored,
-        "failed": outcome.failed,
-        "not_asked": outcome.not_asked,
-        "judge_unread": outcome.judge_unread,
-        "truncated": outcome.answers.truncated if outcome.over_truncation_budget else 0,
-    }
-    return withheld(counts, outcome.answers.are_empty)
-
-
-def _truncation_mark(outcome: TaskOutcome) -> str:
-    if not outcome.over_truncation_budget:
-        return ""
-    return truncation_mark(outcome.answers.truncated, outcome.answers.total)
-
-
-def _has_error(metric: MetricResult) -> bool:
-    """Return whether to show errors; the error of a withheld number would mislead."""
-    return metric.value is not None or not metric.withheld_reason
-
-
-def _numbers(metric: MetricResult) -> dict[str, Any]:
-    errors = {"stderr_clt": metric.stderr_clt, "stderr_clustered": metric.stderr_clustered}
-    stability = {} if metric.stability is None else to_dict(metric.stability)
-    return {**(errors if _has_error(metric) else {}), **stability}
-
-
-def _interval(metric: MetricResult) -> str:
-    if metric.value is None:
-        return ""
-    found = metric.interval
-    reason = redact_text(metric.certainty.no_interval)
-    return interval_text(None, None, reason) if found is None else interval_text(found.low, found.high)
 
 
 _STDERR = "stderr"
@@ -455,7 +345,7 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
     heading = "Tasks" if column == "results" else column.capitalize()
-    rows = [row for task in result_dict.get(column) or {} for row in _family_rows(result_dict, column, task)]
+    rows = [row for task in result_dict.get(column) or {} for row in _rows(result_dict, column, task)]
     table = rows_table(rows, heading)
     throughput = result_dict.get("throughput")
     if column == "results" and throughput:
@@ -463,35 +353,39 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
     return table
 
 
-def _family_rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow]:
-    """Yield the rows of one task. A key that holds the error of another key is part of that key's row."""
+def _rows(
+    results: Mapping[str, Any], part: str, task: str, known: Iterable[tuple[str, str]] | None = None
+) -> Iterator[TableRow]:
+    """Yield the rows of one task or group.
+
+    Without the ``known`` pairs of metric and filter, they are taken from the keys of its entry. A key that holds the
+    error of another key is part of that key's row.
+    """
     entry = results[part][task]
 
     def about(name: str) -> Mapping[str, Any]:
         return (results.get(name) or {}).get(task) or {}
 
-    keys = sorted(key for key in entry if "," in key or key == _BLANK_METRIC)
-    alias = str(entry.get("alias", task))
-    shots = str((results.get("n-shot") or {}).get(task, " "))
     outcome, stop = about("outcomes"), about("early_stop")
+    plain = TableRow(
+        task,
+        str(entry.get("alias", task)),
+        shots=str((results.get("n-shot") or {}).get(task, " ")),
+        scored=outcome.get("scored"),
+        answers=described_counts(outcome, outcome.get("shares") or {}),
+    )
     mark = stop_mark(stop["asked"], stop["of"]) if stop else ""
     is_cut = outcome.get("over_truncation_budget") and outcome.get("answers")
     warning = truncation_mark(outcome["truncated"], outcome["answers"]) if is_cut else ""
-    for key in keys:
-        metric, _, pipeline = key.rpartition(",")
-        base = next((metric.removesuffix(one) for one in _SUFFIXES if metric.endswith(one)), None)
-        if base is not None and f"{base},{pipeline}" in keys:
-            continue
-        if key == _BLANK_METRIC:
-            yield TableRow(task, alias, shots=shots, scored=outcome.get("scored"), answers=_answers(outcome))
-            continue
+    if _BLANK_METRIC in entry:
+        yield plain
+    for metric, pipeline in _pairs_in(entry) if known is None else sorted(known, key=",".join):
+        key = f"{metric},{pipeline}"
         around = about("intervals").get(key) or {}
-        yield TableRow(
-            name=task,
-            alias=alias,
+        yield replace(
+            plain,
             metric=metric,
             filter=pipeline,
-            shots=shots,
             higher_is_better=about("higher_is_better").get(metric),
             value=_absent(outcome, key) if entry[key] is None else marked(number_text(entry[key]), mark, warning),
             stderr=entry.get(f"{metric}_{_STDERR},{pipeline}", NOT_AVAILABLE),
@@ -499,9 +393,18 @@ def _family_rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[T
             comparison=_comparison(entry, about("paired").get(key, {}) if "paired" in results else None),
             interval=interval_text(around.get("low"), around.get("high"), str(around.get("reason", ""))),
             scored=(outcome.get("n") or {}).get(key, outcome.get("scored")),
-            answers=_answers(outcome),
             is_file=key in outcome.get("wrote_files", ()),
         )
+
+
+def _pairs_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of metric and filter in the keys ``METRIC,FILTER``, without keys that hold errors of others."""
+    keys = sorted(key for key in entry if "," in key)
+    for key in keys:
+        metric, _, pipeline = key.rpartition(",")
+        base = next((metric.removesuffix(one) for one in _SUFFIXES if metric.endswith(one)), None)
+        if base is None or f"{base},{pipeline}" not in keys:
+            yield metric, pipeline
 
 
 def _absent(outcome: Mapping[str, Any], key: str) -> str:
@@ -517,20 +420,16 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
     return withheld(counts, has_no_answer=has_no_answer, is_counted=known is not None)
 
 
-def _answers(outcome: Mapping[str, Any]) -> str:
-    shares = outcome.get("shares") or {}
-    return described_counts(outcome, shares)
-
-
-def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> BaselineComparison | None:
+def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> PairedScores | None:
     """Read the row's comparison from ``paired``; if the document has no such part, from the family's keys."""
     if paired:
-        return BaselineComparison(
-            str(paired.get("baseline", "")), paired["unit"], paired.get("difference"), paired.get("ci_lower"),
-            paired.get("ci_upper"), paired.get("pvalue"),
-        )  # fmt: skip
+        known: dict[str, Any] = {name: paired.get(name) for name in ("ci_lower", "ci_upper", "pvalue")}
+        for name in ("baseline_score", "difference"):
+            known[name] = math.nan if paired.get(name) is None else paired[name]
+        return PairedScores(str(paired.get("baseline", "")), paired["unit"], n=paired.get("n", 0), **known)
     if paired is not None or "paired_baseline" not in entry:
         return None
     low, high = entry.get("paired_ci_lower"), entry.get("paired_ci_upper")
-    middle = (low + high) / 2 if isinstance(low, int | float) and isinstance(high, int | float) else None
-    return BaselineComparison(str(entry["paired_baseline"]), "percent", middle, low, high, entry.get("paired_pvalue"))
+    middle = (low + high) / 2 if isinstance(low, int | float) and isinstance(high, int | float) else math.nan
+    score, pvalue = entry.get("paired_baseline_score", math.nan), entry.get("paired_pvalue")
+    return PairedScores(str(entry["paired_baseline"]), "percent", score, middle, low, high, pvalue, n=0)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import orjson
 from loguru import logger
 from msgspec import Struct
 
-from lmms_eval.errors import JournalError
+from lmms_eval.errors import DataError, JournalError
 from lmms_eval.storage import codec
 from lmms_eval.storage.codec import is_record, load_record
 
@@ -288,7 +289,7 @@ def _owner_of(line: bytes) -> str:
     return ""  # torn or damaged
 
 
-class RecordPlace(Struct, frozen=True):
+class RecordPlace(Struct, frozen=True, gc=False):
     """Position of a record in a ``JournalSet``."""
 
     file: int
@@ -325,3 +326,107 @@ class JournalSet:
     def close(self) -> None:
         for reader in self._readers:
             reader.close()
+
+
+class JournalReplaced(DataError):
+    """A journal was replaced by another file since it was read: the run started from scratch."""
+
+
+class _Tail(Struct):
+    identity: tuple[int, int] | None = None
+    read: int = 0
+    """Bytes of complete lines read so far."""
+    size: int = 0
+    changed: int = 0
+    """Time of the last change, in nanoseconds."""
+
+
+class JournalTails:
+    """Reader of the journals of one kind, also while they grow. It reads a record again by its place.
+
+    Args:
+        folder: the run's record.
+        pattern: the names of the journals.
+        kind: kind of the records.
+    """
+
+    def __init__(self, folder: Path, pattern: str, kind: type[Struct] | None = None) -> None:
+        self.folder, self.pattern, self._kind = folder, pattern, kind
+        self.files: list[Path] = []
+        """The files found so far; a file's index is its place here."""
+        self.damaged = 0
+        """Complete lines that are damaged: torn by a kill, or changed."""
+        self._tails: list[_Tail] = []
+        self._readers: dict[int, LineReader] = {}
+        weakref.finalize(self, _close, self._readers)
+
+    @property
+    def torn(self) -> int:
+        """Number of files that end within a line, which is being written or was torn by a kill."""
+        return sum(tail.size > tail.read for tail in self._tails)
+
+    @property
+    def newest(self) -> int | None:
+        """Index of the file that changed last; ``None`` without files."""
+        return max(range(len(self._tails)), key=lambda number: (self._tails[number].changed, number), default=None)
+
+    def at(self, place: RecordPlace) -> dict[str, Any]:
+        """Read a record. Raises ``DataError`` if it has changed."""
+        try:
+            return self.open(place.file).at(place.offset)
+        except JournalError as error:
+            raise DataError(str(error)) from error
+
+    def open(self, file: int) -> LineReader:
+        """Open a file, which then stays open, so that it can be read after its removal. Raises ``DataError``."""
+        if file not in self._readers:
+            try:
+                self._readers[file] = LineReader(self.files[file])
+            except JournalError as error:
+                raise DataError(str(error)) from error
+        return self._readers[file]
+
+    def news(self) -> Generator[tuple[RecordPlace, dict[str, Any]]]:
+        """Yield the records of complete lines that were added since the last call, file after file.
+
+        A caller may stop at any record; the next call continues after it.
+
+        Raises:
+            JournalReplaced: a file is gone, shorter than before, or another file.
+            DataError: a file cannot be read.
+        """
+        for path in sorted(set(self.folder.glob(self.pattern)) - set(self.files)):
+            self.files.append(path)
+            self._tails.append(_Tail())
+        for number, (path, tail) in enumerate(zip(self.files, self._tails, strict=True)):
+            try:
+                found = os.stat(path)
+                identity = (found.st_dev, found.st_ino)
+                if tail.identity not in (None, identity) or found.st_size < tail.read:
+                    raise JournalReplaced(f"{path} was started from scratch")
+                tail.identity, tail.size, tail.changed = identity, found.st_size, found.st_mtime_ns
+                if tail.size > tail.read:
+                    yield from self._read(number, path, tail)
+            except FileNotFoundError as error:
+                raise JournalReplaced(f"{path} is gone") from error
+            except OSError as error:
+                raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    def _read(self, number: int, path: Path, tail: _Tail) -> Generator[tuple[RecordPlace, dict[str, Any]]]:
+        with open(path, "rb") as file:
+            file.seek(tail.read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                start, tail.read = tail.read, tail.read + len(line)
+                tail.size = max(tail.size, tail.read)
+                record = record_in(line, self._kind)
+                if record is not None:
+                    yield RecordPlace(number, start), record
+                elif line != b"\n":  # an empty line closes a torn line
+                    self.damaged += 1
+
+
+def _close(readers: dict[int, LineReader]) -> None:
+    for reader in readers.values():
+        reader.close()

@@ -18,6 +18,7 @@ from lmms_eval.results.schema import ResultsDocument, SampleLine
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import record_in, sealed
 from lmms_eval.storage.run_folder import RunFile
+from tests.cases import for_each
 
 ARCHIVE = Path(__file__).parents[1] / "results" / "runs_of_1_0_0.tar.xz"
 JOURNALS: dict[str, type[Struct]] = {"responses": ResponseLine, "scores": ScoreLine, "judgements": JudgementLine}
@@ -94,13 +95,13 @@ def test_what_a_later_version_adds_is_passed_over() -> None:
     assert response_from_record({"id": "t/0/0/0/0", "error": {"kind": "later", "message": "m", "attempts": 2}}).error
 
 
-@pytest.mark.parametrize("record", [{"text": "x"}, {"id": 1}, {"id": "t", "media": 1}, {"id": "t", "usage": ["x"]}])
+@for_each("record", [{"text": "x"}, {"id": 1}, {"id": "t", "media": 1}, {"id": "t", "usage": ["x"]}])
 def test_a_record_of_another_form_is_an_error(record: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         response_from_record(record)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "full", "rebuilt"),
     [
         (Medium, {

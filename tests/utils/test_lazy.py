@@ -13,6 +13,7 @@ import lmms_eval.judges
 import lmms_eval.media
 import lmms_eval.tasks
 import lmms_eval.utils
+from tests.cases import for_each
 
 PACKAGES = (lmms_eval.api, lmms_eval.config, lmms_eval.judges, lmms_eval.media, lmms_eval.tasks, lmms_eval.utils)
 
@@ -23,7 +24,7 @@ def stubbed(package: object) -> set[str]:
     return {alias.asname for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@for_each("package", PACKAGES)
 def test_every_name_of_the_stub_is_there(package) -> None:
     names = stubbed(package)
     assert names and set(package.__all__) == names and names <= set(dir(package))
@@ -32,7 +33,7 @@ def test_every_name_of_the_stub_is_there(package) -> None:
         assert name in vars(package)  # looked up once
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@for_each("package", PACKAGES)
 def test_other_names_are_absent(package) -> None:
     for name in ("none_such", "__wrapped__"):
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):

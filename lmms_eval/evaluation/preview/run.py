@@ -49,8 +49,9 @@ from lmms_eval.evaluation.preview.measure import (
 from lmms_eval.evaluation.run import exported
 from lmms_eval.models.registry import NAMED_SERVICES, ModelRegistry
 from lmms_eval.results.files import RUNS, model_folder
+from lmms_eval.results.journals import RESPONSES
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.lines import read_lines
+from lmms_eval.storage.lines import JournalTails
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 from lmms_eval.utils.names import sanitize_task_name
 from lmms_eval.utils.prices import LITELLM, Spending, Tariffs, read_prices
@@ -243,12 +244,8 @@ def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[
         identity = _part(record, "model").get("identity")
         if record.get("key") != keys.of(identity) or (record.get("state") == "complete" and not config.resume):
             continue  # another run, or one that would begin anew
-        for journal in path.parent.glob("responses-*.jsonl"):
-            held |= {
-                answered["id"]
-                for _, answered in read_lines(journal, quietly=True)
-                if "id" in answered and "error" not in answered
-            }
+        responses = JournalTails(path.parent, RESPONSES).news()
+        held |= {answered["id"] for _, answered in responses if "id" in answered and "error" not in answered}
     return held
 
 

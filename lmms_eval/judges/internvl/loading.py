@@ -14,7 +14,6 @@ from lmms_eval.api.request import Request
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.media import load_image
 from lmms_eval.models.chat_form.checkpoints import layers_of
-from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.models.chat_form.internvl import MAX_TILES, PLACEHOLDER, InternVLForm, InternVLPrompt, cut
 from lmms_eval.models.chat_form.loading import (
     CheckpointPlace,
@@ -104,8 +103,8 @@ class ChatJudge(CheckpointModel):
 
     form: InternVLForm
 
-    def __init__(self, loaded: Checkpoint, options: InternVLOptions) -> None:
-        super().__init__(InternVLForm(loaded, {}))
+    def __init__(self, form: InternVLForm, options: InternVLOptions) -> None:
+        super().__init__(form)
         self._options = options
 
     def prepare(self, request: Request) -> Request:
@@ -178,7 +177,8 @@ def build_internvl(arguments: Mapping[str, Any]) -> Model:
     if options.spread:
         devices = device_map(torch.cuda.device_count(), layers_of(config))
     loading = LoadOptions(usable_dtype(device, options.dtype), devices, fast_tokenizer=False)
-    return ChatJudge(load_checkpoint(place, config, loading), options)
+    model, tokenizer = load_checkpoint(place, config, loading)
+    return ChatJudge(InternVLForm(model, tokenizer, config, {}), options)
 
 
 def usable_dtype(device: Any, wanted: str = "auto") -> Any:

@@ -4,12 +4,12 @@ import threading
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.data.documents import Documents, RowsInFlight
 from lmms_eval.tasks.data.sources import TableSource
+from tests.cases import for_each
 
 
 def row(text: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_a_row_larger_than_everything_is_not_kept() -> None:
     assert len(rows) == 0
 
 
-@pytest.mark.parametrize("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
+@for_each("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
 def test_readers_may_change_their_copy(value: Any) -> None:
     documents = Documents(TableSource(pa.table({"plain": [1], "value": [None]}), []), rows=RowsInFlight())
     kept = {"plain": 1, "value": value}

@@ -10,6 +10,7 @@ from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import TaskError
+from tests.cases import for_each
 from tests.painting import png
 from tests.tasks.kit import Function, converse, loaded, turns_of
 
@@ -88,7 +89,7 @@ def test_one_request_per_choice(tmp_path: Path) -> None:
     assert passed_on.value == answer.value and passed_on.is_loss
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "plain", "templated"),
     [
         ({}, " black", "black"),
@@ -174,9 +175,7 @@ def test_rounds_by_messages(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("function", "message"), [("endless", "did not stop after 1000"), ("short", "return 5 values")]
-)
+@for_each(("function", "message"), [("endless", "did not stop after 1000"), ("short", "return 5 values")])
 def test_rounds_that_go_wrong(tmp_path: Path, function: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
         converse(rounds(tmp_path, function), 0, lambda request: "x")

@@ -18,6 +18,7 @@ from lmms_eval.tasks.yaml.render import (
     choices_value,
     render_template,
 )
+from tests.cases import for_each
 from tests.tasks.kit import BASE
 
 DOC = {
@@ -34,7 +35,7 @@ def prompts(options: TaskOptions | None = None, **changes: Any) -> Prompts:
     return Prompts(task_config({**BASE, **changes}, "x.yaml"), options or TaskOptions(), "x.yaml")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "wanted"),
     [
         ("question", "why"),
@@ -52,7 +53,7 @@ def test_text_keys(spec: Any, wanted: Any) -> None:
     assert prompts(doc_to_text=spec).text(DOC) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "choices", "wanted"),
     [
         ("n", None, 3),
@@ -72,7 +73,7 @@ def test_target_keys(spec: Any, choices: Any, wanted: Any) -> None:
     assert prompts(doc_to_target=spec, doc_to_choice=choices).target(DOC) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "wanted"),
     [
         ("list", ["a", "b"]),
@@ -88,7 +89,7 @@ def test_choices(spec: Any, wanted: list[str]) -> None:
     assert choices_value(spec, DOC, "x") == wanted
 
 
-@pytest.mark.parametrize("spec", ["question", "n", lambda doc: [], "{{n}}"])
+@for_each("spec", ["question", "n", lambda doc: [], "{{n}}"])
 def test_choices_must_be_a_list(spec: Any) -> None:
     with pytest.raises(RenderError, match="choices"):
         choices_value(spec, DOC, "x.yaml: doc_to_choice")
@@ -103,7 +104,7 @@ def test_undefined_names_and_broken_templates_are_errors() -> None:
         check_template("{{ a", "x")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "template",
     [
         "{{ q.__class__.__base__.__subclasses__() }}",

@@ -29,6 +29,10 @@ class TaskMean(Struct, frozen=True):
     fixed: float | None = None
     """The score with the official evaluator's faults repaired; ``None`` if that changes nothing, or is not stated."""
 
+    @property
+    def fixed_score(self) -> float:
+        return self.score if self.fixed is None else self.fixed
+
     def as_dict(self) -> dict[str, Any]:
         """With the leaderboard's keys."""
         return {
