@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.workload import Finished, run_child
 from lmms_eval.tasks.general_bench.data.annotations import read_annotation
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import read_items
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, sheets

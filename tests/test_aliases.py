@@ -14,6 +14,7 @@ import pytest
 
 import lmms_eval
 from lmms_eval.aliases import find_alias
+from tests.cases import for_each
 
 ROOT = Path(lmms_eval.__file__).parent
 with (ROOT / "compat" / "aliases.tsv").open(encoding="utf-8", newline="") as file:
@@ -26,7 +27,7 @@ def names_at(path: str) -> set[str]:
     return {entry.partition("=")[0] for row in rows for entry in row["names"].split()}
 
 
-@pytest.mark.parametrize("path", PATHS)
+@for_each("path", PATHS)
 def test_every_name_of_the_table_is_there(path: str) -> None:
     module, names = importlib.import_module(path), names_at(path)
     assert names <= set(dir(module)) and set(module.__all__) == {name for name in names if name[0] != "_"}
@@ -35,7 +36,7 @@ def test_every_name_of_the_table_is_there(path: str) -> None:
         assert name in vars(module)  # looked up once
 
 
-@pytest.mark.parametrize("path", PATHS)
+@for_each("path", PATHS)
 def test_other_names_are_absent(path: str) -> None:
     module = importlib.import_module(path)
     for name in ("none_such", "__wrapped__"):
@@ -49,7 +50,7 @@ def test_no_path_has_a_file_of_the_package() -> None:
     assert [place for place in places if place.with_suffix(".py").exists() or (place / "__init__.py").exists()] == []
 
 
-@pytest.mark.parametrize("package", [path for path in PATHS if any(one.startswith(f"{path}.") for one in PATHS)])
+@for_each("package", [path for path in PATHS if any(one.startswith(f"{path}.") for one in PATHS)])
 def test_a_package_lists_its_modules(package: str) -> None:
     module = importlib.import_module(package)
     importlib.invalidate_caches()
@@ -76,7 +77,7 @@ def test_nothing_is_loaded_before_it_is_used(tmp_path: Path) -> None:
         "assert not any(name.startswith('lmms_eval.compat') for name in sys.modules); "
         "from lmms_eval.verifiers import *; "
         "assert VerifyResult is lmms_eval.verifiers.VerifyResult; "
-        "assert 'lmms_eval.compat.verifiers.steps' in sys.modules; "
+        "assert 'lmms_eval.compat.verifiers' in sys.modules; "
         "from lmms_eval.models.registry_v2 import ModelRegistry, ModelRegistryV2; "
         "assert ModelRegistryV2 is ModelRegistry"
     )

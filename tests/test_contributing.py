@@ -7,9 +7,8 @@ import re
 import textwrap
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.evaluator import simple_evaluate
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[1]
 RECIPES = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Four recipes")[2]
@@ -21,7 +20,7 @@ def test_four_recipes() -> None:
     assert len(NAMED) > 20
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if "NAME" not in name])
+@for_each("name", [name for name in NAMED if "NAME" not in name])
 def test_a_named_file_is_there(name: str) -> None:
     assert (ROOT / name).is_file() or (ROOT / "lmms_eval" / name).is_file()
 

@@ -8,7 +8,7 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -69,7 +69,7 @@ def test_every_requirement_has_a_pinned_version():
     assert set(_required()) - pinned <= engines
 
 
-@pytest.mark.parametrize("name", [_name(line) for line in PROJECT["dependencies"]])
+@for_each("name", [_name(line) for line in PROJECT["dependencies"]])
 def test_what_everybody_installs_may_be_used_under_other_terms_than_the_gpl(name):
     metadata = importlib.metadata.metadata(name)
     classifiers = [one for one in metadata.get_all("Classifier", []) if one.startswith("License ::")]

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from release.english import EVERYWHERE, files, findings, main
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text", "lines"),
     [
         ("a.py", '"""Tells the server."""\n', [1]),

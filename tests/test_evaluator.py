@@ -10,6 +10,7 @@ from lmms_eval.api.model import lmms
 from lmms_eval.errors import ConfigError, UnknownNameError
 from lmms_eval.evaluator import evaluate, simple_evaluate
 from lmms_eval.tasks import TaskManager, get_task_dict
+from tests.cases import for_each
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, tasks
 from tests.faults.bad_input import here
 from tests.faults.command import results
@@ -127,8 +128,8 @@ class Class(lmms):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("kind", ["simple", "chat"])
-@pytest.mark.parametrize("model", [Told, Class])
+@for_each("kind", ["simple", "chat"])
+@for_each("model", [Told, Class])
 def test_tasks_that_a_program_has(tmp_path: Path, kind: str, model: Any) -> None:
     manager = TaskManager(include_path=str(tasks(tmp_path)))
     found = get_task_dict([NAME], manager, kind)
@@ -150,7 +151,7 @@ def test_a_configuration_with_functions_of_a_program(tmp_path: Path) -> None:
     assert made["results"][NAME]["exact_match,none"] == 0.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task_dict", "arguments", "words"),
     [
         ({}, {}, "holds no task"),

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
+
 YAML = """
 task: steps_{name}
 tag: steps_tag
@@ -384,7 +386,7 @@ def reasoning(given: Any) -> None:
     assert strip_reasoning_tags("<t>so</t> yes", pairs) == "yes"
 
 
-@pytest.mark.parametrize("name", STEPS)
+@for_each("name", STEPS)
 def test_a_step(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     STEPS[name](tools(tmp_path / "given"))

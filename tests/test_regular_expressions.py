@@ -9,17 +9,20 @@ from types import MappingProxyType
 import pytest
 
 from lmms_eval.compat import reasoning
-from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
-from lmms_eval.compat.model_utils.reasoning_model_utils import parse_reasoning_model_answer
-from lmms_eval.compat.points import parse_point2d
-from lmms_eval.compat.verifiers.steps import NumberExtractor
-from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
+from lmms_eval.compat.answers import (
+    EvalAIAnswerProcessor,
+    parse_jmmmu_pro_multi_choice_response,
+    parse_point2d,
+    parse_reasoning_model_answer,
+)
+from lmms_eval.compat.verifiers import NumberExtractor
 from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import strip_reasoning_tags
 from lmms_eval.judges import replies
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
+from tests.cases import for_each
 from tests.regular_expressions import Expression, Found, apply, attacks, ended_after, ends_within, find
 from tests.tasks.megabench.fuzzing import IS_THOROUGH, MEGABYTE
 
@@ -38,13 +41,13 @@ DYNAMIC = MappingProxyType(
     {
         "api/interleaved.py:edited": "a private character around digits",
         "metrics/speech.py:remove_sp": "a set of marks that a task names",
-        "compat/filters.py:_letter": "literal options of a question",
+        "compat/task_files.py:_letter": "literal options of a question",
         "metrics/mmmu.py:clearest": "literal letters",
         "filters/patterns.py:_compiled": "patterns of the user's YAML",
         "filters/patterns.py:_options": "literal options: below",
-        "compat/verifiers/steps.py:__init__": "patterns of a task's own",
+        "compat/verifiers.py:__init__": "patterns of a task's own",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
-        "tasks/general_bench/prompts/text_tasks.py:text_demand": "literal candidates in a prompt",
+        "tasks/general_bench/prompts/forms.py:text_demand": "literal candidates in a prompt",
         "tasks/ifeval/instructions.py:_existence": "keywords of the data set; scored in a process that may be killed",
         "tasks/ifeval/instructions.py:_forbidden": "as before",
         "tasks/ifeval/instructions.py:_frequency": "as before",
@@ -138,7 +141,7 @@ def test_readers_take_a_megabyte(reader: str) -> None:
         assert ends_within(3.0, READERS[reader], text), f"{reader} of {name}: more than 3 s"
 
 
-@pytest.mark.parametrize("name", ["blanks", "nested brackets"])
+@for_each("name", ["blanks", "nested brackets"])
 def test_options_are_found_in_a_megabyte(name: str) -> None:
     with ended_after(3.0):
         assert extract_mcq_answer(MEGABYTES[name] + "(B)") == "B"

@@ -22,6 +22,7 @@ from lmms_eval.tasks.manager import TaskManager
 from release.check import Step, table, taken
 from release.constraints import OLDEST, merged
 from release.contents import IN_WHEEL, WHEEL_BYTES, wheel_problems
+from tests.cases import for_each
 from tests.test_dependencies import PROJECT, ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -53,7 +54,7 @@ def test_the_changelog_keeps_its_form():
     assert re.search(r"^## \[?\d+\.\d+\.\d+\]? - (unreleased|\d{4}-\d\d-\d\d)$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+@for_each("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_call_make_targets_that_exist(workflow: Path):
     called = commands(workflow)
     assert called
@@ -64,7 +65,7 @@ def test_workflows_call_make_targets_that_exist(workflow: Path):
 
 
 def test_workflows_call_all_that_the_one_truth_calls():
-    truth = set(re.findall(r"^make ([a-z-]+)$", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE))
+    truth = set(re.findall(r"^make ([a-z-]+)\b", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE))
     assert truth
     assert {f"make {target}" for target in truth} <= {line for workflow in WORKFLOWS for line in commands(workflow)}
 
@@ -143,7 +144,7 @@ def test_a_wheel_as_it_should_be_has_no_problems():
     assert wheel_problems(NAMES, WHEEL_BYTES) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "size", "says"),
     [
         (NAMES[1:], 1, "missing: lmms_eval/py"),
@@ -203,7 +204,7 @@ def _pins(python: str) -> list[Requirement]:
     return [pin for pin in pins if pin.marker is None or pin.marker.evaluate({**version, "extra": ""})]
 
 
-@pytest.mark.parametrize("python", PYTHONS)
+@for_each("python", PYTHONS)
 def test_constraints_install_on_every_python_that_the_package_takes(python: str):
     assert SpecifierSet(PROJECT["requires-python"]).contains(python)
     pins = _pins(python)

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, convert
+from msgspec import convert
 
 from lmms_eval.api.records import JudgeVerdict
 from lmms_eval.api.response import Usage
-from lmms_eval.utils.records import as_record, if_set
 
 if TYPE_CHECKING:  # it costs the import of pydantic
     from lmms_eval.api.messages import ChatMessages
@@ -67,34 +66,34 @@ class Verdict:
 
     def as_record(self) -> dict[str, Any]:
         """Return the verdict as JSON, without empty fields."""
-        return as_record(
-            JudgeVerdict(
-                name=self.name,
-                text=self.text,
-                accepted=self.accepted,
-                model=self.model,
-                prompt=self.prompt or UNSET,
-                error=self.error or UNSET,
-                replies=list(self.replies) if len(self.replies) > 1 else UNSET,
-                usage=UNSET if self.usage is None else list(self.usage.to_dict().values()),
-                details=dict(self.details) or UNSET,
-            )
-        )
+        record: dict[str, Any] = {
+            "name": self.name,
+            "text": self.text,
+            "accepted": self.accepted,
+            "model": self.model,
+            "prompt": self.prompt or None,
+            "error": self.error or None,
+            "replies": list(self.replies) if len(self.replies) > 1 else None,
+            "usage": None if self.usage is None else list(self.usage.to_dict().values()),
+            "details": dict(self.details) or None,
+        }
+        return {key: value for key, value in record.items() if value is not None or key == "text"}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Verdict:
         """Undo ``as_record``. Raises ``msgspec.ValidationError`` if the record is not one of a verdict."""
-        found = convert(record, JudgeVerdict)
+        convert(record, JudgeVerdict)
+        text, usage = record["text"], record.get("usage")
         return cls(
-            name=found.name,
-            text=found.text,
-            accepted=found.accepted,
-            model=found.model or "",
-            prompt=found.prompt or "",
-            replies=tuple(found.replies or (() if found.text is None else (found.text,))),
-            usage=Usage(*found.usage[:3]) if found.usage else None,
-            error=if_set(found.error),
-            details=found.details or {},
+            name=record["name"],
+            text=text,
+            accepted=record["accepted"],
+            model=record["model"] or "",
+            prompt=record.get("prompt", ""),
+            replies=tuple(record.get("replies") or (() if text is None else (text,))),
+            usage=Usage(*usage[:3]) if usage else None,
+            error=record.get("error"),
+            details=record.get("details", {}),
         )
 
 

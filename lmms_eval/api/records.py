@@ -1,8 +1,8 @@
 """Records of a run's journals, each defined once: its keys as they are written, with types and meanings.
 
-The writers fill these classes, and ``utils.records.as_record`` turns them into the JSON objects. The JSON Schemas come
-from the same classes; the docstring of a field is its description. A field that is ``UNSET`` is left out. Values that
-JSON lacks are wrapped (``storage.codec``): ``{"__tuple__": [...]}``, ``{"__float__": "nan"}``.
+Readers check records against these classes. The JSON Schemas come from them too; the docstring of a field is its
+description. Writers leave out the keys of fields that are ``UNSET``. Values that JSON lacks are wrapped
+(``storage.codec``): ``{"__tuple__": [...]}``, ``{"__float__": "nan"}``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-
-from lmms_eval.utils.records import PlainRecord
 
 ErrorKind = Literal[
     "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
@@ -28,7 +26,7 @@ OnlyTrue = Annotated[bool, Meta(extra_json_schema={"const": True})]
 OnlyFalse = Annotated[bool, Meta(extra_json_schema={"const": False})]
 
 
-class Medium(PlainRecord, kw_only=True, frozen=True):
+class Medium(Struct, kw_only=True, frozen=True):
     """A picture, video or sound as it went to the model; keys that do not apply are absent."""
 
     type: MediumKind
@@ -72,7 +70,7 @@ class Call(Struct, frozen=True):
     """Arguments as JSON, as the model wrote them."""
 
 
-class MessagePart(PlainRecord, kw_only=True, frozen=True):
+class MessagePart(Struct, kw_only=True, frozen=True):
     """A piece of a message."""
 
     text: str | UnsetType = UNSET
@@ -95,7 +93,7 @@ class MessagePart(PlainRecord, kw_only=True, frozen=True):
     """A call of a tool."""
 
 
-class Message(PlainRecord, kw_only=True, frozen=True):
+class Message(Struct, kw_only=True, frozen=True):
     """A message of a conversation, as it went to the model or came from it."""
 
     role: str
@@ -135,7 +133,7 @@ class JudgeVerdict(Struct, kw_only=True, frozen=True):
     """Further facts that the task records."""
 
 
-class ResponseFailure(PlainRecord, kw_only=True, frozen=True):
+class ResponseFailure(Struct, kw_only=True, frozen=True):
     """The failure of a request after all retries."""
 
     kind: KnownError
@@ -146,7 +144,7 @@ class ResponseFailure(PlainRecord, kw_only=True, frozen=True):
     """How often the request was sent."""
 
 
-class ThoughtsRecord(PlainRecord, kw_only=True, frozen=True):
+class ThoughtsRecord(Struct, kw_only=True, frozen=True):
     """A model's thoughts before its answer."""
 
     text: str
@@ -159,7 +157,7 @@ class ThoughtsRecord(PlainRecord, kw_only=True, frozen=True):
     """The response ended within the thoughts."""
 
 
-class ResponseLine(PlainRecord, kw_only=True, frozen=True):
+class ResponseLine(Struct, kw_only=True, frozen=True):
     """A line of ``responses-RANK.jsonl``, with one of ``text``, ``rounds``, ``loglikelihood`` and ``error``."""
 
     id: str

@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from unicodedata import category
 
-from msgspec import UNSET, Struct, convert
+from msgspec import Struct, convert, structs
 
-from lmms_eval.api.records import Call, ErrorKind, Medium, Message, MessagePart
-from lmms_eval.utils.records import as_record, if_set, unset_if_none
+from lmms_eval.api.records import Call, ErrorKind, Medium, Message
 
 MOST_TOKENS = 2**53
 """Larger counts are treated as unknown: JSON of most servers cannot hold them as whole numbers."""
@@ -145,51 +144,24 @@ class SentMedia:
         """Number of pictures that a model receives if it takes a video as frames."""
         return {"image": 1, "video": len(self.frames)}.get(self.type, 0)
 
-    def to_record(self) -> Medium:
-        return Medium(
-            type=self.type,
-            path=self.path or UNSET,
-            url=self.url or UNSET,
-            name=self.name or UNSET,
-            sha256=self.sha256 or UNSET,
-            bytes=unset_if_none(self.nbytes),
-            width=unset_if_none(self.width),
-            height=unset_if_none(self.height),
-            seconds=unset_if_none(self.seconds),
-            frames=list(self.frames) or UNSET,
-            times=list(self.times) or UNSET,
-            fps=unset_if_none(self.fps),
-            processed=list(self.processed) or UNSET,
-            tokens=unset_if_none(self.tokens),
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return the non-empty fields, with tuples as lists and ``nbytes`` as ``bytes``."""
-        return as_record(self.to_record())
+        return {
+            "bytes" if name == "nbytes" else name: list(value) if isinstance(value, tuple) else value
+            for name in SentMedia.__dataclass_fields__
+            if (value := getattr(self, name)) not in (None, "", ())
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
         """Reverse ``to_dict``; unknown keys are ignored. Raises ``msgspec.ValidationError``."""
-        return cls.from_record(convert(data, Medium))
-
-    @classmethod
-    def from_record(cls, record: Medium) -> SentMedia:
-        return cls(
-            type=cast(Any, record.type),
-            path=record.path or "",
-            url=record.url or "",
-            name=record.name or "",
-            sha256=record.sha256 or "",
-            nbytes=if_set(record.bytes),
-            width=if_set(record.width),
-            height=if_set(record.height),
-            seconds=if_set(record.seconds),
-            frames=tuple(record.frames or ()),
-            times=tuple(record.times or ()),
-            fps=if_set(record.fps),
-            processed=tuple(record.processed or ()),
-            tokens=if_set(record.tokens),
-        )
+        convert(data, Medium)
+        values: dict[str, Any] = {
+            "nbytes" if key == "bytes" else key: tuple(value) if isinstance(value, list) else value
+            for key, value in data.items()
+            if key in Medium.__struct_fields__
+        }
+        return cls(**values)
 
 
 class Sight(Struct, frozen=True):
@@ -246,29 +218,32 @@ class SentPart(Struct, frozen=True):
     picture: GeneratedImage | None = None
     call: Call | None = None
 
-    def to_record(self) -> MessagePart:
+    def to_dict(self) -> dict[str, Any]:
+        """Return the piece as JSON."""
         if self.call is not None:
-            return MessagePart(call=self.call)
+            return {"call": structs.asdict(self.call)}
         if self.span is not None:
-            return MessagePart(input=list(self.span))
+            return {"input": list(self.span)}
         if self.text is not None:
-            return MessagePart(text=self.text)
+            return {"text": self.text}
         if self.picture is not None:
-            return MessagePart(picture=[self.picture.sha256, self.picture.media_type])
+            return {"picture": [self.picture.sha256, self.picture.media_type]}
         if self.medium is None:
-            return MessagePart(type=self.kind)
-        return MessagePart(media=self.medium, frame=unset_if_none(self.frame))
+            return {"type": self.kind}
+        return {"media": self.medium} if self.frame is None else {"media": self.medium, "frame": self.frame}
 
     @classmethod
-    def from_record(cls, record: MessagePart) -> SentPart:
+    def from_dict(cls, data: Mapping[str, Any]) -> SentPart:
+        """Reverse ``to_dict``; ``data`` has the form of a ``MessagePart``."""
+        span, picture, call = data.get("input"), data.get("picture"), data.get("call")
         return cls(
-            text=if_set(record.text),
-            span=(record.input[0], record.input[1]) if record.input else None,
-            kind=record.type or "",
-            medium=if_set(record.media),
-            frame=if_set(record.frame),
-            picture=GeneratedImage(record.picture[0], record.picture[1]) if record.picture else None,
-            call=if_set(record.call),
+            text=data.get("text"),
+            span=(span[0], span[1]) if span else None,
+            kind=data.get("type", ""),
+            medium=data.get("media"),
+            frame=data.get("frame"),
+            picture=GeneratedImage(picture[0], picture[1]) if picture else None,
+            call=convert(call, Call) if call else None,
         )
 
 
@@ -287,34 +262,29 @@ class SentMessage(Struct, frozen=True):
     call: str = ""
     """For the result of a tool: the id of the call."""
 
-    def to_record(self) -> Message:
-        return Message(
-            role=self.role,
-            content=[part.to_record() for part in self.content],
-            round=self.round or UNSET,
-            after=unset_if_none(self.after),
-            continues=self.continues or UNSET,
-            call=self.call or UNSET,
-        )
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the message as JSON."""
-        return as_record(self.to_record())
+        """Return the message as JSON, without empty fields."""
+        record = {
+            "role": self.role,
+            "content": [part.to_dict() for part in self.content],
+            "round": self.round or None,
+            "after": self.after,
+            "continues": self.continues or None,
+            "call": self.call or None,
+        }
+        return {key: value for key, value in record.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMessage:
         """Reverse ``to_dict``; unknown keys are ignored. Raises ``msgspec.ValidationError``."""
-        return cls.from_record(convert(data, Message))
-
-    @classmethod
-    def from_record(cls, record: Message) -> SentMessage:
+        convert(data, Message)
         return cls(
-            role=record.role,
-            content=tuple(SentPart.from_record(part) for part in record.content),
-            round=record.round or 0,
-            after=if_set(record.after),
-            continues=bool(record.continues),
-            call=record.call or "",
+            role=data["role"],
+            content=tuple(SentPart.from_dict(part) for part in data["content"]),
+            round=data.get("round", 0),
+            after=data.get("after"),
+            continues=data.get("continues", False),
+            call=data.get("call", ""),
         )
 
 

@@ -40,6 +40,15 @@ class CommandParser(argparse.ArgumentParser):
         else:
             _asked.append(self)
 
+    def read(self, words: Sequence[str]) -> Namespace:
+        """Parse the words after the command, and log from ``--verbosity`` on if the command has this flag."""
+        given = self.parse_args(list(words))
+        if "verbosity" in given:
+            from lmms_eval.utils.logging import configure_logging
+
+            configure_logging(given.verbosity)
+        return given
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message.removeprefix('argument ')}; see {self.prog} --help")
 

@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lmms_eval.cli.arguments import CommandParser, TaskSources, add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
-    from lmms_eval.api.task import TaskOptions
-    from lmms_eval.checks.findings import Checks
     from lmms_eval.checks.workers import CheckOptions
 
 BROKEN = 2
-_MODEL_TIMEOUT_S = 600.0
+_TASK_TIMEOUT_S, _MODEL_TIMEOUT_S = 60.0, 600.0
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
-    from lmms_eval.checks.findings import check_lines, joined
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
-    parts = []
-    if given.model:
-        parts.append(_check_model(given))
-    if given.tasks or not given.model:
-        parts.append(_check_tasks(given))
-    checks = joined(parts)
-    emit(_as_json(checks) if given.json else check_lines(checks))
-    return 0 if checks.is_sound(given.strict) else BROKEN
-
-
-def _parser() -> CommandParser:
     parser = command_parser("check", "try tasks and models here: no network, nothing downloaded, no model asked")
     parser.add_argument("--tasks", help="names, groups, tags, wildcards (all, if no --model is given)")
     parser.add_argument("--model", help="model name or alias, also of a plugin: imported, built, asked two questions")
@@ -54,71 +38,56 @@ def _parser() -> CommandParser:
     parser.add_argument("--strict", action="store_true", help="doubtful scores end with code 2 too")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_catalogue_flags(parser, "ERROR")
-    return parser
-
-
-def _check_tasks(given: argparse.Namespace) -> Checks:
-    from lmms_eval.checks.workers import check_tasks
+    given = parser.read(arguments)
+    from lmms_eval.checks.findings import check_lines, joined
+    from lmms_eval.checks.workers import check_tasks, model_job, run_checks
 
     source = replace(TaskSources.of_flags(given), data_root=given.data_root)
-    return check_tasks(source.open(), comma_list(given.tasks), _options(given, source, 60.0))
-
-
-def _check_model(given: argparse.Namespace) -> Checks:
-    from lmms_eval.checks.workers import model_job, run_checks
-
-    source = TaskSources.of_flags(given)
-    job = model_job(
-        given.model, given.model_args, source.plugins, given.force_simple, batch_size=given.batch_size,
-        device=given.device,
-    )  # fmt: skip
-    return run_checks([job], _options(given, source, _MODEL_TIMEOUT_S))
+    parts = []
+    if given.model:
+        built = {"batch_size": given.batch_size, "device": given.device}
+        job = model_job(given.model, given.model_args, source.plugins, given.force_simple, **built)
+        parts.append(run_checks([job], _options(given, source, _MODEL_TIMEOUT_S)))
+    if given.tasks or not given.model:
+        parts.append(check_tasks(source.open(), comma_list(given.tasks), _options(given, source, _TASK_TIMEOUT_S)))
+    checks = joined(parts)
+    if given.json:
+        document = {
+            "counts": checks.counts(),
+            "seconds": round(checks.seconds, 3),
+            "processes": checks.processes,
+            "checked": [each.as_record() for each in checks.checked],
+        }
+        emit(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        emit(check_lines(checks))
+    return 0 if checks.is_sound(given.strict) else BROKEN
 
 
 def _options(given: argparse.Namespace, source: TaskSources, timeout_s: float) -> CheckOptions:
+    """Return the settings of the check. The options of the tasks include those of the model if one is named."""
+    from lmms_eval.api.task import TaskOptions
     from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions
 
+    root = os.path.abspath(source.data_root) if source.data_root else None
+    tasks = TaskOptions(data_root=root, run_options=source.run_options)
+    if given.model:
+        from lmms_eval.models.registry import ModelRegistry
+
+        with contextlib.suppress(UsageError):  # the check of the model reports it
+            found = ModelRegistry(source.plugins).resolve(given.model, given.force_simple)
+            chat = found.kind == "chat"
+            tasks = replace(tasks, model_name=given.model, model_id=found.manifest.model_id, chat=chat)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return CheckOptions(
         timeout_s=given.timeout or timeout_s,
         documents=given.documents,
-        processes=given.processes or min(MOST_PROCESSES, _cores()),
+        processes=given.processes or min(MOST_PROCESSES, cores),
         include_paths=[os.path.abspath(path) for path in source.include_paths],
         plugins=source.plugins,
-        tasks=_task_options(given, source),
+        tasks=tasks,
         verbosity=given.verbosity,
     )
-
-
-def _task_options(given: argparse.Namespace, source: TaskSources) -> TaskOptions:
-    """Return the options of the tasks, with those of the model if one is named."""
-    from lmms_eval.api.task import TaskOptions
-
-    options = TaskOptions(
-        data_root=os.path.abspath(source.data_root) if source.data_root else None, run_options=source.run_options
-    )
-    if not given.model:
-        return options
-    from lmms_eval.models.registry import ModelRegistry
-
-    try:
-        resolved = ModelRegistry(source.plugins).resolve(given.model, given.force_simple)
-    except UsageError:
-        return options  # the check of the model reports it
-    return replace(
-        options, model_name=given.model, model_id=resolved.manifest.model_id, chat=resolved.kind == "chat"
-    )  # fmt: skip
-
-
-def _as_json(checks: Checks) -> str:
-    import json
-
-    document = {
-        "counts": checks.counts(),
-        "seconds": round(checks.seconds, 3),
-        "processes": checks.processes,
-        "checked": [each.as_record() for each in checks.checked],
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _positive(text: str) -> int:
@@ -126,7 +95,3 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text}: at least 1")
     return number
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, add_verbosity, command_parser
+from lmms_eval.cli.arguments import add_verbosity, command_parser
 from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, stated_files, write_files
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
@@ -24,39 +24,6 @@ _MOST_FLIP_LINES = 6
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
-    files = _files(given)
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
-    options = _options(given)
-    from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
-    from lmms_eval.compare.matching import match_runs
-    from lmms_eval.compare.readers import read_runs
-
-    runs = read_runs(given.runs)
-    pairs = match_runs(runs, options)
-    comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
-    refuse_without_intervals(comparison, pairs)
-    if files:
-        write_files(_contents(files, comparison, pairs))
-        complain(f"written: {', '.join(files.values())}")
-    if given.json == STANDARD_OUTPUT:
-        from lmms_eval.compare.table import comparison_json
-
-        emit(comparison_json(comparison).rstrip("\n"))
-    else:
-        from lmms_eval.compare.flips import flip_lines
-        from lmms_eval.compare.table import comparison_text
-
-        flips = list(islice(flip_lines(pairs), _MOST_FLIP_LINES + 1))
-        if len(flips) > _MOST_FLIP_LINES:
-            flips = ["--flips FILE lists the documents that changed"]
-        emit([comparison_text(comparison), *flips])
-    return 0
-
-
-def _parser() -> CommandParser:
     parser = command_parser("compare")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="output folder, results or samples file, foreign file")
     parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="only these")
@@ -83,7 +50,33 @@ def _parser() -> CommandParser:
     parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
     parser.add_argument("--plot", metavar="FILE.svg|png", help="forest plot (matplotlib)")
     add_verbosity(parser)
-    return parser
+    given = parser.read(arguments)
+    files = _files(given)
+    options = _options(given)
+    from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
+    from lmms_eval.compare.matching import match_runs
+    from lmms_eval.compare.readers import read_runs
+
+    runs = read_runs(given.runs)
+    pairs = match_runs(runs, options)
+    comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
+    refuse_without_intervals(comparison, pairs)
+    if files:
+        write_files(_contents(files, comparison, pairs))
+        complain(f"written: {', '.join(files.values())}")
+    if given.json == STANDARD_OUTPUT:
+        from lmms_eval.compare.table import comparison_json
+
+        emit(comparison_json(comparison).rstrip("\n"))
+    else:
+        from lmms_eval.compare.flips import flip_lines
+        from lmms_eval.compare.table import comparison_text
+
+        flips = list(islice(flip_lines(pairs), _MOST_FLIP_LINES + 1))
+        if len(flips) > _MOST_FLIP_LINES:
+            flips = ["--flips FILE lists the documents that changed"]
+        emit([comparison_text(comparison), *flips])
+    return 0
 
 
 def _options(given: Namespace) -> CompareOptions:

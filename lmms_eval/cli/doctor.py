@@ -9,7 +9,6 @@ import importlib.util
 import json
 import os
 import platform
-import re
 import shlex
 import shutil
 import sys
@@ -21,11 +20,9 @@ from urllib.parse import unquote, urlsplit
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.cli.version import git_state
-from lmms_eval.utils.installed import package_version
+from lmms_eval.utils.installed import own_requirements, package_version, required_packages
 
 PACKAGE = "lmms_eval"
-_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
-_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
 _INSTALL = {
     "apt-get": "apt-get install -y", "dnf": "dnf install -y", "zypper": "zypper install -y",
     "pacman": "pacman -S", "brew": "brew install",
@@ -54,13 +51,17 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--fix", action="store_true", help="print (never run) the commands that would install what is missing"
     )
-    is_fix = parser.parse_args(list(arguments)).fix
-    emit(remedy_lines(_requirements(), os.environ) if is_fix else doctor_lines(os.environ))
+    is_fix = parser.read(arguments).fix
+    emit(remedy_lines(own_requirements(), os.environ) if is_fix else doctor_lines(os.environ))
     return 0
 
 
 def doctor_lines(environ: Mapping[str, str]) -> list[str]:
     """Return the whole report. Keys are reported as present or absent; their values are never part of it."""
+    home = Path(environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     sections = {
         "Software": [
             f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}",
@@ -69,8 +70,14 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
             *(f"{name} {package_version(name) or 'absent'}" for name in _SHOWN_PACKAGES),
         ],
         "Accelerators": _accelerators(),
-        "Machine": _machine(environ),
-        "Optional parts": optional_parts(_requirements()),
+        "Machine": [
+            f"CPU cores: {cores}",
+            f"memory: {memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB",
+            _disk("current folder", Path.cwd()),
+            _disk("HF home", home) + ("" if home.exists() else ", does not exist yet"),
+            _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
+        ],
+        "Optional parts": optional_parts(own_requirements()),
         "Scoring data": _scoring_data(environ),
         "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
         "Sandbox": _sandbox(),
@@ -91,13 +98,6 @@ def optional_parts(requirements: Sequence[str]) -> list[str]:
         state = f"missing {', '.join(missing)}: pip install 'lmms_eval[{part}]'" if missing else "present"
         lines.append(f"{part}: {state}")
     return lines
-
-
-def _requirements() -> Sequence[str]:
-    try:
-        return metadata.requires(PACKAGE) or ()
-    except metadata.PackageNotFoundError:
-        return ()
 
 
 def _scoring_data(environ: Mapping[str, str]) -> list[str]:
@@ -127,20 +127,6 @@ def _accelerators() -> list[str]:
     return lines
 
 
-def _machine(environ: Mapping[str, str]) -> list[str]:
-    home = Path(environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    return [
-        f"CPU cores: {cores}",
-        f"memory: {memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB",
-        _disk("current folder", Path.cwd()),
-        _disk("HF home", home) + ("" if home.exists() else ", does not exist yet"),
-        _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
-    ]
-
-
 def _sandbox() -> list[str]:
     from lmms_eval.sandbox.launcher import REMEDY, not_confined
     from lmms_eval.sandbox.layers import probe_layers
@@ -163,31 +149,37 @@ def _disk(name: str, folder: Path) -> str:
 def missing_parts(requirements: Sequence[str]) -> dict[str, list[str]]:
     """Return the missing packages of each extra. The key of packages that every run needs is empty."""
     parts: dict[str, list[str]] = {}
-    for line in requirements:
-        package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
-        part = extra[1] if extra else ""
-        if package is None or part in ("all", "dev"):
-            continue
+    for package, part in required_packages(requirements):
         lacking = parts.setdefault(part, [])
-        if package_version(package[1]) is None:
-            lacking.append(package[1])
+        if package_version(package) is None:
+            lacking.append(package)
     return parts
 
 
 def remedy_lines(requirements: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """Return the lines of a shell script: a comment with what is missing, and the command that installs it."""
-    lines: list[str] = []
-    for reason, command in (*_of_packages(requirements), *_of_scoring(environ), *_of_sandbox()):
-        lines += [f"# {reason}", command]
-    return lines or ["# nothing is missing"]
+    found = [text for remedy in _remedies(requirements, environ) for text in (f"# {remedy[0]}", remedy[1])]
+    return found or ["# nothing is missing"]
 
 
-def _of_packages(requirements: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _remedies(requirements: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is missing, with the command that installs it."""
+    from lmms_eval.sandbox.launcher import not_confined
+    from lmms_eval.sandbox.layers import probe_layers
+    from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package
+
     if not requirements:
         yield "lmms_eval is not installed as a package; in its source folder:", f"{_installer()} -e ."
     for part, packages in sorted(missing_parts(requirements).items()):
         if packages:
             yield f"{part or 'needed by every run'}: {', '.join(packages)}", f"{_installer()} {_source(part)}"
+    absent = [package.name for package in PACKAGES if not find_package(package, environ.get("NLTK_DATA", ""))]
+    if absent:
+        yield f"data of NLTK: {', '.join(absent)}", "lmms-eval fetch nltk"
+    if shutil.which("java") is None:
+        yield "Java, for BLEU-4 and CIDEr of captions", _of_system(_JAVA)
+    if not_confined(probe_layers()) and shutil.which("bwrap") is None:
+        yield "a sandbox for programs of models", _of_system(_BUBBLEWRAP)
 
 
 def _installer() -> str:
@@ -208,24 +200,6 @@ def _source(part: str) -> str:
         return shlex.quote(f"{PACKAGE}{extra}")
     folder = shlex.quote(f"{unquote(address.path)}{extra}")
     return f"-e {folder}" if stated.get("dir_info", {}).get("editable") else folder
-
-
-def _of_scoring(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package
-
-    absent = [package.name for package in PACKAGES if not find_package(package, environ.get("NLTK_DATA", ""))]
-    if absent:
-        yield f"data of NLTK: {', '.join(absent)}", "lmms-eval fetch nltk"
-    if shutil.which("java") is None:
-        yield "Java, for BLEU-4 and CIDEr of captions", _of_system(_JAVA)
-
-
-def _of_sandbox() -> Iterator[tuple[str, str]]:
-    from lmms_eval.sandbox.launcher import not_confined
-    from lmms_eval.sandbox.layers import probe_layers
-
-    if not_confined(probe_layers()) and shutil.which("bwrap") is None:
-        yield "a sandbox for programs of models", _of_system(_BUBBLEWRAP)
 
 
 def _of_system(names: Mapping[str, str]) -> str:

@@ -55,7 +55,15 @@ def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
 
     if any(config.dry_run for config in loaded.configs):
         configure_logging(loaded.configs[0].verbosity, process_number(os.environ))
-        return max(_dry_run(config) for config in loaded.configs)
+        from lmms_eval.evaluation.preview.run import dry_run
+
+        codes = []
+        for config in loaded.configs:
+            os.environ["VERBOSITY"] = config.verbosity
+            preview = dry_run(config)
+            emit(preview.lines)
+            codes.append(preview.exit_code)
+        return max(codes)
     counts = {config.processes for config in loaded.configs}
     if len(counts) > 1:
         raise UsageError(f"--processes: the runs of a batch share their processes; give one number, not {counts}")
@@ -82,15 +90,6 @@ def _list(configs: Sequence[RunConfig]) -> int:
                 )
             emit(listing(LISTINGS[name], TaskSources.of_config(config)))
     return 0
-
-
-def _dry_run(config: RunConfig) -> int:
-    from lmms_eval.evaluation.preview.run import dry_run
-
-    os.environ["VERBOSITY"] = config.verbosity
-    preview = dry_run(config)
-    emit(preview.lines)
-    return preview.exit_code
 
 
 def _run_one(config: RunConfig) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, add_choice_flags, choice_of, command_parser
+from lmms_eval.cli.arguments import add_choice_flags, choice_of, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
+    parser = command_parser("export")
+    parser.add_argument(
+        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+    )
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="only this one")
+    parser.add_argument("--to", required=True, choices=("parquet", "csv", "jsonl", "xlsx"))
+    parser.add_argument("--out", metavar="FILE", help="default: MODEL_STAMP.FORM in the current folder")
+    add_choice_flags(parser)
+    given = parser.read(arguments)
     from lmms_eval.results.export import export
     from lmms_eval.results.run import load
 
@@ -42,15 +50,3 @@ def _path(given: Namespace, found: Run) -> Path:
     if path.is_dir() or path.resolve() in own:
         raise UsageError(f"--out {path}: that is {'a folder' if path.is_dir() else 'a file of the run'}")
     return path
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("export")
-    parser.add_argument(
-        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
-    )
-    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="only this one")
-    parser.add_argument("--to", required=True, choices=("parquet", "csv", "jsonl", "xlsx"))
-    parser.add_argument("--out", metavar="FILE", help="default: MODEL_STAMP.FORM in the current folder")
-    add_choice_flags(parser)
-    return parser

@@ -7,7 +7,6 @@ import io
 import os
 import shutil
 import warnings
-from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -39,7 +38,18 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
     known: dict[tuple[str, str, str], NeededFiles] = {}
     for task in tasks:
         try:
-            _fetch(task, is_dry, known)
+            request = task.data_request if isinstance(task, YamlTask) else None
+            if request is None or not is_on_hub(request):
+                emit(f"{task.name}: nothing to fetch: its data are local, or read by its own code")
+            else:
+                key = (str(request.path), request.name or "", str(request.kwargs.get("revision")))
+                if key not in known:
+                    known[key] = download_of(request)
+                    emit(_described(known[key]))
+                    if not is_dry:
+                        _get(known[key], request)
+            if not is_dry:
+                emit(_tried(task))
         except (LmmsEvalError, OSError) as error:
             failures.append(f"{task.name}: {error}")
     absent = {file for download in known.values() for file in download.absent}
@@ -49,21 +59,6 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
     return failures
 
 
-def _fetch(task: Task, is_dry: bool, known: dict[tuple[str, str, str], NeededFiles]) -> None:
-    request = task.data_request if isinstance(task, YamlTask) else None
-    if request is None or not is_on_hub(request):
-        emit(f"{task.name}: nothing to fetch: its data are local, or read by its own code")
-    else:
-        key = (str(request.path), request.name or "", str(request.kwargs.get("revision")))
-        if key not in known:
-            known[key] = download_of(request)
-            emit(_described(known[key]))
-            if not is_dry:
-                _get(known[key], request)
-    if not is_dry:
-        emit(_tried(task))
-
-
 def _get(download: NeededFiles, request: DataRequest) -> None:
     """Download and verify all files, then unpack archives of videos.
 
@@ -71,7 +66,8 @@ def _get(download: NeededFiles, request: DataRequest) -> None:
         DataError: the disk is too small, or a file cannot be fetched or is damaged.
     """
     needed = sum(file.size for file in download.absent) + (download.size if download.folder is not None else 0)
-    if needed > (free := shutil.disk_usage(_existing(hf_home())).free):
+    place = next(place for place in (hf_home(), *hf_home().absolute().parents) if place.exists())
+    if needed > (free := shutil.disk_usage(place).free):
         raise DataError(
             f"{download.repository}: {shown_size(needed)} are needed in {hf_home()} (unpacked archives too), and "
             f"{shown_size(free)} are free: make room, or name another folder with HF_HOME"
@@ -107,11 +103,6 @@ def _described(download: NeededFiles) -> str:
     return "\n".join([text + archives, *lines, *([f"  ... and {more} more"] if more else [])])
 
 
-def _existing(folder: Path) -> Path:
-    """Return the folder, or its nearest parent that exists."""
-    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
-
-
 def shown_size(size: float) -> str:
     """Return a number of bytes with a unit, in thousands: ``1.2 GB``."""
     for unit in _UNITS[:-1]:
@@ -135,33 +126,32 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="show what would be fetched, and its size")
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data: what it has is kept")
     add_catalogue_flags(parser, "ERROR")
-    given = parser.parse_args(list(arguments))
+    given = parser.read(arguments)
     if given.what != "nltk":
         if given.to:
             raise UsageError("fetch: --to is for nltk; data sets go to HF_HOME, where runs look for them")
-        return _fetch_tasks(given)
+        from lmms_eval.api.task import TaskOptions
+        from lmms_eval.tasks.selection import select_tasks
+
+        source = TaskSources.of_flags(given)
+        options = TaskOptions(data_root=given.data_root, run_options=source.run_options)
+        tasks = select_tasks([given.what], source.open(), options).tasks
+        failures = fetch_tasks(tasks, given.dry_run)
+        if not given.dry_run and _is_nltk_wanted([task.name for task in tasks]):
+            fetch_nltk(default_folder())
+        if failures:
+            raise FetchError("\n".join([f"fetch: {len(failures)} of {len(tasks)} tasks are not ready:", *failures]))
+        return 0
     folder = Path(given.to).expanduser().absolute() if given.to else default_folder()
     if given.dry_run:
         emit(f"NLTK's punkt_tab and wordnet would be installed in {folder}")
         return 0
-    _install_nltk(folder, is_stated=bool(given.to))
-    return 0
+    fetch_nltk(folder)
+    if given.to:
+        from lmms_eval.tasks._task_utils.linguistic import data_folders
 
-
-def _fetch_tasks(given: Namespace) -> int:
-    from lmms_eval.api.task import TaskOptions
-    from lmms_eval.tasks.selection import select_tasks
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
-    source = TaskSources.of_flags(given)
-    options = TaskOptions(data_root=given.data_root, run_options=source.run_options)
-    tasks = select_tasks([given.what], source.open(), options).tasks
-    failures = fetch_tasks(tasks, given.dry_run)
-    if not given.dry_run and _is_nltk_wanted([task.name for task in tasks]):
-        _install_nltk(default_folder())
-    if failures:
-        raise FetchError("\n".join([f"fetch: {len(failures)} of {len(tasks)} tasks are not ready:", *failures]))
+        if folder not in [searched.absolute() for searched in data_folders()]:
+            emit(f"give --nltk_data {folder} to evaluations, or set NLTK_DATA")
     return 0
 
 
@@ -186,17 +176,8 @@ def default_folder() -> Path:
     return Path(default).expanduser().absolute()
 
 
-def _install_nltk(folder: Path, is_stated: bool = False) -> None:
-    from lmms_eval.tasks._task_utils.linguistic import data_folders
-
-    fetch_nltk(folder)
-    emit(f"NLTK's data: {folder}")
-    if is_stated and folder not in [searched.absolute() for searched in data_folders()]:
-        emit(f"give --nltk_data {folder} to evaluations, or set NLTK_DATA")
-
-
 def fetch_nltk(folder: Path) -> None:
-    """Download both packages with NLTK's downloader and read them once.
+    """Download both packages with NLTK's downloader, read them once, and print their folder.
 
     Raises:
         UsageError: NLTK is not installed.
@@ -227,3 +208,4 @@ def fetch_nltk(folder: Path) -> None:
         open_linguistics(str(folder))
     except NotEvaluated as unusable:
         raise FetchError(f"fetch nltk: what was downloaded cannot be used: {unusable.reason}") from unusable
+    emit(f"NLTK's data: {folder}")

@@ -22,12 +22,9 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--markdown", metavar="FILE", help="summary, such as for $GITHUB_STEP_SUMMARY")
     parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
     add_verbosity(parser)
-    given = parser.parse_args(list(arguments))
+    given = parser.read(arguments)
     files = stated_files(given, _FILES)
     check_files(files, (given.policy,), (given.run, given.base))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
     from lmms_eval.compare.gate import read_policy
 
     policy = read_policy(Path(given.policy))

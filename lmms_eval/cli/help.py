@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,13 +95,22 @@ def top_level_help() -> list[str]:
         "Commands:",
     ]
     lines += [entry(command.name, command.text) for command in COMMANDS.values()]
-    return [*lines, "", *_examples(), "", *_flags(), "", "Exit codes:", *exit_codes()]
+    return [*lines, "", *_evaluation_lines()]
 
 
 def evaluation_help() -> list[str]:
     """Return examples and all flags of an evaluation."""
     usage = "usage: lmms-eval [eval] --model NAME --tasks TASK[,TASK] [flags]"
-    return [usage, "", *_examples(), "", *_flags(), "", "Exit codes:", *exit_codes()]
+    return [usage, "", *_evaluation_lines()]
+
+
+def _evaluation_lines() -> Iterator[str]:
+    yield from ("Examples:", *example_lines(EXAMPLES), "")
+    intro = "Flags of an evaluation (in a --config file: the names without dashes; --no_NAME turns a switch off):"
+    yield textwrap.fill(intro, width())
+    for group in GROUPS:
+        yield from ("", f"{group}:", *flags_of(group))
+    yield from ("", "Exit codes:", *exit_codes())
 
 
 def default_text(option: Option) -> str:
@@ -129,7 +138,13 @@ def width() -> int:
 
 def flags_of(group: str) -> list[str]:
     """Return the flags of a group of options."""
-    return [entry(flag_text(option), _text(option)) for option in options() if option.group == group]
+    lines = []
+    for option in options():
+        if option.group == group:
+            default = f" [default: {text}]" if (text := default_text(option)) else ""
+            variables = f" [environment: {', '.join(option.variables)}]" if option.variables else ""
+            lines.append(entry(flag_text(option), f"{option.text}{default}{variables}"))
+    return lines
 
 
 def exit_codes() -> list[str]:
@@ -147,26 +162,6 @@ def entry(name: str, text: str) -> str:
     return (head.ljust(indent) if len(head) < indent else head + gap) + gap.join(wrapped)
 
 
-def _examples() -> list[str]:
-    return ["Examples:", *example_lines(EXAMPLES)]
-
-
-def _flags() -> Iterable[str]:
-    intro = "Flags of an evaluation (in a --config file: the names without dashes; --no_NAME turns a switch off):"
-    yield textwrap.fill(intro, width())
-    for group in GROUPS:
-        yield from ("", f"{group}:", *flags_of(group))
-
-
-def _text(option: Option) -> str:
-    notes = [option.text]
-    if default := default_text(option):
-        notes.append(f"[default: {default}]")
-    if option.variables:
-        notes.append(f"[environment: {', '.join(option.variables)}]")
-    return " ".join(notes)
-
-
 def run(arguments: Sequence[str]) -> int:
     """Print a topic, the help of a command without a topic, or the list of topics.
 
@@ -181,7 +176,9 @@ def run(arguments: Sequence[str]) -> int:
     name = "-".join(words).replace("_", "-")
     known = topics()
     if name in known:
-        return _printed(topic_lines(name, known[name]))
+        title = f"{name}: {known[name][0]}"
+        pointer = ["", f"Flags of the command: lmms-eval {name} --help"] if name in COMMANDS else []
+        return _printed([title, "=" * len(title), *_body(known[name][1:]), *pointer])
     if name == "help":
         return _printed(top_level_help())
     if name in COMMANDS:
@@ -205,16 +202,8 @@ def overview() -> list[str]:
     return ["Topics (lmms-eval help TOPIC; of a command, lmms-eval COMMAND --help):", *rows]
 
 
-def topic_lines(name: str, lines: Sequence[str]) -> list[str]:
-    """Return a topic with its flags or codes, wrapped to the terminal's width."""
-    title = f"{name}: {lines[0]}"
-    shown = [title, "=" * len(title), *_body(lines[1:])]
-    if name in COMMANDS:
-        shown += ["", f"Flags of the command: lmms-eval {name} --help"]
-    return shown
-
-
 def _body(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a topic with its flags or codes, wrapped to the terminal's width."""
     is_code = False
     for line in lines:
         if line.startswith("```"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import complain
 from lmms_eval.cli.serve import add_address_flags, add_server_flags, open_settings
 from lmms_eval.errors import UsageError
@@ -14,14 +14,19 @@ _HTTP = ("http", "streamable-http")
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
+    parser = command_parser("mcp")
+    add = parser.add_argument
+    add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
+    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any free port; default: %(default)s")
+    add("--server", metavar="URL", help="use a running evaluation server (lmms-eval serve)")
+    add_address_flags(parser)
+    add_server_flags(parser)
+    given = parser.read(arguments)
     if given.transport == "sse":
         raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
     if given.server and not given.server.startswith(("http://", "https://")):
         raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
     from lmms_eval.server.mcp.application import require_mcp, serve_http, serve_stdio
 
     require_mcp()
@@ -41,15 +46,3 @@ def run(arguments: Sequence[str]) -> int:
     else:
         serve_http(server, jobs, settings, complain)
     return 0
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("mcp")
-    add = parser.add_argument
-    add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
-    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any free port; default: %(default)s")
-    add("--server", metavar="URL", help="use a running evaluation server (lmms-eval serve)")
-    add_address_flags(parser)
-    add_server_flags(parser)
-    return parser

@@ -14,7 +14,7 @@ _NAME, _TYPE = 28, 14
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("models")
     parser.add_argument("--aliases", action="store_true", help="show other names of the models too")
-    emit(model_lines(parser.parse_args(list(arguments)).aliases))
+    emit(model_lines(parser.read(arguments).aliases))
     return 0
 
 

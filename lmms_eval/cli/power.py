@@ -26,10 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         parser.add_argument(f"--std-{side}", f"--std_{side}", type=float, metavar="X", help=text)
     parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="say for each task whether it is enough")
     add_catalogue_flags(parser)
-    given = parser.parse_args(list(arguments))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
+    given = parser.read(arguments)
     question = PowerQuestion(given.effect_size, given.std_a, given.std_b, given.alpha, given.power, given.correlation)
     tasks = comma_list(given.tasks)
     emit(power_lines(question, tasks, TaskSources.of_flags(given)))

@@ -33,7 +33,17 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
     """
     children: list[subprocess.Popen[bytes]] = []
     with StoreServer() as store, forwarding(children):
-        environment = {**os.environ, **_common(count), **store.environment}
+        with socket.socket() as probe:  # a free port for process groups that a model may create
+            probe.bind((HOST, 0))
+            port = probe.getsockname()[1]
+        environment = {
+            **os.environ, **store.environment, "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count),
+            "MASTER_ADDR": HOST, "MASTER_PORT": str(port),
+        }  # fmt: skip
+        # Otherwise each process would use all cores.
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
+        if sys.path[:1] not in ([""], [os.getcwd()]):  # `-m` would put the working folder first
+            environment["PYTHONSAFEPATH"] = "1"
         try:
             for rank in range(count):
                 child = subprocess.Popen(
@@ -51,48 +61,26 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
                     child.wait()
 
 
-def _common(count: int) -> dict[str, str]:
-    """Return the environment variables that launchers set for all of their processes."""
-    with socket.socket() as probe:  # for a process group that a model may create; this package does not listen there
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
-    place = {
-        "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": HOST, "MASTER_PORT": str(port)
-    }  # fmt: skip
-    if "OMP_NUM_THREADS" not in os.environ:  # otherwise each process would use all cores
-        place["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // count))
-    if sys.path[:1] not in ([""], [os.getcwd()]):  # `-m` would put the working folder first
-        place["PYTHONSAFEPATH"] = "1"
-    return place
-
-
 def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait until all have ended. If one fails, the others are stopped. Returns the exit code of the command."""
     failed: int | None = None
     deadline = float("inf")
-    while None in (codes := [child.poll() for child in children]):
-        if failed is None:
-            failed = next((rank for rank, code in enumerate(codes) if code), None)
-            if failed is not None:
-                deadline = time.monotonic() + PATIENCE_S
-                _end_others(children, failed)
-        if time.monotonic() > deadline:
-            break
+    while None in (codes := [child.poll() for child in children]) and time.monotonic() <= deadline:
+        if failed is None and (failed := next((rank for rank, code in enumerate(codes) if code), None)) is not None:
+            deadline = time.monotonic() + PATIENCE_S
+            code = children[failed].returncode
+            if failed > 0 or code < 0:
+                how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+                complain(
+                    f"error: process {failed} of {len(children)} {how}: the others are stopped; what was finished is "
+                    "kept: start the same command again"
+                )
+            for child in children:
+                if child.poll() is None:
+                    child.terminate()
         time.sleep(POLL_S)
     code = children[failed or 0].returncode
     return 128 - code if code < 0 else code
-
-
-def _end_others(children: Sequence[subprocess.Popen[bytes]], failed: int) -> None:
-    code = children[failed].returncode
-    if failed > 0 or code < 0:
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        complain(
-            f"error: process {failed} of {len(children)} {how}: the others are stopped; what was finished is kept: "
-            "start the same command again"
-        )
-    for child in children:
-        if child.poll() is None:
-            child.terminate()
 
 
 @contextmanager

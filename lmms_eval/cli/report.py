@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmms_eval.cli.arguments import (
-    CommandParser,
     add_choice_flags,
     add_media_flags,
     add_verbosity,
@@ -19,10 +18,19 @@ _MOST_PROBLEMS = 8
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
+    parser = command_parser("report")
+    parser.add_argument("runs", nargs="+", metavar="DIR", help="output folder, results or samples file, foreign file")
+    parser.add_argument("--out", default="", metavar="FOLDER", help="default: report (with --single_file: report.html)")
+    parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
+    add_choice_flags(parser)
+    parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
+    add_media_flags(parser)
+    parser.add_argument(
+        "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
+    )
+    parser.add_argument("--no_compare", action="store_true", help="do not compare the runs with each other")
+    add_verbosity(parser)
+    given = parser.read(arguments)
     from lmms_eval.viewer.page import ReportOptions
     from lmms_eval.viewer.report import write_report
 
@@ -46,19 +54,3 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"{report.missing_media} pictures, videos or sounds are not shown: the samples say why")
     emit(f"{report.runs} runs, {report.samples} samples: open {report.page}")
     return 0
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("report")
-    parser.add_argument("runs", nargs="+", metavar="DIR", help="output folder, results or samples file, foreign file")
-    parser.add_argument("--out", default="", metavar="FOLDER", help="default: report (with --single_file: report.html)")
-    parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
-    add_choice_flags(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
-    add_media_flags(parser)
-    parser.add_argument(
-        "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
-    )
-    parser.add_argument("--no_compare", action="store_true", help="do not compare the runs with each other")
-    add_verbosity(parser)
-    return parser

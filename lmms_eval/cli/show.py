@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lmms_eval.cli.arguments import CommandParser, add_choice_flags, choice_of, command_parser
+from lmms_eval.cli.arguments import add_choice_flags, choice_of, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.records import to_dict
@@ -81,7 +81,19 @@ def escape_sequence(how: Protocol, png: bytes) -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
+    parser = command_parser("show")
+    parser.add_argument(
+        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+    )
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="its breakdown by metadata")
+    parser.add_argument("doc", nargs="?", default="", metavar="DOC", help="one sample")
+    add_choice_flags(parser)
+    parser.add_argument("--limit", type=_count, metavar="N", help=f"samples that are listed (default: {MOST_LINES})")
+    parser.add_argument("--metric", default="", metavar="NAME", help="of the breakdown; default: the task's first")
+    parser.add_argument("--filter", metavar="NAME", help="filter pipeline of the sample; default: the first")
+    parser.add_argument("--audit", action="store_true", help="how answers were parsed, and what other rules would give")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text; for samples one line each")
+    given = parser.read(arguments)
     from lmms_eval.results.run import load
 
     if given.doc and (given.where or given.ids or given.audit):
@@ -95,7 +107,12 @@ def run(arguments: Sequence[str]) -> int:
     if given.doc:
         _show_sample(given, found)
     elif given.audit:
-        _show_audit(given, found, chosen)
+        from lmms_eval.results.audit import audit, audit_text
+        from lmms_eval.results.sample import json_cell
+
+        tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
+        audits = [one for task in tasks for one in audit(found, task, chosen)]
+        emit(json_cell([to_dict(one) for one in audits]) if given.json else audit_text(audits))
     elif given.where or given.ids or given.limit is not None:
         _show_samples(given, found, chosen)
     elif given.task:
@@ -174,31 +191,6 @@ def _show_samples(given: Namespace, found: Run, chosen: Choice) -> None:
     mean = f", mean score {sum(known) / len(known):.4f} over {len(known)}" if known else ""
     left = f", {len(first)} of them shown (--limit)" if more else ""
     complain(f"{len(scores)} samples{left}{mean}")
-
-
-def _show_audit(given: Namespace, found: Run, chosen: Choice) -> None:
-    from lmms_eval.results.audit import audit, audit_text
-    from lmms_eval.results.sample import json_cell
-
-    tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
-    audits = [one for task in tasks for one in audit(found, task, chosen)]
-    emit(json_cell([to_dict(one) for one in audits]) if given.json else audit_text(audits))
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("show")
-    parser.add_argument(
-        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
-    )
-    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="its breakdown by metadata")
-    parser.add_argument("doc", nargs="?", default="", metavar="DOC", help="one sample")
-    add_choice_flags(parser)
-    parser.add_argument("--limit", type=_count, metavar="N", help=f"samples that are listed (default: {MOST_LINES})")
-    parser.add_argument("--metric", default="", metavar="NAME", help="of the breakdown; default: the task's first")
-    parser.add_argument("--filter", metavar="NAME", help="filter pipeline of the sample; default: the first")
-    parser.add_argument("--audit", action="store_true", help="how answers were parsed, and what other rules would give")
-    parser.add_argument("--json", action="store_true", help="JSON instead of text; for samples one line each")
-    return parser
 
 
 def _count(text: str) -> int:

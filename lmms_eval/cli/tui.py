@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.cli.processes import forwarding
 from lmms_eval.errors import UsageError
@@ -33,7 +33,9 @@ def run(arguments: Sequence[str]) -> int:
     """
     if FLAG in arguments:
         return _evaluate([word for word in arguments if word != FLAG])
-    given = _parser().parse_args(list(arguments))
+    parser = command_parser("tui")
+    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
+    given = parser.read(arguments)
     _check_terminal()
     from lmms_eval.viewer.live.screen import RunsScreen
     from lmms_eval.viewer.live.watch import Watch
@@ -65,7 +67,14 @@ def _evaluate(arguments: Sequence[str]) -> int:
     children: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory() as scratch, forwarding(children):
         printed, log = Path(scratch, "printed"), Path(scratch, "log")
-        child = _start(words, printed, log)
+        with printed.open("wb") as output, log.open("wb") as errors:
+            child = subprocess.Popen(
+                [*module_command("lmms_eval"), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,  # signals of the terminal go to the screen only
+            )
         children.append(child)
         try:
             with log.open("rb") as lines:
@@ -77,17 +86,6 @@ def _evaluate(arguments: Sequence[str]) -> int:
                 child.wait()
         emit(printed.read_text("utf-8", "replace").rstrip("\n"))
     return 128 - child.returncode if child.returncode < 0 else child.returncode
-
-
-def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[bytes]:
-    with printed.open("wb") as output, log.open("wb") as errors:
-        return subprocess.Popen(
-            [*module_command("lmms_eval"), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            start_new_session=True,  # signals of the terminal go to the screen only
-        )
 
 
 def _show(folder: Path, child: subprocess.Popen[bytes], log: BinaryIO) -> None:
@@ -136,9 +134,3 @@ def _quiet() -> None:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging("ERROR")
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("tui")
-    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
-    return parser

@@ -6,17 +6,20 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import announce_page, emit
 from lmms_eval.cli.serve import add_server_flags, server_settings
 from lmms_eval.errors import MissingOptionalDependencyError
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
+    parser = command_parser("ui")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="port on this machine; default: LMMS_SERVER_PORT, else any free one"
+    )
+    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
+    add_server_flags(parser)
+    given = parser.read(arguments)
     try:
         from lmms_eval.http.guard import Guard
         from lmms_eval.server.app import METHODS
@@ -44,13 +47,3 @@ def run(arguments: Sequence[str]) -> int:
             service.stop()
     emit("the page has ended; running evaluations resume when it is started again")
     return 0
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("ui")
-    parser.add_argument(
-        "--port", type=int, metavar="N", help="port on this machine; default: LMMS_SERVER_PORT, else any free one"
-    )
-    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
-    add_server_flags(parser)
-    return parser

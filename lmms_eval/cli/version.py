@@ -13,7 +13,7 @@ PACKAGES = ("torch", "accelerate", "transformers", "vllm")
 
 
 def run(arguments: Sequence[str]) -> int:
-    command_parser("version").parse_args(list(arguments))
+    command_parser("version").read(arguments)
     emit(version_lines())
     return 0
 

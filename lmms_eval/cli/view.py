@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from lmms_eval.cli.arguments import CommandParser, add_media_flags, add_verbosity, command_parser
+from lmms_eval.cli.arguments import add_media_flags, add_verbosity, command_parser
 from lmms_eval.cli.output import announce_page, emit
 
 
 def run(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(list(arguments))
-    from lmms_eval.utils.logging import configure_logging
-
-    configure_logging(given.verbosity)
+    parser = command_parser("view")
+    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
+    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
+    add_media_flags(parser)
+    add_verbosity(parser)
+    given = parser.read(arguments)
     from lmms_eval.http.guard import Guard
     from lmms_eval.viewer.live.app import HOST, ViewServer, listen, live_app
     from lmms_eval.viewer.live.watch import Watch
@@ -35,13 +38,3 @@ def run(arguments: Sequence[str]) -> int:
         )
     emit("the view has ended")
     return 0
-
-
-def _parser() -> CommandParser:
-    parser = command_parser("view")
-    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
-    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
-    add_media_flags(parser)
-    add_verbosity(parser)
-    return parser

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
-from lmms_eval.compat.imports import require_package
+from lmms_eval.compat.helpers import require_package
 from lmms_eval.errors import ArgumentError
 from lmms_eval.metrics.speech import remove_sp as remove_sp
 from lmms_eval.metrics.speech import without_punctuation

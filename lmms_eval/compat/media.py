@@ -1,12 +1,24 @@
-"""Finding the media files that documents of the family's tasks name."""
+"""Media for task files and plugins of the family: files are found, videos read, sounds split, pictures encoded."""
 
 from __future__ import annotations
 
+import base64
+import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, get_args
 
+from lmms_eval.compat.helpers import require_package
 from lmms_eval.errors import MediaError
+from lmms_eval.media import digest
+from lmms_eval.media.encode import EncodedImage, ImageFormat, WireOptions, encode_image, wire_image
+from lmms_eval.media.image import load_image, to_rgb
+from lmms_eval.media.video import Sampling, read_frames
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 AUDIO = ("wav", "mp3", "m4a", "aac", "flac", "ogg", "opus", "webm")
 VIDEO = ("mp4", "webm", "mkv", "mov", "avi", "flv", "wmv")
@@ -128,3 +140,228 @@ def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
         if os.path.exists(path):
             return path
     raise AbsentVideoError(f"video {name!r}: not there; looked for {', '.join(dict.fromkeys(tried))}")
+
+
+def split_audio(audio_arrays: Any, chunk_lim: int) -> list[Any]:
+    """Cut a sound into consecutive pieces of ``chunk_lim`` samples. The last one may be shorter.
+
+    A sound without samples gives no pieces, and so does a negative ``chunk_lim``.
+
+    Raises:
+        ValueError: ``chunk_lim`` is 0.
+    """
+    if chunk_lim == 0:
+        raise ValueError("a sound cannot be cut into pieces of 0 samples: give chunk_lim a positive number")
+    return [audio_arrays[start : start + chunk_lim] for start in range(0, len(audio_arrays), chunk_lim)]
+
+
+def downsample_audio(audio_array: npt.NDArray[Any], original_sr: float, target_sr: float) -> npt.NDArray[np.floating]:
+    """Resample a sound as ``librosa.resample`` does by default: soxr in high quality, along the last axis.
+
+    Args:
+        audio_array: ``(..., samples)``, floating-point.
+        original_sr: samples per second of the input.
+        target_sr: samples per second of the result.
+
+    Returns:
+        ``(..., ⌈samples · target_sr / original_sr⌉)``, of the same type.
+
+    Raises:
+        MissingOptionalDependencyError: the package soxr is not installed; librosa brings it.
+    """
+    import numpy as np
+
+    if original_sr == target_sr:
+        return audio_array
+    require_package("soxr", feature="resampling of sounds")
+    import soxr
+
+    samples = audio_array.shape[-1]
+    length = int(np.ceil(samples * float(target_sr) / original_sr))
+    found = np.apply_along_axis(soxr.resample, -1, audio_array, original_sr, target_sr, quality="HQ")[..., :length]
+    missing = [(0, 0)] * (found.ndim - 1) + [(0, length - found.shape[-1])]
+    return np.asarray(np.pad(found, missing), dtype=audio_array.dtype)
+
+
+BACKENDS = ("pyav", "torchcodec", "dali")
+"""Decoders that a plugin can name; ``lmms_eval.media`` decodes for all of them and chooses the same frames."""
+
+
+def read_video(
+    video_path: Any,
+    num_frm: int = 8,
+    fps: float | None = None,
+    format: str = "rgb24",
+    force_include_last_frame: bool = False,
+    backend: str | None = None,
+) -> npt.NDArray[np.uint8]:
+    """Read evenly spaced frames of a video.
+
+    Args:
+        video_path: anything that :func:`lmms_eval.media.resolve` takes.
+        num_frm: number of frames, the upper bound if ``fps`` is given.
+        fps: frames per second to take.
+        format: only ``rgb24``.
+        force_include_last_frame: end with the video's last frame.
+        backend: one of ``BACKENDS``; else that of ``LMMS_VIDEO_DECODE_BACKEND``.
+
+    Returns:
+        ``(frames, height, width, 3)``, uint8, RGB; the caller owns it.
+
+    Raises:
+        MediaError: the video cannot be found or read.
+        ValueError: another ``format`` or ``backend``, or a count or rate that is not positive.
+    """
+    if format != "rgb24":
+        raise ValueError(f"frames come as rgb24, not as {format!r}: convert the array that this function gives")
+    wanted = backend or os.environ.get("LMMS_VIDEO_DECODE_BACKEND") or BACKENDS[0]
+    if wanted not in BACKENDS:
+        raise ValueError(f"unknown video backend {wanted!r}: use one of {', '.join(BACKENDS)}")
+    sampling = Sampling(count=num_frm, fps=fps, include_last=force_include_last_frame)
+    return read_frames(video_path, sampling).array.copy()
+
+
+read_video_pyav = read_video
+"""The name that plugins use with keyword arguments."""
+
+
+def load_video_decord(
+    video_path: Any, max_frames_num: int, fps: float | None = None, force_include_last_frame: bool = False
+) -> npt.NDArray[np.uint8]:
+    """Read as :func:`read_video` does, by the name and argument order of its older form. Decord itself is not used.
+
+    A list or tuple of paths means its first entry.
+    """
+    path = video_path[0] if isinstance(video_path, (list, tuple)) else video_path
+    return read_video(path, max_frames_num, fps, force_include_last_frame=force_include_last_frame)
+
+
+_FORMATS: dict[str, ImageFormat] = {name: name for name in get_args(ImageFormat)} | {"JPG": "JPEG"}
+_JPEG_MODES = ("1", "L", "RGB", "CMYK", "YCbCr")
+
+Cache = MutableMapping[Any, str]
+
+
+def encode_image_to_bytes(
+    image: Any,
+    *,
+    image_format: str = "PNG",
+    convert_rgb: bool = False,
+    quality: int | None = None,
+    copy_if_pil: bool = False,  # noqa: ARG001 - no picture is changed
+) -> bytes:
+    """Encode a picture (PIL image, path, ...) in a format (``PNG``, ``JPEG``, ``WEBP``), in its own mode.
+
+    JPEG has no transparency and no palette: such a picture is laid over white. ``quality`` is for JPEG and WebP.
+
+    Raises:
+        MediaError: the picture cannot be found or read, or the format cannot hold its mode.
+        ValueError: unknown format.
+    """
+    name = _format(image_format)
+    picture = load_image(image)
+    if convert_rgb or (name == "JPEG" and picture.mode not in _JPEG_MODES):
+        picture = to_rgb(picture)
+    buffer = io.BytesIO()
+    try:
+        picture.save(buffer, format=name, **({} if quality is None or name == "PNG" else {"quality": quality}))
+    except OSError as error:
+        raise MediaError(f"a picture of mode {picture.mode} is not written as {name}: pass convert_rgb=True") from error
+    return buffer.getvalue()
+
+
+def encode_image_to_base64(  # noqa: PLR0913 - the parameters of the family's interface
+    image: Any,
+    *,
+    image_format: str | None = None,
+    convert_rgb: bool = False,
+    quality: int | None = None,
+    copy_if_pil: bool = False,  # noqa: ARG001 - no picture is changed
+    cache: Cache | None = None,
+    use_path_cache: bool = True,  # noqa: ARG001 - always
+) -> str:
+    """Encode a picture (PIL image, path, bytes, ...) in base64.
+
+    Without ``image_format`` the original bytes of a JPEG, PNG or WebP file are kept if possible, and anything else
+    becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``).
+
+    Raises:
+        MediaError: the picture cannot be found or read.
+        ValueError: unknown format.
+    """
+    settings = (image_format, convert_rgb, quality)
+    return _kept(cache, image, settings, lambda: _encode(image, *settings).base64)
+
+
+def encode_image_to_data_url(  # noqa: PLR0913 - the parameters of the family's interface
+    image: Any,
+    *,
+    image_format: str | None = None,
+    mime_type: str | None = None,
+    convert_rgb: bool = False,
+    quality: int | None = None,
+    copy_if_pil: bool = False,  # noqa: ARG001 - no picture is changed
+    cache: Cache | None = None,
+    use_path_cache: bool = True,  # noqa: ARG001 - always
+) -> str:
+    """Put the ``data:`` prefix before :func:`encode_image_to_base64`; ``mime_type`` overrides the media type."""
+
+    def encoded() -> str:
+        made = _encode(image, image_format, convert_rgb, quality)
+        return f"data:{mime_type or made.mime};base64,{made.base64}"
+
+    return _kept(cache, image, ("data", mime_type, image_format, convert_rgb, quality), encoded)
+
+
+def encode_image_to_base64_with_size_limit(  # noqa: PLR0913 - the parameters of the family's interface
+    image: Any,
+    *,
+    max_size_bytes: int,
+    image_format: str | None = None,
+    quality: int | None = None,
+    convert_rgb: bool = True,  # noqa: ARG001 - as the wire form needs it
+    copy_if_pil: bool = True,  # noqa: ARG001 - no picture is changed
+    resize_factor: float = 0.75,  # noqa: ARG001 - the largest size that fits is looked for
+    min_side: int = 100,  # noqa: ARG001 - likewise
+    resample: Any = None,  # noqa: ARG001 - likewise
+    cache: Cache | None = None,
+    use_path_cache: bool = True,  # noqa: ARG001 - always
+) -> str:
+    """Encode a picture in base64 with at most ``max_size_bytes`` bytes, shrunk as far as necessary.
+
+    ``convert_rgb``, ``resize_factor``, ``min_side`` and ``resample`` are accepted and not used: a picture becomes RGB
+    if the format requires it, and the largest size that fits is found in another way.
+
+    Raises:
+        MediaError: the picture cannot be read, or cannot be made to fit.
+        ValueError: unknown format.
+    """
+    options = WireOptions(
+        max_bytes=max_size_bytes, image_format=_format(image_format or "PNG"), quality=quality or WireOptions().quality
+    )
+    return _kept(cache, image, ("limited", options), lambda: wire_image(image, options=options).base64)
+
+
+def _kept(cache: Cache | None, image: Any, settings: Hashable, encoded: Callable[[], str]) -> str:
+    if cache is None:
+        return encoded()
+    key = (digest(image), settings)
+    if key not in cache:
+        cache[key] = encoded()
+    return cache[key]
+
+
+def _encode(image: Any, image_format: str | None, convert_rgb: bool, quality: int | None) -> EncodedImage:
+    if image_format is None:
+        return wire_image(image, options=WireOptions(quality=quality or WireOptions().quality))
+    name = _format(image_format)
+    picture = load_image(image)
+    data = encode_image(to_rgb(picture) if convert_rgb else picture, name, quality or WireOptions().quality)
+    return EncodedImage(f"image/{name.lower()}", base64.b64encode(data).decode("ascii"), len(data))
+
+
+def _format(name: str) -> ImageFormat:
+    found = _FORMATS.get(name.upper())
+    if found is None:
+        raise ValueError(f"unknown image format {name!r}: use one of {', '.join(_FORMATS)}")
+    return found

@@ -28,22 +28,22 @@ _Key: TypeAlias = "tuple[str, tuple[object, ...]]"
 """Key for comparing messages of different requests."""
 
 
-class Transcript:
+class Transcript(Struct):
     """The messages of one exchange. Of a round with several requests (choices) only the first counts."""
 
-    def __init__(self) -> None:
-        self._messages: list[SentMessage] = []
-        """Messages in order of time; media are numbered as in ``_media``."""
-        self._keys: list[_Key] = []
-        self._last: list[_Key] = []
-        """Keys of the messages of the last round, including its answer."""
-        self._media: dict[SentMedia, int] = {}
-        self._rounds = self._attempts = 0
-        self._context = ""
-        self._is_answered = False
-        """The last message is the answer to the last round."""
-        self._taken: list[tuple[Request, Response]] = []
-        """Rounds that are not yet in ``_messages``: most exchanges have a single round, which needs no transcript."""
+    _messages: list[SentMessage] = field(default_factory=list)
+    """Messages in order of time; media are numbered as in ``_media``."""
+    _keys: list[_Key] = field(default_factory=list)
+    _last: list[_Key] = field(default_factory=list)
+    """Keys of the messages of the last round, including its answer."""
+    _media: dict[SentMedia, int] = field(default_factory=dict)
+    _rounds: int = 0
+    _attempts: int = 0
+    _context: str = ""
+    _is_answered: bool = False
+    """The last message is the answer to the last round."""
+    _taken: list[tuple[Request, Response]] = field(default_factory=list)
+    """Rounds that are not yet in ``_messages``: most exchanges have a single round, which needs no transcript."""
 
     def added(
         self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
@@ -110,32 +110,29 @@ class Transcript:
 
     def _settle(self) -> None:
         for request, response in self._taken:
-            self._add(request, response)
+            context, number = request.context, self._rounds
+            if not number:
+                self._context = context
+            sent = response.messages or (_only(context),)
+            own = tuple(dict.fromkeys(response.media))
+            keys = [_key(message, context, own) for message in sent]
+            if not sent[0].continues:
+                self._last = self._keys[: sent[0].after or 0]
+            for message in sent:
+                parts = (self._of_answer(part, context if number else None, own) for part in message.content)
+                self._messages.append(structs.replace(message, content=tuple(parts), round=number))
+            for message in response.tool_messages:
+                self._messages.append(structs.replace(message, round=number))
+                keys.append(_key(message, "", ()))
+            answer = _answer_message(response, number)
+            self._is_answered = answer is not None
+            if answer is not None:
+                self._messages.append(answer)
+                keys.append(_key(answer, "", ()))
+            self._keys += keys
+            self._last = self._last + keys
+            self._rounds += 1
         self._taken.clear()
-
-    def _add(self, request: Request, response: Response) -> None:
-        context, number = request.context, self._rounds
-        if not number:
-            self._context = context
-        sent = response.messages or (_only(context),)
-        own = tuple(dict.fromkeys(response.media))
-        keys = [_key(message, context, own) for message in sent]
-        if not sent[0].continues:
-            self._last = self._keys[: sent[0].after or 0]
-        for message in sent:
-            parts = (self._of_answer(part, context if number else None, own) for part in message.content)
-            self._messages.append(structs.replace(message, content=tuple(parts), round=number))
-        for message in response.tool_messages:
-            self._messages.append(structs.replace(message, round=number))
-            keys.append(_key(message, "", ()))
-        answer = _answer_message(response, number)
-        self._is_answered = answer is not None
-        if answer is not None:
-            self._messages.append(answer)
-            keys.append(_key(answer, "", ()))
-        self._keys += keys
-        self._last = self._last + keys
-        self._rounds += 1
 
     def _of_answer(self, part: SentPart, context: str | None, own: Sequence[SentMedia]) -> SentPart:
         """Return a part with the number of its medium in the whole conversation."""
@@ -244,14 +241,14 @@ class Conversations:
 
     Args:
         source: conversations, which are opened one at a time.
-        known: returns the recorded response to a request's id.
+        known: returns the recorded response to a request's id; ``None``: nothing is recorded.
         is_fed: further conversations arrive through ``begin`` until this is set to false.
     """
 
     def __init__(
         self,
         source: Iterable[Conversation] = (),
-        known: Callable[[str], Response | None] = lambda _: None,
+        known: Callable[[str], Response | None] | None = None,
         is_fed: bool = False,
     ) -> None:
         self._source, self._known, self.is_fed = source, known, is_fed
@@ -316,13 +313,11 @@ class Conversations:
 
     def _ask(self, opened: _OpenConversation, requests: Sequence[Request]) -> Sequence[Request]:
         """Open a round; recorded responses are processed at once."""
-        opened.requests = tuple(requests)
-        found = {request.id: self._known(request.id) for request in requests}
-        tags = opened.conversation.thought_tags
-        opened.responses = {
-            key: thoughts_apart(response, tags) for key, response in found.items() if response is not None
-        }
-        missing = [request for request in requests if found[request.id] is None]
+        opened.requests, opened.responses = tuple(requests), {}
+        for request in requests:
+            if self._known is not None and (response := self._known(request.id)) is not None:
+                opened.responses[request.id] = thoughts_apart(response, opened.conversation.thought_tags)
+        missing = [request for request in requests if request.id not in opened.responses]
         if not missing:
             return self._continue(opened)
         with self._lock:

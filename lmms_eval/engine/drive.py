@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field, structs
 
@@ -19,16 +19,18 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.engine.conversations import Conversation, Conversations
-from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
 from lmms_eval.engine.records import media_spent, not_sent, well_typed
-from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.media.sent import recording, unrecorded
 from lmms_eval.utils.concurrency import closed_on_error
 from lmms_eval.utils.prices import Spending
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.lockstep import Lockstep
+    from lmms_eval.engine.response_cache import ResponseCache
 
 GIVE_UP_AT_LEAST = 16
 
@@ -325,38 +327,39 @@ class Drive:
         self.take_in(not_sent(request.id, "preparing the request", error))
 
 
-class _Rendering:
+class _Rendering(Struct):
     """The messages of one request, built once for the journal, the cache and the model."""
 
-    def __init__(self, request: Request, conversation: Conversation) -> None:
-        self._request, self._conversation = request, conversation
-        self.fingerprint = ""
-        """Fingerprint of the messages that the model rendered; empty before that."""
-        self._outline: Outline | None = None
-        self._is_outlined = False
-        self._ahead: ChatMessages | None = None
+    request: Request
+    conversation: Conversation
+    fingerprint: str = ""
+    """Fingerprint of the messages that the model rendered; empty before that."""
+    outline: Outline | None = None
+    is_outlined: bool = False
+    early: ChatMessages | None = None
+    """Messages that were built before the model needs them."""
 
     def ahead(self) -> ChatMessages:
         """Build the messages before the model needs them."""
-        if self._ahead is None:
-            self._ahead = self._request.build_messages()
-        return self._ahead
+        if self.early is None:
+            self.early = self.request.build_messages()
+        return self.early
 
     def build(self) -> ChatMessages:
         """Build the messages for the model; each call returns new objects."""
         with unrecorded():
-            messages, self._ahead = self._ahead or self._request.build_messages(), None
+            messages, self.early = self.early or self.request.build_messages(), None
         if not self.fingerprint:
-            self.fingerprint = self._conversation.fingerprint(messages)
-            self._outline, self._is_outlined = outline(messages, self._request.context), True
+            self.fingerprint = self.conversation.fingerprint(messages)
+            self.outline, self.is_outlined = outline(messages, self.request.context), True
         return messages
 
     def added(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
         """Return the messages that the request adds to its conversation; empty if they were not rendered."""
-        if not self._is_outlined:
+        if not self.is_outlined:
             return ()
-        messages = () if self._outline is None else self._outline.messages_with(sent)
-        return self._conversation.added(self._request, messages, sent)
+        messages = () if self.outline is None else self.outline.messages_with(sent)
+        return self.conversation.added(self.request, messages, sent)
 
     def of_cached(self, cached: Response, prompt: str) -> tuple[tuple[SentMessage, ...], str]:
         """Return the added messages and the fingerprint of this request for a cached response.
@@ -366,10 +369,10 @@ class _Rendering:
             prompt: fingerprint of the prompt that it answered; if that is the fingerprint of the context, the model
                 renders its prompts itself.
         """
-        if prompt != text_fingerprint(self._request.context):
+        if prompt != text_fingerprint(self.request.context):
             messages = self.ahead()
-            self._outline, self._is_outlined = outline(messages, self._request.context), True
-            prompt = self._conversation.fingerprint(messages)
+            self.outline, self.is_outlined = outline(messages, self.request.context), True
+            prompt = self.conversation.fingerprint(messages)
         return self.added(cached.media), prompt
 
 

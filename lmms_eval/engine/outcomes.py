@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field, structs
@@ -43,8 +43,22 @@ class SeenMedia(Struct):
         if not media:
             return
         self.documents += 1
-        for name, value in (*_of_document(media), *(pair for medium in media for pair in _of_medium(medium))):
-            self.values.setdefault(name, Counter())[value] += 1
+        kinds = Counter(medium["type"] for medium in media)
+        visual = [medium for medium in media if medium["type"] != "audio"]
+        found: list[tuple[str, Any]] = [
+            ("pictures", kinds["image"] or None),
+            ("videos", kinds["video"] or None),
+            ("sounds", kinds["audio"] or None),
+            ("frames", sum(len(medium.get("frames", ())) for medium in media) or None),
+        ]
+        if visual and all("tokens" in medium for medium in visual):
+            found.append(("tokens", sum(medium["tokens"] for medium in visual)))
+        for medium in media:
+            found += [(name, medium.get(name)) for name in ("width", "height", "fps")]
+            found += zip(("processed_width", "processed_height"), medium.get("processed", ()), strict=False)
+        for name, value in found:
+            if value is not None:
+                self.values.setdefault(name, Counter())[value] += 1
 
     def summary(self) -> dict[str, Any]:
         """Return minimum, median and maximum of each quantity; empty without media."""
@@ -56,40 +70,9 @@ class SeenMedia(Struct):
 
 def spread(values: Counter[float]) -> dict[str, float]:
     """Return minimum, median and maximum of counted values."""
-    ordered = sorted(values)
-    middle = (values.total() - 1) / 2
-    low, high = (_at(ordered, values, int(place)) for place in (middle, middle + 0.5))
-    median = low if low == high else (low + high) / 2
-    return {"min": ordered[0], "median": median, "max": ordered[-1]}
-
-
-def _at(ordered: Sequence[float], values: Counter[float], place: int) -> float:
-    """Return the value at an index of the sorted list of all values."""
-    for value in ordered:
-        place -= values[value]
-        if place < 0:
-            return value
-    return ordered[-1]
-
-
-def _of_document(media: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    kinds = Counter(medium["type"] for medium in media)
-    for name, kind in (("pictures", "image"), ("videos", "video"), ("sounds", "audio")):
-        if kinds[kind]:
-            yield name, kinds[kind]
-    if frames := sum(len(medium.get("frames", ())) for medium in media):
-        yield "frames", frames
-    visual = [medium for medium in media if medium["type"] != "audio"]
-    if visual and all("tokens" in medium for medium in visual):
-        yield "tokens", sum(medium["tokens"] for medium in visual)
-
-
-def _of_medium(medium: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for name in ("width", "height", "fps"):
-        if medium.get(name) is not None:
-            yield name, medium[name]
-    for name, value in zip(("processed_width", "processed_height"), medium.get("processed", ()), strict=False):
-        yield name, value
+    ordered = sorted(values.elements())
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return {"min": ordered[0], "median": low if low == high else (low + high) / 2, "max": ordered[-1]}
 
 
 MAX_REASONS = 20
@@ -361,45 +344,42 @@ class TaskTally(Struct):
                 self.output_tokens += tokens[1]
                 self.reasoning_tokens += tokens[2]
         self.documents_with_tokens += has_usage
-        verdicts = [Verdict.from_record(verdict) for verdict in record.get("judge", ())]
-        for verdict in verdicts:
-            self._add_verdict(verdict)
-        self.judge_unread += has_unread(verdicts)
-        self.drew += any(score.get("drew") for score in record.get("scores", ()))
-        if record.get("scores"):
-            self.correct += _positive_score(record["scores"][0]["metrics"], score_key)
+        if record.get("judge"):
+            self._add_verdicts([Verdict.from_record(verdict) for verdict in record["judge"]])
+        if scores := record.get("scores"):
+            self.drew += any(score.get("drew") for score in scores)
+            metrics = scores[0]["metrics"]
+            names = [score_key, *CORRECT_KEYS, *(name for name in metrics if name.endswith("_score"))]
+            number = stats.item_number(next((metrics[name] for name in names if name in metrics), None), score_key)
+            self.correct += max(0.0, float(number)) if number is not None else 0.0
 
     def _add_outcome(self, answer: Mapping[str, Any]) -> None:
         if "error" in answer:
             self.lost += 1
             return
+        is_truncated, thoughts = is_cut(answer), last_thoughts(answer)
         if is_filtered(answer):
             self.filtered += 1
         elif is_blank(answer):
             self.blank += 1
-            self.in_thought += last_thoughts(answer) is not None
-        self.stops.add(answer)
-        is_truncated, thoughts = is_cut(answer), last_thoughts(answer)
+            self.in_thought += thoughts is not None
+        if "stops" in answer or "ended_by" in answer:
+            self.stops.add(answer)
         self.truncated += is_truncated
         self.untagged += is_truncated and thoughts is None
         self.unopened += thoughts is not None and "closing" in thoughts and "opening" not in thoughts
         if "model" in answer:
             self.served[answer["model"]] += 1
 
-    def _add_verdict(self, verdict: Verdict) -> None:
-        self.judge_questions += 1
-        self.judge_answered += verdict.accepted
-        self.judge_unparsable += verdict.text is not None and not verdict.accepted
-        self.judge_failed += verdict.text is None
-        self.judge_replies += len(verdict.replies)
-        if verdict.usage is not None:
-            self.judge_input_tokens += verdict.usage.input_tokens or 0
-            self.judge_output_tokens += verdict.usage.output_tokens or 0
-            self.judge_reasoning_tokens += verdict.usage.reasoning_tokens or 0
-
-
-def _positive_score(metrics: Mapping[str, Any], score_key: str) -> float:
-    names = [score_key, *CORRECT_KEYS, *(name for name in metrics if name.endswith("_score"))]
-    value = next((metrics[name] for name in names if name in metrics), None)
-    number = stats.item_number(value, score_key)
-    return max(0.0, float(number)) if number is not None else 0.0
+    def _add_verdicts(self, verdicts: Sequence[Verdict]) -> None:
+        self.judge_unread += has_unread(verdicts)
+        for verdict in verdicts:
+            self.judge_questions += 1
+            self.judge_answered += verdict.accepted
+            self.judge_unparsable += verdict.text is not None and not verdict.accepted
+            self.judge_failed += verdict.text is None
+            self.judge_replies += len(verdict.replies)
+            if verdict.usage is not None:
+                self.judge_input_tokens += verdict.usage.input_tokens or 0
+                self.judge_output_tokens += verdict.usage.output_tokens or 0
+                self.judge_reasoning_tokens += verdict.usage.reasoning_tokens or 0

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.request import SentMedia, SentMessage, SentPart
@@ -57,41 +57,44 @@ def outline(messages: ChatMessages, context: str) -> Outline | None:
         only = given[0].content[0]
         if isinstance(only, ChatTextContent) and only.text == context:
             return None
-    walk = _Walk(context)
-    return Outline(tuple((message.role, tuple(walk.part(part) for part in message.content)) for message in given))
+    place, media = 0, _MediaCount()
+    outlined = []
+    for message in given:
+        content: list[SentPart | _Medium] = []
+        for part in message.content:
+            if not isinstance(part, ChatTextContent):
+                content.append(media.count(part.type, part.url))
+                continue
+            found = context.find(part.text, place) if len(part.text) >= LEAST_SPAN else -1
+            if found < 0:
+                content.append(SentPart(text=part.text))
+            else:
+                place = found + len(part.text)
+                content.append(SentPart(span=(found, place)))
+        outlined.append((message.role, tuple(content)))
+    return Outline(tuple(outlined))
 
 
-class _Walk:
-    """Walks through the messages in order, counts their media and finds their texts in the prompt's text."""
+class _MediaCount(Struct):
+    """Numbers the media of messages in order."""
 
-    def __init__(self, context: str) -> None:
-        self._context, self._place = context, 0
-        self._counts: dict[str, int] = {}
-        self._video: SentMedia | None = None
-        self._frames = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    video: SentMedia | None = None
+    """The video that the last medium is a frame of."""
+    frames: int = 0
 
-    def part(self, part: Any) -> SentPart | _Medium:
-        return self._text(part.text) if isinstance(part, ChatTextContent) else self._medium(part.type, part.url)
-
-    def _text(self, text: str) -> SentPart:
-        place = self._context.find(text, self._place) if len(text) >= LEAST_SPAN else -1
-        if place < 0:
-            return SentPart(text=text)
-        self._place = place + len(text)
-        return SentPart(span=(place, self._place))
-
-    def _medium(self, kind: str, value: Any) -> _Medium:
+    def count(self, kind: str, value: Any) -> _Medium:
         info = getattr(value, "info", None)
         frame = info.get(FRAME) if isinstance(info, dict) else None
         if not isinstance(frame, Frame):  # ``media.sent.note_picture`` joins frames of a video in the same way
-            self._video = None
-            self._counts[kind] = self._counts.get(kind, 0) + 1
-            return _Medium(kind, self._counts[kind] - 1)
-        if frame.video != self._video:
-            self._video, self._frames = frame.video, 0
-            self._counts["video"] = self._counts.get("video", 0) + 1
-        self._frames += 1
-        return _Medium("video", self._counts["video"] - 1, self._frames - 1)
+            self.video = None
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+            return _Medium(kind, self.counts[kind] - 1)
+        if frame.video != self.video:
+            self.video, self.frames = frame.video, 0
+            self.counts["video"] = self.counts.get("video", 0) + 1
+        self.frames += 1
+        return _Medium("video", self.counts["video"] - 1, self.frames - 1)
 
 
 def _parts(content: Sequence[SentPart | _Medium], found: dict[str, list[int]]) -> tuple[SentPart, ...]:
@@ -118,26 +121,28 @@ def text_fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def message_fingerprint(messages: ChatMessages) -> str:
-    """Return a fingerprint of roles, texts and references of media (paths, URLs, mode and size of decoded pictures)."""
-    return _fingerprint(messages, _reference)
-
-
 def content_fingerprint(messages: ChatMessages) -> str:
     """Return a fingerprint of roles, texts and the contents of all media.
 
     Raises:
         MediaError: a picture, video or sound cannot be read.
     """
-    return _fingerprint(messages, digest)
+    return message_fingerprint(messages, digest)
 
 
-def _fingerprint(messages: ChatMessages, of_media: Callable[[Any], str]) -> str:
+def message_fingerprint(messages: ChatMessages, of_medium: Callable[[Any], str] | None = None) -> str:
+    """Return a fingerprint of roles, texts and references of media (paths, URLs, mode and size of decoded pictures).
+
+    Args:
+        messages: the messages.
+        of_medium: returns what identifies a medium instead of its reference.
+    """
+    of_medium = of_medium or _reference
     found = hashlib.sha256()
     for message in messages.messages:
         found.update(f"\0{message.role}".encode())
         for part in message.content:
-            content = part.text if isinstance(part, ChatTextContent) else of_media(part.url)
+            content = part.text if isinstance(part, ChatTextContent) else of_medium(part.url)
             found.update(f"\1{part.type}\2".encode() + content.encode("utf-8", "surrogatepass"))
     return found.hexdigest()[:16]
 

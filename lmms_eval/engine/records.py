@@ -7,21 +7,15 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
 from loguru import logger
-from msgspec import UNSET, Struct, UnsetType, convert, structs
+from msgspec import Struct, convert, structs
 
 from lmms_eval.api.interleaved import InterleavedText, media_type_of
-from lmms_eval.api.records import (
-    AnswerRecord,
-    PipelineRecord,
-    ResponseFailure,
-    ResponseLine,
-    ScoreRecord,
-    ThoughtsRecord,
-)
+from lmms_eval.api.records import AnswerRecord, ResponseLine, ThoughtsRecord
 from lmms_eval.api.request import (
     ErrorKind,
     GeneratedImage,
@@ -34,12 +28,11 @@ from lmms_eval.api.request import (
     Usage,
 )
 from lmms_eval.api.response import is_invisible
-from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
+from lmms_eval.api.task import Answer, ScoredDoc
 from lmms_eval.errors import FunctionError, ItemError, JournalError, LmmsEvalError, MediaError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
-from lmms_eval.utils.records import as_record, if_set, unset_if_none
 from lmms_eval.utils.redaction import redact_text
 
 FOLDER = "images"
@@ -304,96 +297,88 @@ def well_typed(response: Response) -> Response:
     return replace(response, **changes) if changes else response
 
 
+_counts_of = attrgetter("input_tokens", "output_tokens", "reasoning_tokens")
+
+
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
-    """Return the record of a response without empty values; ``prompt`` is the fingerprint of the rendered request."""
-    thoughts = response.thoughts
-    return as_record(
-        ResponseLine(
-            id=response.request_id,
-            **_outcome(response),
-            usage=_usage_record(response.usage),
-            thoughts=UNSET if thoughts is None else _thoughts_record(thoughts),
-            stops=list(response.stops) or UNSET,
-            finish_reason=unset_if_none(response.finish_reason),
-            ended_by=unset_if_none(response.ended_by),
-            latency=unset_if_none(response.latency),
-            model=unset_if_none(response.model),
-            attempts=response.attempts if response.attempts > 1 else UNSET,
-            batch=list(response.batch) or UNSET,
-            media=[medium.to_record() for medium in response.media] or UNSET,
-            messages=[message.to_record() for message in response.messages] or UNSET,
-            tool_messages=[message.to_record() for message in response.tool_messages] or UNSET,
-            cached=response.is_cached or UNSET,
-            prompt=prompt or UNSET,
-        )
-    )
+    """Return the record of a response without empty values; ``prompt`` is the fingerprint of the rendered request.
 
-
-def _outcome(response: Response) -> dict[str, Any]:
-    """Return the fields that hold the outcome of a request; exactly one kind of outcome is written."""
-    if response.error is not None:
-        error = response.error
-        return {"error": ResponseFailure(kind=error.kind, message=redact_text(error.message), attempts=error.attempts)}
-    if response.rounds is not None:
-        return {"rounds": list(response.rounds)}
-    if response.loglikelihood is not None:
-        return {"loglikelihood": [response.loglikelihood, response.is_greedy, response.is_loss]}
-    if response.parts:
-        return {"text": response.text, "parts": parts_record(response.parts)}
-    return {"text": response.text}
+    Exactly one of the kinds of outcome is written: ``error``, ``rounds``, ``loglikelihood`` or ``text``.
+    """
+    error = response.error
+    record: dict[str, Any] = {"id": response.request_id}
+    if error is not None:
+        record["error"] = {"kind": error.kind, "message": redact_text(error.message), "attempts": error.attempts}
+    elif response.rounds is not None:
+        record["rounds"] = list(response.rounds)
+    elif response.loglikelihood is not None:
+        record["loglikelihood"] = [response.loglikelihood, response.is_greedy, response.is_loss]
+    else:
+        record["text"] = response.text
+        if response.parts:
+            record["parts"] = parts_record(response.parts)
+    details = {
+        "usage": None if response.usage is None else list(_counts_of(response.usage)),
+        "thoughts": None if response.thoughts is None else _thoughts_record(response.thoughts),
+        "stops": list(response.stops) or None,
+        "finish_reason": response.finish_reason,
+        "ended_by": response.ended_by,
+        "latency": response.latency,
+        "model": response.model,
+        "attempts": response.attempts if response.attempts > 1 else None,
+        "batch": list(response.batch) or None,
+        "media": [medium.to_dict() for medium in response.media] or None,
+        "messages": [message.to_dict() for message in response.messages] or None,
+        "tool_messages": [message.to_dict() for message in response.tool_messages] or None,
+        "cached": response.is_cached or None,
+        "prompt": prompt or None,
+    }
+    return record | {name: value for name, value in details.items() if value is not None}
 
 
 def response_from_record(record: Mapping[str, Any]) -> Response:
     """Reverse ``response_record``. Raises ``msgspec.ValidationError`` if the record is not one of a response."""
-    line = convert(record, ResponseLine)
-    greedy: tuple[Any, Any, Any] = tuple(line.loglikelihood) if line.loglikelihood else (None, None, False)
-    error = line.error
+    convert(record, ResponseLine)
+    greedy, error, rounds = record.get("loglikelihood"), record.get("error"), record.get("rounds")
+    usage, thoughts = record.get("usage"), record.get("thoughts")
     return Response(
-        request_id=line.id,
-        text=if_set(line.text),
-        parts=parts_from_record(line.parts or ()),
-        rounds=None if line.rounds is UNSET else tuple(line.rounds),
-        loglikelihood=greedy[0],
-        is_greedy=greedy[1],
-        is_loss=greedy[2],
-        error=ResponseError(cast(ErrorKind, error.kind), error.message, error.attempts) if error else None,
-        finish_reason=if_set(line.finish_reason),
-        usage=_usage_from_record(if_set(line.usage)),
-        latency=if_set(line.latency),
-        attempts=line.attempts or 1,
-        batch=tuple(line.batch or ()),
-        model=if_set(line.model),
-        media=tuple(SentMedia.from_record(medium) for medium in line.media or ()),
-        messages=tuple(SentMessage.from_record(message) for message in line.messages or ()),
-        tool_messages=tuple(SentMessage.from_record(message) for message in line.tool_messages or ()),
-        thoughts=_thoughts_from_record(if_set(line.thoughts)),
-        stops=tuple(line.stops or ()),
-        ended_by=if_set(line.ended_by),
-        is_cached=bool(line.cached),
+        request_id=record["id"],
+        text=record.get("text"),
+        parts=parts_from_record(record.get("parts", ())),
+        rounds=None if rounds is None else tuple(rounds),
+        loglikelihood=greedy[0] if greedy else None,
+        is_greedy=greedy[1] if greedy else None,
+        is_loss=greedy[2] if greedy else False,
+        error=ResponseError(cast(ErrorKind, error["kind"]), error["message"], error["attempts"]) if error else None,
+        finish_reason=record.get("finish_reason"),
+        usage=None if usage is None else Usage(*usage[:3]),
+        latency=record.get("latency"),
+        attempts=record.get("attempts", 1),
+        batch=tuple(record.get("batch", ())),
+        model=record.get("model"),
+        media=media_from_record(record),
+        messages=tuple(SentMessage.from_dict(message) for message in record.get("messages", ())),
+        tool_messages=tuple(SentMessage.from_dict(message) for message in record.get("tool_messages", ())),
+        thoughts=_thoughts_from_record(thoughts) if thoughts else None,
+        stops=tuple(record.get("stops", ())),
+        ended_by=record.get("ended_by"),
+        is_cached=record.get("cached", False),
     )
 
 
-def _usage_record(usage: Usage | None) -> list[int | None] | UnsetType:
-    return UNSET if usage is None else [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
+def _thoughts_record(thoughts: Thoughts) -> dict[str, Any]:
+    record: dict[str, Any] = {"text": thoughts.text}
+    if thoughts.opening:
+        record["opening"] = thoughts.opening
+    if thoughts.closing:
+        record["closing"] = thoughts.closing
+    return record if thoughts.is_finished else {**record, "finished": False}
 
 
-def _usage_from_record(counts: Sequence[int | None] | None) -> Usage | None:
-    return None if counts is None else Usage(*counts[:3])
-
-
-def _thoughts_record(thoughts: Thoughts) -> ThoughtsRecord:
-    return ThoughtsRecord(
-        text=thoughts.text,
-        opening=thoughts.opening or UNSET,
-        closing=thoughts.closing or UNSET,
-        finished=UNSET if thoughts.is_finished else False,
+def _thoughts_from_record(record: Mapping[str, Any]) -> Thoughts:
+    return Thoughts(
+        record["text"], record.get("opening", ""), record.get("closing", ""), record.get("finished") is not False
     )
-
-
-def _thoughts_from_record(record: ThoughtsRecord | None) -> Thoughts | None:
-    if record is None:
-        return None
-    return Thoughts(record.text, record.opening or "", record.closing or "", record.finished is not False)
 
 
 def is_blank(record: Mapping[str, Any]) -> bool:
@@ -433,7 +418,8 @@ def written(record: Mapping[str, Any]) -> Any:
     value, found = record["value"], record.get("thoughts")
     if not found or "parts" in record:
         return value
-    thoughts = [_thoughts_from_record(each) for each in convert(found, list[ThoughtsRecord | None])]
+    convert(found, list[ThoughtsRecord | None])
+    thoughts = [each and _thoughts_from_record(each) for each in found]
     if isinstance(value, str) and len(thoughts) == 1:
         return value if thoughts[0] is None else thoughts[0].before(value)
     if isinstance(value, list | tuple) and len(value) == len(thoughts):
@@ -461,48 +447,46 @@ def is_cut(record: Mapping[str, Any]) -> bool:
 
 def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
     """Return the record of an answer; ``with_paths`` adds the paths of pictures for another process."""
-    return as_record(_answer_record(answer, with_paths))
-
-
-def _answer_record(answer: Answer, with_paths: bool = False) -> AnswerRecord:
-    usage = [None if each is None else _usage_record(each) for each in answer.usage]
-    return AnswerRecord(
-        value=answer.value,
-        input=answer.input,
-        parts=unset_if_none(value_parts(answer.value, with_paths)),
-        usage=cast(Any, usage) if any(usage) else UNSET,
-        thoughts=[None if each is None else _thoughts_record(each) for each in answer.thoughts] or UNSET,
-        stops=list(answer.stops) or UNSET,
-        ended_by=list(answer.ended_by) or UNSET,
-        finish_reason=unset_if_none(answer.finish_reason),
-        latency=unset_if_none(answer.latency),
-        model=unset_if_none(answer.model),
-        error=UNSET if answer.error is None else redact_text(answer.error),
-        is_loss=UNSET if answer.is_loss else False,
-        media=[medium.to_record() for medium in answer.media] or UNSET,
-        messages=[message.to_record() for message in answer.messages] or UNSET,
-        attempts=answer.attempts if answer.attempts > 1 else UNSET,
-    )
+    usage = [None if each is None else list(_counts_of(each)) for each in answer.usage]
+    record = {
+        "value": answer.value,
+        "input": answer.input,
+        "parts": None if type(answer.value) is str else value_parts(answer.value, with_paths),
+        "usage": usage if any(usage) else None,
+        "thoughts": [None if each is None else _thoughts_record(each) for each in answer.thoughts] or None,
+        "stops": list(answer.stops) or None,
+        "ended_by": list(answer.ended_by) or None,
+        "finish_reason": answer.finish_reason,
+        "latency": answer.latency,
+        "model": answer.model,
+        "error": None if answer.error is None else redact_text(answer.error),
+        "is_loss": None if answer.is_loss else False,
+        "media": [medium.to_dict() for medium in answer.media] or None,
+        "messages": [message.to_dict() for message in answer.messages] or None,
+        "attempts": answer.attempts if answer.attempts > 1 else None,
+    }
+    return {name: value for name, value in record.items() if value is not None or name == "value"}
 
 
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
     """Reverse ``answer_record``. Raises ``msgspec.ValidationError`` if the record is not one of an answer."""
-    found = convert(record, AnswerRecord)
+    convert(record, AnswerRecord)
+    value, parts = record["value"], record.get("parts")
     return Answer(
-        value=found.value if found.parts is UNSET else value_with_parts(found.value, found.parts),
-        usage=tuple(_usage_from_record(usage) if usage else None for usage in found.usage or ()),
-        thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in found.thoughts or ()),
-        stops=tuple(found.stops or ()),
-        ended_by=tuple(found.ended_by or ()),
-        finish_reason=if_set(found.finish_reason),
-        latency=if_set(found.latency),
-        error=if_set(found.error),
-        input=found.input,
-        is_loss=found.is_loss is not False,
-        model=if_set(found.model),
-        media=tuple(SentMedia.from_record(medium) for medium in found.media or ()),
-        messages=tuple(SentMessage.from_record(message) for message in found.messages or ()),
-        attempts=found.attempts or 1,
+        value=value if parts is None else value_with_parts(value, parts),
+        usage=tuple(Usage(*usage[:3]) if usage else None for usage in record.get("usage", ())),
+        thoughts=tuple(_thoughts_from_record(each) if each else None for each in record.get("thoughts", ())),
+        stops=tuple(record.get("stops", ())),
+        ended_by=tuple(record.get("ended_by", ())),
+        finish_reason=record.get("finish_reason"),
+        latency=record.get("latency"),
+        error=record.get("error"),
+        input=record["input"],
+        is_loss=record.get("is_loss") is not False,
+        model=record.get("model"),
+        media=media_from_record(record),
+        messages=tuple(SentMessage.from_dict(message) for message in record.get("messages", ())),
+        attempts=record.get("attempts", 1),
     )
 
 
@@ -520,35 +504,32 @@ def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
 
 def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:
     """Return the record of a scored document: all that the samples file and the aggregation need."""
-    return as_record(
-        ScoreRecord(
-            task=task,
-            doc_id=doc_id,
-            answers=[_answer_record(answer) for answer in answers],
-            target=scored.target,
-            doc=dict(scored.doc),
-            doc_hash=scored.doc_hash,
-            media=list(scored.media),
-            scores=[_pipeline_record(score) for score in scored.scores],
-        )
-    )
+    return {
+        "task": task, "doc_id": doc_id, "answers": [answer_record(answer) for answer in answers], **scored_part(scored)
+    }  # fmt: skip
+
+
+def scored_part(scored: ScoredDoc) -> dict[str, Any]:
+    """Return the part of a document's record that scoring adds to its answers."""
+    scores = []
+    for score in scored.scores:
+        record = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
+        if score.status != "scored":
+            record |= {"status": score.status, "reason": score.reason}
+        if score.per_answer:
+            record["per_answer"] = [dict(metrics) for metrics in score.per_answer]
+        if score.drew:
+            record["drew"] = True
+        if score.reading.rule:
+            record["reading"] = {"rule": score.reading.rule, "extracted": list(score.reading.found)}
+        scores.append(record)
+    return {
+        "target": scored.target, "doc": dict(scored.doc), "doc_hash": scored.doc_hash, "media": list(scored.media),
+        "scores": scores,
+    }  # fmt: skip
 
 
 def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: str) -> dict[str, Any]:
     """Return the record of a document whose request was given up, or whose scoring raised."""
-    found = [_answer_record(answer) for answer in answers]
-    return as_record(ScoreRecord(task=task, doc_id=doc_id, answers=found, failed=redact_text(reason)))
-
-
-def _pipeline_record(score: PipelineScore) -> PipelineRecord:
-    reading = score.reading
-    return PipelineRecord(
-        filter=score.filter,
-        filtered=score.filtered,
-        metrics=dict(score.metrics),
-        status=UNSET if score.status == "scored" else score.status,
-        reason=UNSET if score.status == "scored" else score.reason,
-        per_answer=[dict(metrics) for metrics in score.per_answer] or UNSET,
-        drew=score.drew or UNSET,
-        reading={"rule": reading.rule, "extracted": list(reading.found)} if reading.rule else UNSET,
-    )
+    found = [answer_record(answer) for answer in answers]
+    return {"task": task, "doc_id": doc_id, "answers": found, "failed": redact_text(reason)}

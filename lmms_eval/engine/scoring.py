@@ -16,48 +16,72 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine.conversations import AnsweredDocument
-from lmms_eval.engine.records import answer_from_record, answer_record, failure, failure_record, score_record
+from lmms_eval.engine.records import answer_from_record, answer_record, failure, scored_part
 from lmms_eval.engine.stage import Failure, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
 from lmms_eval.processes import Child, ChildError, Parent, Pool
 from lmms_eval.storage import codec
 from lmms_eval.utils.logging import configure_logging
+from lmms_eval.utils.redaction import redact_text
 
 
-def score_document(job: AnsweredDocument) -> dict[str, Any]:
-    """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
-    name, doc_id, answers, reason = job.task.name, job.doc_id, job.answers, job.reason
+def score_document(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
+    """Return the journal record of one document. If scoring raises, the document fails but the run continues.
+
+    Args:
+        job: the document.
+        reason: reason why the document has failed and is not scored.
+    """
+    answers = [answer_record(answer) for answer in job.answers]
+    return {"task": job.task.name, "doc_id": job.doc_id, "answers": answers, **_scored(job, reason)}
+
+
+def _scored(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
+    """Return the part of a document's record that follows its answers: the scores, or the reason of the failure."""
+    part: dict[str, Any] = {}
     try:
         if not reason:
-            record = score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
+            part = scored_part(job.task.score(job.doc_id, job.answers, job.verdicts))
     except NotEvaluated as absent:
         scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
-        record = score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
+        part = scored_part(ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
     except (KeyboardInterrupt, ScoringTimeout):  # raised from outside the scoring code
         raise
     except BaseException as raised:  # noqa: BLE001 - a task's code may raise anything: this sample fails
         reason = failure("scoring", raised)
     if reason:
-        record = failure_record(name, doc_id, answers, reason)
+        part = {"failed": redact_text(reason)}
     if job.verdicts:
-        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
-    return record
+        part["judge"] = [verdict.as_record() for verdict in job.verdicts]
+    return part
 
 
 BUILD_TIMEOUT_S = 600.0
 """Time limit for starting the interpreter, building the task and opening its data."""
 
 
-def start_worker(module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> Child:
-    """Start ``python -m MODULE``, which scores documents and builds the tasks from their ``specs``."""
-    first = codec.dumps({"specs": specs, "verbosity": verbosity})
-    return Child(module, {"TOKENIZERS_PARALLELISM": "false"}, first=first, name="the scoring process")
+class ScoringProcess(Child):
+    """A process ``python -m MODULE`` that scores documents and builds the tasks from their ``specs``."""
 
+    def __init__(self, module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> None:
+        first = codec.dumps({"specs": specs, "verbosity": verbosity})
+        super().__init__(module, {"TOKENIZERS_PARALLELISM": "false"}, first=first, name="the scoring process")
+        self._ready: set[tuple[str, bool]] = set()
+        """The tasks that it has built, with whether it has opened their data."""
 
-def score_in(worker: Child, line: bytes, timeout_s: float) -> bytes:
-    """Send a job and return its record. ``timeout_s`` limits the scoring alone. Raises ``ChildError``."""
-    worker.ask(line, BUILD_TIMEOUT_S)  # it answers when the task is built
-    return worker.receive(timeout_s)
+    def score(self, job: Mapping[str, Any], timeout_s: float) -> bytes:
+        """Send a job and return the scored part of its record. Raises ``ChildError``.
+
+        Args:
+            job: task, number, answers, verdicts and, unless the process opens the data itself, the document.
+            timeout_s: time limit for the scoring alone.
+        """
+        needs = (job["task"], job.get("document") is None)
+        if needs in self._ready:
+            self.send(codec.dumps(job))
+        elif self.ask(codec.dumps({**job, "builds": True}), BUILD_TIMEOUT_S):  # it answers when the task is built
+            self._ready.add(needs)
+        return self.receive(timeout_s)
 
 
 Builder = Callable[[Mapping[str, Any]], Task]
@@ -72,7 +96,7 @@ def serve(build: Builder) -> None:
         configure_logging(start["verbosity"])
         server = _JobServer(start["specs"], build, parent)
         for line in parent:
-            server.serve(codec.loads(line))
+            parent.send(server.serve(codec.loads(line)))
 
 
 class _JobServer:
@@ -82,36 +106,32 @@ class _JobServer:
         self._specs, self._build, self._parent = specs, build, parent
         self._tasks: dict[str, Task] = {}
 
-    def serve(self, message: Mapping[str, Any]) -> None:
-        name, doc_id = message["task"], message["doc_id"]
-        answers = tuple(answer_from_record(record) for record in message["answers"])
-        verdicts = tuple(Verdict.from_record(record) for record in message.get("verdicts", ()))
+    def serve(self, job: Mapping[str, Any]) -> bytes:
+        """Score a document; returns the encoded part of its record that follows the answers."""
+        name, doc_id = job["task"], job["doc_id"]
+        error = ""
         try:
-            task = self._task(name)
-            task.take_document(doc_id, message.get("document"))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - opening the data runs code of the task
-            reason = f"in a scoring process: {failure('building the task', error)}"
-            self._parent.send(b"")
-            self._parent.send(codec.dumps(failure_record(name, doc_id, answers, reason)))
-            return
-        self._parent.send(b"")
-        record = score_document(AnsweredDocument(task, doc_id, answers, verdicts))
+            if name not in self._tasks:
+                logger.disable("lmms_eval")  # the parent opened the same data and logged its warnings
+                try:
+                    task = self._build(self._specs[name])
+                    task.load()
+                finally:
+                    logger.enable("lmms_eval")
+                self._tasks[name] = task
+            self._tasks[name].take_document(doc_id, job.get("document"))
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - opening the data runs code of the task
+            error = f"in a scoring process: {failure('building the task', raised)}"
+        if job.get("builds"):
+            self._parent.send(b"" if error else b"built")
+        if error:
+            return codec.dumps({"failed": redact_text(error)})
+        answers = tuple(answer_from_record(record) for record in job["answers"])
+        verdicts = tuple(Verdict.from_record(record) for record in job.get("verdicts", ()))
         try:
-            line = codec.dumps(record)
-        except codec.VolatileValue as error:
-            line = codec.dumps(failure_record(name, doc_id, answers, f"scoring gave {error}"))
-        self._parent.send(line)
-
-    def _task(self, name: str) -> Task:
-        if name not in self._tasks:
-            logger.disable("lmms_eval")  # the parent opened the same data and logged its warnings
-            try:
-                task = self._build(self._specs[name])
-                task.load()
-            finally:
-                logger.enable("lmms_eval")
-            self._tasks[name] = task
-        return self._tasks[name]
+            return codec.dumps(_scored(AnsweredDocument(self._tasks[name], doc_id, answers, verdicts)))
+        except codec.VolatileValue as volatile:
+            return codec.dumps({"failed": redact_text(f"scoring gave {volatile}")})
 
 
 QUEUE_LENGTH = 512
@@ -172,9 +192,9 @@ class Scorer:
         """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
         if self._hung and (hung := self._hung.get((job.task.name, job.doc_id))):
             job = replace(job, error=hung)
-        if job.reason:
+        if reason := job.reason:
             self._failure.check()
-            self._sink(score_document(job))
+            self._sink(score_document(job, reason))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
         else:
@@ -209,20 +229,23 @@ class Scorer:
             self._sink(record)
 
     def _score_in_worker(self, job: AnsweredDocument) -> dict[str, Any]:
+        answers = [answer_record(answer) for answer in job.answers]
+        has_pictures = any("parts" in answer for answer in answers)
+        given = [answer_record(one, with_paths=True) for one in job.answers] if has_pictures else answers
+        unread = {"media", "messages"}  # tasks that are built from a specification do not read them
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,
-            "answers": [answer_record(answer, with_paths=True) for answer in job.answers],
+            "answers": [{name: value for name, value in one.items() if name not in unread} for one in given],
             "verdicts": [verdict.as_record() for verdict in job.verdicts],
             "document": job.task.carried_document(job.doc_id),
         }
         options = self._options
         try:
-            with self._pool.lend(lambda: start_worker(options.module, self._specs, options.verbosity)) as worker:
-                record = codec.load_record(score_in(worker, codec.dumps(message), self._job_timeout_s))
-                if record is None:
+            with self._pool.lend(lambda: ScoringProcess(options.module, self._specs, options.verbosity)) as worker:
+                part = codec.load_record(worker.score(message, self._job_timeout_s))
+                if part is None:
                     raise ChildError("the scoring process sent something that is not a record")
-                return record
         except ChildError as error:
-            reason = f"scoring did not come back: {error}"
-            return failure_record(job.task.name, job.doc_id, job.answers, reason)
+            part = {"failed": redact_text(f"scoring did not come back: {error}")}
+        return {"task": job.task.name, "doc_id": job.doc_id, "answers": answers, **part}

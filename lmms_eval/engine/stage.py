@@ -83,7 +83,6 @@ class Stage(Generic[Item]):
 
     def put(self, item: Item) -> None:
         """Add an item; blocks while the queue is full. Raises the error that ended the work."""
-        self._failure.check()
         with self._lock:
             if not self._threads:
                 self._threads = [

@@ -80,7 +80,7 @@ class RunStore:
         self._closing: set[str] = set()
         """Tasks with an answer that closes a thought that it did not open."""
         self._plain: set[str] = set()
-        """Tasks with a completed answer that has no thought."""
+        """Tasks with a completed answer that has no thought. Nothing more is noted about these."""
         self._untagged: dict[str, set[int]] = {}
         """Scored documents with a truncated answer without tags of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()
@@ -94,7 +94,19 @@ class RunStore:
         # Opened before anything is read: that closes a torn line, and moves a journal without checksums aside.
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
-        self._load()
+        for path in sorted(self.folder.glob("responses-*.jsonl")):
+            self._load_responses(path, is_earlier=True)
+        for path in sorted(self.folder.glob("scores-*.jsonl")):
+            for place, record in self._journals.load(path, kind=ScoreRecord):
+                if record.get("key") == self.scoring_key and "judge" in record:
+                    unread = self._unread.setdefault(record["task"], set())
+                    verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
+                    _mark(unread, record["doc_id"], has_unread(verdicts))
+                if _is_valid(record, self.scoring_key) and self._has_images(record):
+                    self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
+                    is_truncated = any(is_cut(answer) for answer in record["answers"])
+                    _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
+                    self._note_thoughts(record)
         self._score_file = self._journals.add(self._score_writer.path)
 
     @property
@@ -128,7 +140,7 @@ class RunStore:
         for request_id in request_ids:
             record = self._journals.at(self._responses.pop(request_id))
             if not is_retry(request_id):
-                self._add_to_prompts(-_prompt_number(request_id, record.get("prompt", "")))
+                self._add_prompt(request_id, record.get("prompt", ""), -1)
 
     def answered(self) -> dict[str, list[str]]:
         """Return the ids of the answered first requests of documents, by task in the order of the documents."""
@@ -219,7 +231,7 @@ class RunStore:
         self._response_writer.append(response_record(kept, prompt))
         if kept.error is None and not is_retry(kept.request_id):
             with self._lock:
-                self._add_to_prompts(_prompt_number(kept.request_id, prompt))
+                self._add_prompt(kept.request_id, prompt)
         return kept
 
     def add_score(self, record: dict[str, Any], line: bytes = b"") -> None:
@@ -241,7 +253,8 @@ class RunStore:
             return
         with self._lock:
             self._scores.setdefault(task, {})[doc_id] = place
-            self._note_thoughts(record)
+            if task not in self._plain:
+                self._note_thoughts(record)
             if "failed" in record:
                 self._failures.setdefault(task, {})[doc_id] = record["failed"]
 
@@ -317,7 +330,7 @@ class RunStore:
 
     def add_prompts(self, fingerprint: str) -> None:
         """Add another process's prompts to the fingerprint."""
-        self._add_to_prompts(int(fingerprint, 16))
+        self._prompts = (self._prompts + int(fingerprint, 16)) % (1 << 256)
 
     def sync(self) -> None:
         self._response_writer.sync()
@@ -328,21 +341,6 @@ class RunStore:
         self._score_writer.close()
         self._journals.close()
 
-    def _load(self) -> None:
-        for path in sorted(self.folder.glob("responses-*.jsonl")):
-            self._load_responses(path, is_earlier=True)
-        for path in sorted(self.folder.glob("scores-*.jsonl")):
-            for place, record in self._journals.load(path, kind=ScoreRecord):
-                if record.get("key") == self.scoring_key and "judge" in record:
-                    unread = self._unread.setdefault(record["task"], set())
-                    verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
-                    _mark(unread, record["doc_id"], has_unread(verdicts))
-                if _is_valid(record, self.scoring_key) and self._has_images(record):
-                    self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
-                    is_truncated = any(is_cut(answer) for answer in record["answers"])
-                    _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
-                    self._note_thoughts(record)
-
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path, kind=ResponseLine):
             request_id = record.get("id")
@@ -351,7 +349,7 @@ class RunStore:
             if request_id is None or "error" in record or not self._has_images(record):
                 continue
             if request_id not in self._responses and not is_retry(request_id):  # a retry has the same prompt once more
-                self._add_to_prompts(_prompt_number(request_id, record.get("prompt", "")))
+                self._add_prompt(request_id, record.get("prompt", ""))
             self._responses[request_id] = place
             if is_earlier and self._began is not None and "media" in record:
                 is_newer = any(_is_changed(medium, self._began) for medium in record["media"])
@@ -361,8 +359,9 @@ class RunStore:
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
 
-    def _add_to_prompts(self, number: int) -> None:
-        self._prompts = (self._prompts + number) % (1 << 256)
+    def _add_prompt(self, request_id: str, prompt: str, times: int = 1) -> None:
+        number = int.from_bytes(hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest(), "big")
+        self._prompts = (self._prompts + times * number) % (1 << 256)
 
 
 def _mark(group: set[T], item: T, is_member: bool) -> None:
@@ -371,10 +370,6 @@ def _mark(group: set[T], item: T, is_member: bool) -> None:
         group.add(item)
     else:
         group.discard(item)
-
-
-def _prompt_number(request_id: str, prompt: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest(), "big")
 
 
 def _is_changed(medium: dict[str, Any], began: float) -> bool:

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -21,6 +21,16 @@ from lmms_eval.errors import JournalError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
 """Assumed size of the first prepared request."""
+
+
+class _TaskSizes(Struct):
+    """Sizes of one task's prepared requests in bytes."""
+
+    cost: float
+    """Cost of the last request. Costs fall within a window, so a higher one begins a new window."""
+    recent: int = FIRST_GUESS_BYTES
+    """The largest recent size, reduced by a tenth for each later request."""
+    largest: int = 0
 
 
 class RequestSizes:
@@ -33,41 +43,25 @@ class RequestSizes:
     def expected(self, request: Request | None) -> int:
         """Return the expected size of a request; ``None``: of the next one of the source."""
         known = None if request is None else self._tasks.get(request.task.name)
-        return self._guess if request is None or known is None else known.expected(request.cost)
+        if request is None or known is None:
+            return self._guess
+        return max(known.largest, known.recent) if request.cost > known.cost else known.recent
 
-    def begin(self, request: Request) -> bool:
-        """Note that a request is about to be prepared; returns whether sizes of its task are known."""
+    def begin(self, request: Request) -> int | None:
+        """Return the expected size of a request that is about to be prepared; ``None``: the first one of its task."""
         known = self._tasks.get(request.task.name)
-        if known is not None:
-            known.begin(request.cost)
-        return known is not None
+        if known is None:
+            return None
+        known.recent, known.cost = self.expected(request), request.cost
+        return known.recent
 
     def finish(self, request: Request, size: int | None) -> None:
         """Note the size of a prepared request; ``None``: it was answered otherwise, or failed."""
         known = self._tasks.setdefault(request.task.name, _TaskSizes(request.cost))
         if size is not None:
-            known.add(size)
+            known.recent = max(size, int(known.recent * 0.9), 1) if known.largest else max(size, 1)
+            known.largest = max(known.largest, known.recent)
         self._guess = known.recent
-
-
-class _TaskSizes(Struct):
-    """Sizes of one task's prepared requests in bytes."""
-
-    cost: float
-    """Cost of the last request. Costs fall within a window, so a higher one begins a new window."""
-    recent: int = FIRST_GUESS_BYTES
-    """The largest recent size, reduced by a tenth for each later request."""
-    largest: int = 0
-
-    def expected(self, cost: float) -> int:
-        return max(self.largest, self.recent) if cost > self.cost else self.recent
-
-    def begin(self, cost: float) -> None:
-        self.recent, self.cost = self.expected(cost), cost
-
-    def add(self, size: int) -> None:
-        self.recent = max(size, int(self.recent * 0.9), 1) if self.largest else max(size, 1)
-        self.largest = max(self.largest, self.recent)
 
 
 _Waiter: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]"
@@ -212,16 +206,15 @@ class Stream:
     def wake(self) -> None:
         """Let waiting threads check again after a change outside of the stream, such as an answer."""
         with self._lock:
-            waiters = self._notified()
-        _resolve(waiters)
+            self._notify()
 
-    def _notified(self) -> set[_Waiter]:
-        """Notify threads, with the lock held; returns the event loops to wake without it (``_resolve``)."""
+    def _notify(self) -> None:
+        """Wake waiting threads and event loops, with the lock held."""
         self._changed.notify_all()
-        waiters = self._waiters
-        if waiters:
-            self._waiters = set()
-        return waiters
+        while self._waiters:
+            loop, future = self._waiters.pop()
+            with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
+                loop.call_soon_threadsafe(_set, future)
 
     def take(self, max_n: int) -> list[Request]:
         """Return 1 to ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
@@ -297,13 +290,6 @@ class Stream:
             self._changed.notify_all()
         return batch
 
-    def _insert(self, prepared: Request) -> None:
-        """Insert a prepared request at its position, which is at or near the end."""
-        turn, place = self._turns[prepared.id], len(self._ready)
-        while place and self._turns[self._ready[place - 1].id] > turn:
-            place -= 1
-        self._ready.insert(place, prepared)
-
     def _ended(self) -> bool:
         if self._stopped or self._error is not None:
             return True
@@ -323,10 +309,8 @@ class Stream:
             return True  # prepare one request for a waiting model, whatever its size
         if self._next is not None and self._next.task.name in self._firsts:
             return False
-        return self._used_bytes() + self._sizes.expected(self._next) <= self._limits.max_bytes
-
-    def _used_bytes(self) -> int:
-        return self._ready_bytes + self._held_bytes + self._reserved_bytes
+        used = self._ready_bytes + self._held_bytes + self._reserved_bytes
+        return used + self._sizes.expected(self._next) <= self._limits.max_bytes
 
     def _work(self) -> None:
         try:
@@ -361,40 +345,38 @@ class Stream:
         with self._gate:
             while True:
                 with self._lock:
-                    if not self._holds_before_end(self._may_pull):
+                    while not (ended := self._ended()) and not self._may_pull():
+                        self._changed.wait(timeout=0.5)
+                    if ended:
                         return None
                     self._next = self._followups.popleft() if self._followups else None
                 request = self._next or next(self._source, None)
                 with self._lock:
                     self._next = request
                     if request is not None:
-                        return self._reserve(request) if self._holds_before_end(self._has_room) else None
+                        break
                     self._exhausted = True
                 self.wake()
-
-    def _holds_before_end(self, condition: Callable[[], bool]) -> bool:
-        """Wait for a condition with the lock held; returns ``False`` if the stream ended first."""
-        while not self._ended():
-            if condition():
-                return True
-            self._changed.wait(timeout=0.5)
-        return False
+            with self._lock:
+                while not (ended := self._ended()) and not self._has_room():
+                    self._changed.wait(timeout=0.5)
+                if ended:
+                    return None
+                self._next = None
+                reserved = self._sizes.begin(request)
+                if reserved is None:  # the first of its task, of unknown size: reserve all room
+                    self._firsts.add(request.task.name)
+                    used = self._ready_bytes + self._held_bytes + self._reserved_bytes
+                    reserved = max(self._sizes.expected(request), self._limits.max_bytes - used)
+                self._preparing += 1
+                self._turns[request.id] = self._claimed = self._claimed + 1
+                self._reserved_bytes += reserved
+                return request, reserved
 
     def _may_pull(self) -> bool:
         count, most = len(self._ready) + self._preparing, self._limits.max_requests
         self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
         return count < most if self._followups else not (self._exhausted or self._is_filled)
-
-    def _reserve(self, request: Request) -> tuple[Request, int]:
-        self._next = None
-        reserved = self._sizes.expected(request)
-        if not self._sizes.begin(request):  # the first of its task, of unknown size: reserve all room
-            self._firsts.add(request.task.name)
-            reserved = max(reserved, self._limits.max_bytes - self._used_bytes())
-        self._preparing += 1
-        self._turns[request.id] = self._claimed = self._claimed + 1
-        self._reserved_bytes += reserved
-        return request, reserved
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None
@@ -412,19 +394,15 @@ class Stream:
             if prepared is None:
                 del self._turns[request.id]
             else:
-                self._insert(prepared)
+                turn, place = self._turns[prepared.id], len(self._ready)
+                while place and self._turns[self._ready[place - 1].id] > turn:  # at or near the end
+                    place -= 1
+                self._ready.insert(place, prepared)
                 self._ready_bytes += prepared.payload_bytes
                 self.peak_bytes = max(self.peak_bytes, self._ready_bytes + self._held_bytes)
             self._firsts.discard(request.task.name)
             self._sizes.finish(request, None if prepared is None else prepared.payload_bytes)
-            waiters = self._notified()
-        _resolve(waiters)
-
-
-def _resolve(waiters: Iterable[_Waiter]) -> None:
-    for loop, future in waiters:
-        with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
-            loop.call_soon_threadsafe(_set, future)
+            self._notify()
 
 
 def _set(future: asyncio.Future[None]) -> None:

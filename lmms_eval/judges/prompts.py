@@ -46,12 +46,12 @@ def bounded_picture(value: Any, max_side: int | None = MAX_SIDE) -> Any:
     Raises:
         MediaError: the picture cannot be found or read.
     """
-    from lmms_eval.media import WireOptions, encode_image, header, load_image, shrink, to_rgb
+    from lmms_eval.media import encode_image, header, load_image, shrink, to_rgb
     from lmms_eval.media.encode import is_untouched
 
     found = header(value)
     fits = max_side is None or max(found.width, found.height) <= max_side
-    if fits and not hasattr(value, "convert") and is_untouched(found, WireOptions()):
+    if fits and not hasattr(value, "convert") and is_untouched(found):
         return value
     image = to_rgb(load_image(value))
     return encode_image(image if fits else shrink(image, max_side=max_side), "JPEG", JPEG_QUALITY)

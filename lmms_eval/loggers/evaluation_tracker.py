@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.compat.config_tracker import GeneralConfigTracker as GeneralConfigTracker
+from lmms_eval.compat.task_files import GeneralConfigTracker as GeneralConfigTracker
 from lmms_eval.errors import UsageError
 from lmms_eval.results.files import ResultFiles
 from lmms_eval.results.samples_file import json_text

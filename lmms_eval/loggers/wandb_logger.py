@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.compat.imports import require_package
+from lmms_eval.compat.helpers import require_package
 from lmms_eval.results.samples_file import json_text
 from lmms_eval.utils.redaction import mask_known
 

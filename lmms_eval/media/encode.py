@@ -21,8 +21,6 @@ from lmms_eval.media.image import (
     header_of,
     load_image,
     open_image,
-    read_errors,
-    reason,
     shrink,
     to_rgb,
 )
@@ -159,15 +157,15 @@ def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality:
     return buffer.getvalue()
 
 
-def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
-    """Return whether a file with this header needs no transform."""
+def is_untouched(header: ImageHeader, options: WireOptions | None = None) -> bool:
+    """Return whether a file with this header needs no transform; without ``options`` there are no limits."""
     return (
         header.format in MIME
         and header.mode in PLAIN_MODES
         and not header.has_alpha
         and header.exif_rotation == UPRIGHT
         and header.frames == 1
-        and _fits(header.nbytes, (header.width, header.height), options)
+        and (options is None or _fits(header.nbytes, (header.width, header.height), options))
     )
 
 
@@ -176,11 +174,8 @@ def _fits(nbytes: int, size: tuple[int, int], options: WireOptions) -> bool:
 
 
 def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:
-    try:
-        with open_image(io.BytesIO(data)) as opened:
-            header = header_of(opened, len(data))
-    except read_errors() as error:
-        raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error
+    with open_image(io.BytesIO(data), ref) as opened:
+        header = header_of(opened, len(data))
     source = MediaRef("bytes", data=data, name=ref.describe())
     if not is_untouched(header, options):
         return _encode_fitting(load_image(source), options, ref)

@@ -86,14 +86,12 @@ class Bounds(Struct, frozen=True):
         if self.max_side is not None:
             most = min(most, self.max_side / max(width, height))
         scale = 1.0 if self.min_pixels is None else max(1.0, math.sqrt(self.min_pixels / (width * height)))
-        if 1.0 < scale < most and not self._is_above(grown := (math.ceil(width * scale), math.ceil(height * scale))):
-            return grown
+        if 1.0 < scale < most:
+            wide, high = math.ceil(width * scale), math.ceil(height * scale)
+            if wide * high <= (self.max_pixels or math.inf) and max(wide, high) <= (self.max_side or math.inf):
+                return wide, high
         scale = min(scale, most)
         return size if scale == 1.0 else (max(1, math.floor(width * scale)), max(1, math.floor(height * scale)))
-
-    def _is_above(self, size: tuple[int, int]) -> bool:
-        too_many = self.max_pixels is not None and size[0] * size[1] > self.max_pixels
-        return too_many or (self.max_side is not None and max(size) > self.max_side)
 
     def of_frames(self, count: int, total_pixels: int | None) -> Bounds:
         """Return the bounds of each of ``count`` frames that may have ``total_pixels`` in total."""
@@ -116,16 +114,23 @@ def read_errors() -> tuple[type[BaseException], ...]:
     )  # fmt: skip
 
 
-def open_image(source: Any) -> Image.Image:
-    """Open a picture with ``Image.open``, in the formats that occur in data sets. Raises ``read_errors``.
+def open_image(source: Any, ref: MediaRef | None = None) -> Image.Image:
+    """Open a picture with ``Image.open``, in the formats that occur in data sets.
 
     Other formats are not recognised, whatever the file is named: some start a program (EPS) or an unmaintained parser.
+
+    Raises:
+        MediaError: it is not a readable picture; without ``ref``, which names it, any of ``read_errors`` instead.
     """
     from PIL import Image
 
     token = KEEPING.set(False)
     try:
         return Image.open(source, formats=_formats())
+    except read_errors() as error:
+        if ref is None:
+            raise
+        raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error
     finally:
         KEEPING.reset(token)
 
@@ -146,27 +151,22 @@ def header(value: Any, root: Root = None) -> ImageHeader:
     if ref.kind == "image" and ref.image is not None:
         return header_of(ref.image, 0)
     if ref.kind == "path" and ref.path is not None:
-        image = _open(ref, ref.path)
+        image = open_image(ref.path, ref)
         nbytes = ref.path.stat().st_size
     else:
         data = ref.read_bytes()
-        image, nbytes = _open(ref, io.BytesIO(data)), len(data)
+        image, nbytes = open_image(io.BytesIO(data), ref), len(data)
     with image:
         return header_of(image, nbytes)
 
 
 def header_of(image: Image.Image, nbytes: int) -> ImageHeader:
     """Return the header of an opened picture of ``nbytes`` encoded bytes. It does not have to be decoded."""
-    name = format_of(image)
+    name = "JPEG" if image.format == "MPO" else image.format or ""  # the first picture of an MPO is a plain JPEG
     frames = int(getattr(image, "n_frames", 1)) if name in ("PNG", "WEBP") else 1
     return ImageHeader(
         image.width, image.height, name, image.mode, has_alpha(image), orientation(image), nbytes, frames
     )
-
-
-def format_of(image: Image.Image) -> str:
-    """Return Pillow's name of the format that a picture was opened from; empty for a picture in memory."""
-    return "JPEG" if image.format == "MPO" else image.format or ""  # the first picture of an MPO is a plain JPEG
 
 
 def has_alpha(image: Image.Image) -> bool:
@@ -202,7 +202,7 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
         return ref.image
     if ref.kind == "array":
         raise MediaError(f"{ref.describe()} is not a picture")
-    image = _open(ref, io.BytesIO(ref.read_bytes()))  # from memory, so that no file stays open if decoding fails
+    image = open_image(io.BytesIO(ref.read_bytes()), ref)  # from memory, so that no file stays open if decoding fails
     _load(ref, image)
     return upright(image) if rotate else image
 
@@ -252,14 +252,17 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
     """
     from PIL import Image
 
-    opened = _open(ref, io.BytesIO(content(ref)[0] if is_recording() else ref.read_bytes()))
+    opened = open_image(io.BytesIO(content(ref)[0] if is_recording() else ref.read_bytes()), ref)
+    is_late = opened.format == "PNG"  # its orientation may follow the pixels
+    turn = orientation(opened) if rotate and not is_late else UPRIGHT
     size = bounds.size(opened.size)
-    turn = orientation(opened) if rotate else UPRIGHT
-    wanted = (size[1], size[0]) if turn in _LYING else size
     if size != opened.size:
         opened.draft(None, size)  # does not change the mode
     _load(ref, opened)
-    image = to_rgb(upright(opened) if rotate and (turn != UPRIGHT or opened.format == "PNG") else opened)
+    if rotate and is_late:
+        turn = orientation(opened)
+    image = to_rgb(upright(opened, turn))
+    wanted = (size[1], size[0]) if turn in _LYING else size
     if image.size != wanted:
         resampling, gap = (Image.Resampling.BICUBIC, 2.0) if is_preview else (Image.Resampling.LANCZOS, None)
         image = image.resize(wanted, resampling, reducing_gap=gap)
@@ -267,9 +270,9 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
     return image
 
 
-def upright(image: Image.Image) -> Image.Image:
-    """Return the picture turned by its EXIF orientation, without the tag."""
-    if orientation(image) == UPRIGHT:
+def upright(image: Image.Image, turn: int | None = None) -> Image.Image:
+    """Return the picture turned by its EXIF orientation (``turn``, if it is known), without the tag."""
+    if (orientation(image) if turn is None else turn) == UPRIGHT:
         return image
     from PIL import ImageOps
 
@@ -330,13 +333,6 @@ def fit(image: Image.Image, bounds: Bounds) -> Image.Image:
 
     source = image.convert("RGB") if image.mode in ("P", "1", *_SIXTEEN_BIT) else image
     return source.resize(size, Image.Resampling.LANCZOS)
-
-
-def _open(ref: MediaRef, source: Any) -> Image.Image:
-    try:
-        return open_image(source)
-    except read_errors() as error:
-        raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error
 
 
 def _load(ref: MediaRef, image: Image.Image) -> None:

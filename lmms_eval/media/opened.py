@@ -19,7 +19,7 @@ from PIL import Image, ImageFile, JpegImagePlugin, MpoImagePlugin, PngImagePlugi
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.encode import MIME, PLAIN_MODES, has_end
-from lmms_eval.media.image import ORIENTATION_TAG, UPRIGHT, format_of, open_image, orientation, read_errors
+from lmms_eval.media.image import ORIENTATION_TAG, UPRIGHT, open_image, orientation, read_errors
 from lmms_eval.media.originals import KEEPING, Original, attach, carry
 
 _DEFERRED_MODES = ("RGB", "L")
@@ -227,8 +227,8 @@ def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: b
         path: the path of the file, if known.
         decoded: the pixels have been read, so the file is known to be complete, with all its metadata.
     """
-    name = format_of(image)
-    frames = 1 if image.format == "MPO" else int(getattr(image, "n_frames", 1))
+    is_mpo = image.format == "MPO"  # its first picture is a plain JPEG
+    name, frames = "JPEG" if is_mpo else image.format or "", 1 if is_mpo else int(getattr(image, "n_frames", 1))
     if name not in MIME or image.mode not in PLAIN_MODES or frames != 1 or image.info.get("transparency") is not None:
         return None
     if name == "PNG" and data[_PNG_DEPTH] == b"\x10":  # 16 bits a channel; Pillow keeps 8

@@ -134,11 +134,9 @@ def digest(value: Any, root: Root = None) -> str:
     """
     ref = resolve(value, root)
     if ref.kind == "path":
-        key = _file_key(ref)
-        found = _DIGESTS.get(key)
-        return found if found is not None else _remember(key, _sha256(ref.read_bytes()))
+        return known_digest(ref) or content(ref)[1]
     if ref.kind == "url":
-        return _sha256(b"url\0" + ref.url.encode())
+        return hashlib.sha256(b"url\0" + ref.url.encode()).hexdigest()
     if ref.kind == "array":
         import numpy as np
 
@@ -147,7 +145,7 @@ def digest(value: Any, root: Root = None) -> str:
         state.update(samples.tobytes())
         return state.hexdigest()
     if ref.kind != "image" or ref.image is None:
-        return _sha256(ref.read_bytes())
+        return hashlib.sha256(ref.read_bytes()).hexdigest()
     image, original = ref.image, original_of(ref.image)
     if original is not None:
         return original.sha256
@@ -169,10 +167,14 @@ def content(ref: MediaRef) -> tuple[bytes, str]:
     if ref.kind == "url":
         return data, digest(ref)
     if ref.kind != "path":
-        return data, _sha256(data)
+        return data, hashlib.sha256(data).hexdigest()
     key = _file_key(ref)
-    found = _DIGESTS.get(key)
-    return data, found if found is not None else _remember(key, _sha256(data))
+    found = _DIGESTS.get(key) or hashlib.sha256(data).hexdigest()
+    with _LOCK:
+        if key not in _DIGESTS and len(_DIGESTS) >= _MAX_DIGESTS:
+            _DIGESTS.pop(next(iter(_DIGESTS)))
+        _DIGESTS[key] = found
+    return data, found
 
 
 def identity(ref: MediaRef) -> Identity:
@@ -183,15 +185,6 @@ def identity(ref: MediaRef) -> Identity:
 def digest_of(key: Identity) -> str:
     """Return the digest that belongs to an ``identity``; empty for a file that has not been hashed."""
     return key if isinstance(key, str) else _DIGESTS.get(key, "")
-
-
-def _remember(key: _FileKey, value: str) -> str:
-    """Cache the digest of a file, and return it."""
-    with _LOCK:
-        if len(_DIGESTS) >= _MAX_DIGESTS:
-            _DIGESTS.pop(next(iter(_DIGESTS)))
-        _DIGESTS[key] = value
-    return value
 
 
 def _resolve_text(value: str, root: Root) -> MediaRef:
@@ -261,10 +254,6 @@ def _file_key(ref: MediaRef) -> _FileKey:
     except OSError as error:
         raise MediaError(f"cannot read {path}: {error.strerror or error}") from error
     return str(path), stat.st_mtime_ns, stat.st_size
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _fetch(ref: MediaRef) -> bytes:

@@ -58,7 +58,7 @@ class Parent:
         os._exit(1)
 
     def __iter__(self) -> Iterator[bytes]:
-        while not self._is_gone and (line := self.receive()):
+        while not self._is_gone and (line := self._lines.get()):
             yield line
 
     def receive(self, timeout_s: float | None = None) -> bytes:

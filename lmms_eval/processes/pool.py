@@ -82,7 +82,12 @@ class Pool:
     def _take(self, kind: Hashable) -> Child | None:
         """Take an idle child of a kind. Those that died, did their share or belong to another process are ended."""
         with self._lock:
-            usable = [child for child in self._idle if self._is_usable(child)]
+            most = self._most_jobs
+            usable = [
+                child
+                for child in self._idle
+                if child.is_own and not child.has_ended and (most is None or child.jobs < most)
+            ]
             worn = [child for child in self._idle if child not in usable]
             found = next((child for child in usable if child.kind == kind), None)
             self._idle = [child for child in usable if child is not found]
@@ -90,9 +95,6 @@ class Pool:
             child.kill()
             child.close()
         return found
-
-    def _is_usable(self, child: Child) -> bool:
-        return child.is_own and not child.has_ended and (self._most_jobs is None or child.jobs < self._most_jobs)
 
     def _release(self, child: Child, to: list[Child] | None = None) -> None:
         with self._lock:

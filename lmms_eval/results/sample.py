@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import Message
-from lmms_eval.engine.judging import PATTERN
 from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
@@ -117,6 +116,8 @@ class JudgePrompts:
     """
 
     def __init__(self, folder: Path | None) -> None:
+        from lmms_eval.engine.judging import PATTERN
+
         self.folder = folder
         self._tails = None if folder is None else JournalTails(folder, PATTERN)
         self._places: dict[str, RecordPlace] = {}

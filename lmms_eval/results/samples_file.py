@@ -182,10 +182,11 @@ def _conversation(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     media: list[Any] = []
     conversations: list[Any] = []
     for answer in answers:
-        own = []
-        for medium in answer.get("media", ()):
-            own.append(numbers.setdefault(json_text(medium), len(numbers)))
-            if len(numbers) > len(media):
+        own: list[int] = []
+        for medium in answer.get("media", ()):  # a single answer has each medium once
+            place = len(media) if len(answers) == 1 else numbers.setdefault(json_text(medium), len(numbers))
+            own.append(place)
+            if place == len(media):
                 media.append(medium)
         conversations.append(
             [
@@ -250,9 +251,10 @@ def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         answers: records of answers, or of single responses.
     """
     facts: dict[str, Any] = {}
-    texts = [_unwrapped(_thought_texts(answer.get("thoughts"))) for answer in answers]
-    if any(any(text) if isinstance(text, list) else text for text in texts):
-        facts["thoughts"] = _unwrapped(texts)
+    if any("thoughts" in answer for answer in answers):
+        texts = [_unwrapped(_thought_texts(answer.get("thoughts"))) for answer in answers]
+        if any(any(text) if isinstance(text, list) else text for text in texts):
+            facts["thoughts"] = _unwrapped(texts)
     blank = [blank_reason(answer) or None for answer in answers]
     if any(blank):
         facts["blank"] = _unwrapped(blank)

@@ -79,21 +79,7 @@ def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | Non
     threads.apply_bound(bound)
     if sys.platform == "linux":
         prctl(PR_SET_PDEATHSIG, SIGKILL)  # after the change of user, which would undo it
-    _set_limits(limits)
-    if sys.platform != "linux":
-        return
-    prctl(PR_SET_DUMPABLE, 0)
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    if setup.landlock:
-        folders = [".", *setup.readable]
-        listable = {os.path.dirname(package) for package in setup.packages}
-        landlock.restrict(folders, sorted(listable), setup.devices)
-    if setup.seccomp:
-        seccomp.install(allow_threads=bound is not None)
-
-
-def _set_limits(limits: Mapping[str, int]) -> None:
-    """Set hard limits unless the present ones are lower. The soft CPU limit makes an end by CPU time recognisable."""
+    # The soft CPU limit makes an end by CPU time recognisable.
     wanted = {
         resource.RLIMIT_CPU: limits["cpu_s"] + 1,
         resource.RLIMIT_AS: limits["memory_bytes"],
@@ -106,3 +92,13 @@ def _set_limits(limits: Mapping[str, int]) -> None:
         value = value if present == resource.RLIM_INFINITY else min(value, present)
         soft = min(limits["cpu_s"], value) if kind == resource.RLIMIT_CPU else value
         resource.setrlimit(kind, (soft, value))
+    if sys.platform != "linux":
+        return
+    prctl(PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if setup.landlock:
+        folders = [".", *setup.readable]
+        listable = {os.path.dirname(package) for package in setup.packages}
+        landlock.restrict(folders, sorted(listable), setup.devices)
+    if setup.seccomp:
+        seccomp.install(allow_threads=bound is not None)

@@ -104,7 +104,16 @@ def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
         OSError: no process can be started, or it cannot become ``user``.
     """
     if user is not None:
-        return _bound_as(user, readable)
+        # Becoming the user is tried in advance: a failure in a program's process would look like the program's own.
+        bound = Bound(1 + ROOM, user)
+        # This process must be able to kill processes of the other user.
+        if has_capability(CAP_KILL) and not in_fork(lambda: _read_under(bound, readable)):
+            return bound
+        bound = replace(bound, reads_as_root=True)
+        problem = in_fork(lambda: _read_under(bound, readable))
+        if problem:
+            raise OSError(f"no process can become an unused user: {problem}")
+        return bound
     _drop_capabilities()
     count = _count_threads()
     most = count + (ROOM if count <= _SANDBOX_ALONE else ROOM_AMONG_OTHERS)
@@ -134,19 +143,6 @@ def apply_bound(bound: Bound | None) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     most = _at_most(_MOST_UNBOUND if bound is None else bound.most, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-
-
-def _bound_as(user: int, readable: Iterable[str]) -> Bound:
-    """Try to become the user in advance, since a failure in a program's process would look like the program's own."""
-    bound = Bound(1 + ROOM, user)
-    # This process must be able to kill processes of the other user.
-    if has_capability(CAP_KILL) and not in_fork(lambda: _read_under(bound, readable)):
-        return bound
-    bound = replace(bound, reads_as_root=True)
-    problem = in_fork(lambda: _read_under(bound, readable))
-    if problem:
-        raise OSError(f"no process can become an unused user: {problem}")
-    return bound
 
 
 def _read_under(bound: Bound, readable: Iterable[str]) -> None:

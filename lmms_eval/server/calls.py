@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -146,9 +145,7 @@ class ArchiveDownload:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def begin(self) -> None:
@@ -205,6 +202,7 @@ class HttpCall(Struct, frozen=True):
 
     Args:
         body: sent as JSON; entries of ``None`` are left out.
+        target: receives the content of the answer.
     """
 
     method: str
@@ -212,6 +210,7 @@ class HttpCall(Struct, frozen=True):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    target: ArchiveDownload | None = None
 
     @property
     def content(self) -> bytes | None:
@@ -305,6 +304,13 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
         yield pause_before(call, reply, waiting)
 
 
+def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Exchange[None]:
+    """Receive the archive of a job, and retry as ``asked`` does. Raises ``EvaluationServerError``."""
+    call, waiting = HttpCall("GET", job(job_id, "/files").path, target=download), RetryPauses(patience)
+    while (reply := (yield call)) is not None and reply.status != 200:
+        yield pause_before(call, reply, waiting)
+
+
 def pause_before(call: HttpCall, reply: CallReply, waiting: RetryPauses) -> float:
     """Return the seconds to wait before a call is retried.
 
@@ -328,7 +334,11 @@ def awaited(job_id: str, patience: float, poll_interval: float, timeout: float |
         JobTimeoutError: the job is still queued or running after ``timeout`` seconds.
     """
     begin, seen = time.monotonic(), None
-    while not _has_ended(found := (yield from asked(job(job_id), patience))):
+    while (found := (yield from asked(job(job_id), patience))).get("status") != "completed":
+        if found.get("status") == "failed":
+            raise JobFailedError(printable(f"job {found.get('job_id')} failed: {found.get('error')}"))
+        if found.get("status") == "cancelled":
+            raise JobFailedError(printable(f"job {found.get('job_id')} was cancelled"))
         state = (printable(str(found.get("status"))), found.get("position_in_queue"))
         if verbose and state != seen:
             logger.info(f"job {job_id}: {state[0]}" + (f", {state[1]} before it" if state[0] == "queued" else ""))
@@ -357,25 +367,12 @@ def _reason(content: bytes) -> str:
     if isinstance(detail, str):
         return detail
     if isinstance(detail, list):
-        return "; ".join(_wrong_field(one) for one in detail)
+        wrong = [one if isinstance(one, dict) else {"msg": one} for one in detail]
+        places = (".".join(str(part) for part in one.get("loc", ()) if part != "body") for one in wrong)
+        return "; ".join(
+            f"{place}: {one.get('msg')}".removeprefix(": ") for place, one in zip(places, wrong, strict=True)
+        )
     return content[:300].decode("utf-8", "replace").strip() or "no reason given"
-
-
-def _wrong_field(one: Any) -> str:
-    if not isinstance(one, dict):
-        return str(one)
-    place = ".".join(str(part) for part in one.get("loc", ()) if part != "body")
-    return f"{place}: {one.get('msg')}" if place else str(one.get("msg"))
-
-
-def _has_ended(found: Job) -> bool:
-    """Return whether a job is completed. Raises ``JobFailedError`` if it failed or was cancelled."""
-    status = found.get("status")
-    if status == "failed":
-        raise JobFailedError(printable(f"job {found.get('job_id')} failed: {found.get('error')}"))
-    if status == "cancelled":
-        raise JobFailedError(printable(f"job {found.get('job_id')} was cancelled"))
-    return status == "completed"
 
 
 def limits(timeout: float | None) -> httpx2.Timeout:
@@ -478,8 +475,18 @@ class Following(Struct):
         if kind != "log" and self._last.get(kind) == content:
             return None
         self._last[kind] = content
+        found: JobEvent | None = None
         try:
-            found = _read(kind, self.place, orjson.loads(content))
+            value = orjson.loads(content)
+            if kind == "state":
+                found = StateEvent(self.place, str(value["status"]), int(value["position_in_queue"]))
+            elif kind == "log":
+                found = LogEvent(self.place, str(value["text"]), int(value["left_out"]))
+            elif kind == "progress":
+                from lmms_eval.results.follow import Snapshot
+
+                snapshot = msgspec.convert({**value, "processes": ()}, Snapshot)
+                found = ProgressEvent(self.place, snapshot, int(value["tasks_left_out"]))
         except (orjson.JSONDecodeError, msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:
             text = f"an event {kind!r} of job {self.job_id} has an unexpected form: {error!r}"
             raise EvaluationServerError(text) from error
@@ -494,16 +501,3 @@ class Following(Struct):
         """
         self._waiting = self._waiting or RetryPauses(self.patience)
         return pause_before(self.call, reply, self._waiting)
-
-
-def _read(kind: str, place: str, content: Any) -> JobEvent | None:
-    if kind == "state":
-        return StateEvent(place, str(content["status"]), int(content["position_in_queue"]))
-    if kind == "log":
-        return LogEvent(place, str(content["text"]), int(content["left_out"]))
-    if kind == "progress":
-        from lmms_eval.results.follow import Snapshot
-
-        snapshot = msgspec.convert({**content, "processes": ()}, Snapshot)
-        return ProgressEvent(place, snapshot, int(content["tasks_left_out"]))
-    return None

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 import lmms_eval
 from lmms_eval.errors import BusyError, LmmsEvalError, MissingOptionalDependencyError, RequestError
 from lmms_eval.server.folder import JobFolder
-from lmms_eval.server.settings import TOKEN_VARIABLE
+from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
 
 _OF_LAUNCHERS = ("TORCHELASTIC_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "SLURM_PROCID", "SLURM_LOCALID")
@@ -33,24 +32,17 @@ KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
 """Folders of the shards in a checkpoint, as training libraries name them."""
 
 
-class Additions(Struct, frozen=True):
-    """Tasks, models and data that the server adds to every run."""
-
-    include_paths: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()
-    data_root: str | None = None
-
-    def join(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Add them to the options of a request."""
-        joined = dict(options)
-        for name, own in (("include_path", self.include_paths), ("plugins", self.plugins)):
-            stated = options.get(name) or ()
-            both = [*own, *([stated] if isinstance(stated, str) else stated)]
-            if both:
-                joined[name] = both
-        if self.data_root is not None:
-            joined.setdefault("data_root", self.data_root)
-        return joined
+def with_sources(options: Mapping[str, Any], settings: ServerSettings) -> dict[str, Any]:
+    """Add the server's own tasks, models and data to the options of a run."""
+    joined = dict(options)
+    for name, own in (("include_path", settings.include_paths), ("plugins", settings.plugins)):
+        stated = options.get(name) or ()
+        both = [*own, *([stated] if isinstance(stated, str) else stated)]
+        if both:
+            joined[name] = both
+    if settings.data_root is not None:
+        joined.setdefault("data_root", settings.data_root)
+    return joined
 
 
 def run_options(request: Mapping[str, Any], folder: JobFolder, gpus: Sequence[str]) -> dict[str, Any]:

@@ -26,10 +26,10 @@ from lmms_eval.http.guard import is_loopback, retry_after
 from lmms_eval.server.command import KINDS, MergeRequest, NoCheckpointError, merge, shards_of
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.outcome import RunCache, files_of, named_files, page_of, scores_of, zip_stream
+from lmms_eval.server.outcome import files_of, named_files, page_of, runs_of, scores_of, zip_stream
 from lmms_eval.server.policy import without_paths
 from lmms_eval.server.requests import InvalidBodyError, body_type
-from lmms_eval.server.service import Service
+from lmms_eval.server.service import NoJobError, Service
 from lmms_eval.server.store import Job, now
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.redaction import redact, redact_text
@@ -39,13 +39,6 @@ _LONGEST_KEY = 200
 _PACKAGES = ("torch", "accelerate", "transformers", "vllm")
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
 _MOST_LINES = 100_000
-
-
-class NoJobError(UsageError):
-    """The job does not exist."""
-
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"Job {job_id[:80]} not found")
 
 
 class WrongStateError(UsageError):
@@ -99,10 +92,7 @@ def service_of(request: Request) -> Service:
 
 def job_of(request: Request, job_id: str) -> Job:
     """Find a job. Raises ``NoJobError``."""
-    job = service_of(request).job(job_id)
-    if job is None:
-        raise NoJobError(job_id)
-    return job
+    return service_of(request).job(job_id)
 
 
 def health(request: Request) -> dict[str, Any]:
@@ -143,8 +133,6 @@ def cancel(request: Request, job_id: str) -> JSONResponse:
     if before.has_ended:
         raise WrongStateError(f"Job {job_id} has ended: it is {before.state}")
     after = service_of(request).cancel(job_id)
-    if after is None:
-        raise NoJobError(job_id)
     if after.state == "cancelled":
         return JSONResponse({"message": f"Job {job_id} cancelled"})
     if after.has_ended:
@@ -159,12 +147,12 @@ def queue(request: Request) -> dict[str, Any]:
 
 def tasks(request: Request) -> dict[str, Any]:
     """List the names of tasks, groups and tags."""
-    return {"tasks": service_of(request).tasks}
+    return {"tasks": service_of(request).tasks.catalogue.names()}
 
 
 def models(request: Request) -> dict[str, Any]:
     """List the names of models."""
-    return {"models": service_of(request).models}
+    return {"models": [model.name for model in service_of(request).models.listed]}
 
 
 def merge_checkpoint(request: Request, body: MergeRequest) -> dict[str, Any]:
@@ -189,24 +177,6 @@ def version() -> dict[str, Any]:
     }
 
 
-def job_router() -> APIRouter:
-    """Return the routes that submit, watch and cancel jobs, and that describe the server."""
-    router = APIRouter()
-    schema = {"application/json": {"schema": body_type().model_json_schema()}}
-    router.add_api_route("/health", health, methods=["GET"])
-    router.add_api_route(
-        "/evaluate", evaluate, methods=["POST"], openapi_extra={"requestBody": {"content": schema, "required": True}}
-    )
-    router.add_api_route("/jobs/{job_id}", job, methods=["GET"])
-    router.add_api_route("/jobs/{job_id}", cancel, methods=["DELETE"])
-    router.add_api_route("/queue", queue, methods=["GET"])
-    router.add_api_route("/tasks", tasks, methods=["GET"])
-    router.add_api_route("/models", models, methods=["GET"])
-    router.add_api_route("/merge", merge_checkpoint, methods=["POST"])
-    router.add_api_route("/version", version, methods=["GET"])
-    return router
-
-
 def results(request: Request, job_id: str) -> dict[str, Any]:
     """Return the scores of a job's run with their intervals and counts."""
     job = job_of(request, job_id)
@@ -217,9 +187,8 @@ def samples(
     request: Request, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
 ) -> dict[str, Any]:
     """Read samples of a task, all or those that match an expression, also while the run continues."""
-    job = job_of(request, job_id)
-    runs: RunCache = request.app.state.runs
-    return {"job_id": job_id, **page_of(runs.of(job), task, offset, limit, where)}
+    runs = runs_of(job_of(request, job_id))
+    return {"job_id": job_id, **page_of(runs, task, offset, limit, where)}
 
 
 def archive(request: Request, job_id: str) -> StreamingResponse:
@@ -280,9 +249,24 @@ def metrics(request: Request) -> Response:
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def contents_router() -> APIRouter:
-    """Return the routes that read the results, files, log and events of a job."""
+def server_router() -> APIRouter:
+    """Return the routes that submit, watch and cancel jobs, read what they have written, and describe the server."""
     router = APIRouter()
+    schema = {"application/json": {"schema": body_type().model_json_schema()}}
+    router.add_api_route("/health", health, methods=["GET"])
+    router.add_api_route(
+        "/evaluate", evaluate, methods=["POST"], openapi_extra={"requestBody": {"content": schema, "required": True}}
+    )
+    for method, path, described in (
+        ("GET", "/jobs/{job_id}", job),
+        ("DELETE", "/jobs/{job_id}", cancel),
+        ("GET", "/queue", queue),
+        ("GET", "/tasks", tasks),
+        ("GET", "/models", models),
+        ("POST", "/merge", merge_checkpoint),
+        ("GET", "/version", version),
+    ):
+        router.add_api_route(path, described, methods=[method])
     for path, endpoint in (
         ("/jobs/{job_id}/results", results),
         ("/jobs/{job_id}/samples", samples),

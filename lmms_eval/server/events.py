@@ -10,9 +10,9 @@ import asyncio
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ EVERY_S = 0.5
 PROGRESS_EVERY_S = 2.0
 """Least seconds between two progress events. The rates of a running job change at every look."""
 MOST_STREAMS, RETRY_S = 1000, 5.0
-_ALIVE_S = 15.0
+ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
 
@@ -96,8 +96,7 @@ class JobsProgress:
     """Progress of the jobs that clients asked for last. For other jobs the journals are read from their beginning."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._jobs: OrderedDict[str, JobProgress] = OrderedDict()
+        self._followed = lru_cache(MOST_JOBS)(lambda _job_id: JobProgress())
 
     def look(self, job_id: str, records: Iterable[Path]) -> Progress:
         """Return the progress of a job.
@@ -106,12 +105,7 @@ class JobsProgress:
             job_id: the job.
             records: folders of the run's journals.
         """
-        with self._lock:
-            followed = self._jobs.setdefault(job_id, JobProgress())
-            self._jobs.move_to_end(job_id)
-            while len(self._jobs) > MOST_JOBS:
-                self._jobs.popitem(last=False)
-        return followed.look(records)
+        return self._followed(job_id).look(records)
 
 
 class Look(Struct, frozen=True):
@@ -150,7 +144,7 @@ class Feed(Struct):
             return self._last
 
     def _look(self) -> Look:
-        job = self.service.job(self.job_id)
+        job = self.service.store.get(self.job_id)
         if job is None:
             return Look(None, "", Progress(), 0)
         end = JobLog(job.files.log).end  # before the state is read, so that the last look misses nothing
@@ -163,16 +157,9 @@ class Feed(Struct):
         async with self._lock:
             if self._piece is None or self._piece[0] != place or not self._piece[1].data:
                 log = JobLog(job.files.log)
-                self._piece = place, _whole_lines(await run_in_threadpool(log.read, place, _PIECE_BYTES), job)
+                piece = await run_in_threadpool(log.whole_lines, place, _PIECE_BYTES, job.has_ended)
+                self._piece = place, piece
             return self._piece[1]
-
-
-def _whole_lines(piece: LogPiece, job: Job) -> LogPiece:
-    """Leave an incomplete last line to the next piece."""
-    cut = piece.data.rfind(b"\n") + 1
-    if cut == len(piece.data) or job.has_ended or (cut == 0 and len(piece.data) >= _PIECE_BYTES):
-        return piece
-    return LogPiece(piece.data[:cut], piece.next - len(piece.data) + cut, piece.left_out)
 
 
 class Feeds:
@@ -222,22 +209,23 @@ class Feeds:
                 now = time.monotonic()
                 if look.progress != progress and (look.is_last or now >= progress_at + PROGRESS_EVERY_S):
                     progress, progress_at, sent_at = look.progress, now, now
-                    yield _event("progress", orjson.dumps(progress.content(clean)).decode())
+                    yield event("progress", orjson.dumps(progress.content(clean)).decode())
                 if look.state != state and not look.job.has_ended:
                     state, sent_at = look.state, now
-                    yield _event("state", state)
+                    yield event("state", state)
                 while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
                     place, sent_at = piece.next, time.monotonic()
-                    yield _event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
+                    yield event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
                 if look.is_last:
-                    yield _event("state", look.state)
+                    yield event("state", look.state)
                     return
-                if time.monotonic() - sent_at > _ALIVE_S:
+                if time.monotonic() - sent_at > ALIVE_S:
                     sent_at = time.monotonic()
                     yield b": still here\n\n"
                 await asyncio.sleep(EVERY_S)
 
 
-def _event(kind: str, data: str, place: int | None = None) -> bytes:
+def event(kind: str, data: str, place: int | None = None) -> bytes:
+    """Return a server-sent event. ``place`` is its id."""
     mark = "" if place is None else f"id: {place}\n"
     return f"event: {kind}\n{mark}data: {data}\n\n".encode("utf-8", "replace")

@@ -35,16 +35,6 @@ _DRAIN_S = 2.0
 _RETRY_S = 1.0
 
 
-def adopt_orphans() -> None:
-    """Become the parent of every descendant process whose own parent dies. Works on Linux only."""
-    _prctl(_SET_CHILD_SUBREAPER, 1)
-
-
-def end_with_parent() -> None:
-    """Send this process SIGTERM when its parent dies. Works on Linux only."""
-    _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
-
-
 def _prctl(option: int, value: int) -> None:
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
@@ -54,19 +44,16 @@ def _prctl(option: int, value: int) -> None:
 def kill_descendants(patience_s: float = 5.0) -> None:
     """Kill every descendant of this process and wait up to ``patience_s`` seconds until they are gone."""
     deadline = time.monotonic() + patience_s
-    while (found := descendants(os.getpid())) and time.monotonic() < deadline:
+    found = [0]
+    while found:
+        found = descendants(os.getpid()) if time.monotonic() < deadline else []
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        _reap()
-        time.sleep(_BETWEEN_S)
-    _reap()
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(_BETWEEN_S if found else 0)
 
 
 @dataclass(slots=True)
@@ -97,23 +84,14 @@ class Keeper:
                 stderr=subprocess.STDOUT,
                 cwd=self.folder.work,
                 start_new_session=True,
-                preexec_fn=end_with_parent,
+                preexec_fn=lambda: _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM),
             )
         except OSError as error:
             self._note(Exit(127, now(), f"the run cannot be started: {error.strerror or error}"))
             return
         with contextlib.suppress(JournalError):  # used only to end the run after this process was killed
             self.folder.write(self.folder.child_file, {"pid": child.pid, "started": start_time(child.pid)})
-        code = self._wait(child, log, float(start.get("grace_s", 30.0)))
-        log.close()
-        if not self._is_suspended or code == 0:
-            self._note(Exit(code, now()))
-
-    def _suspend(self, _number: int, _frame: FrameType | None) -> None:
-        self._is_suspended = True
-
-    def _wait(self, child: subprocess.Popen[bytes], log: MaskedLog, grace_s: float) -> int:
-        """Write the log until the run and all its descendants are gone, and return the run's exit code."""
+        grace_s = float(start.get("grace_s", 30.0))
         assert child.stdout is not None
         pipe = child.stdout.fileno()
         os.set_blocking(pipe, False)
@@ -127,7 +105,13 @@ class Keeper:
             deadline = time.monotonic() + _DRAIN_S
             while selector.get_map() and selector.select(POLL_S) and time.monotonic() < deadline:
                 self._copy(pipe, log, selector)
-        return int(child.returncode)
+        code = int(child.returncode)
+        log.close()
+        if not self._is_suspended or code == 0:
+            self._note(Exit(code, now()))
+
+    def _suspend(self, _number: int, _frame: FrameType | None) -> None:
+        self._is_suspended = True
 
     def _copy(self, pipe: int, log: MaskedLog, selector: selectors.BaseSelector) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -180,7 +164,7 @@ def main(arguments: list[str]) -> int:
     folder = JobFolder(Path(arguments[0]))
     if folder.hold() is None or folder.exit() is not None:
         return 0
-    adopt_orphans()
+    _prctl(_SET_CHILD_SUBREAPER, 1)  # this process becomes the parent of descendants whose own parent dies
     end_leftover(folder)
     folder.work.mkdir(exist_ok=True)
     Keeper(folder).run()

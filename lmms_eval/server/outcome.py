@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import stat
 import zipfile
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from threading import Lock
 from typing import IO, Any, cast
 
 from lmms_eval.errors import DataError, RequestError
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.files import RUNS, is_stamp, read_state, results_date
-from lmms_eval.results.run import Choice, Run, RunTask, load
+from lmms_eval.results.run import Choice, Run, load
 from lmms_eval.results.sample import Sample
 from lmms_eval.server.folder import Exit, JobFolder
 from lmms_eval.server.job_log import JobLog
@@ -63,21 +63,17 @@ def _reason(folder: JobFolder, ended: Exit, result: Mapping[str, Any]) -> str:
         text = "the run has written no results"
     elif ended.code - 128 in _INTERRUPTS:
         text = f"the run was interrupted by {_signal_name(ended.code - 128)}, which this server has not sent"
-    elif withheld := _withheld(result):
-        text = f"scores are withheld (exit code {ended.code}), see the results: {withheld}"
+    elif withheld := [text for files in result.values() for text in _withheld_in(Path(files["results"]))]:
+        more = f", and {len(withheld) - MOST_WITHHELD} more" if len(withheld) > MOST_WITHHELD else ""
+        named = ", ".join(withheld[:MOST_WITHHELD]) + more
+        text = f"scores are withheld (exit code {ended.code}), see the results: {named}"
     else:
         text = f"the run ended with exit code {ended.code}"
     return f"{text}; the end of its log:\n{_last_lines(folder)}"
 
 
-def _withheld(result: Mapping[str, Any]) -> str:
-    """Name the scores that the results of a run withhold, with the reasons; empty if none are withheld."""
-    found = [text for files in result.values() for text in _withheld_in(Path(files["results"]))]
-    more = f", and {len(found) - MOST_WITHHELD} more" if len(found) > MOST_WITHHELD else ""
-    return ", ".join(found[:MOST_WITHHELD]) + more
-
-
 def _withheld_in(file: Path) -> list[str]:
+    """Name the scores that a results file withholds, with the reasons."""
     try:
         document = read_json(file)
     except DataError:
@@ -129,18 +125,15 @@ def named_files(job: Job) -> dict[str, Any] | None:
     """Return the job's result with file names of its archive, for clients that cannot read the folder."""
     if job.result is None:
         return None
-    output = str(output_of(job))
+    folder = f"{output_of(job)}/"
+
+    def named(path: str) -> str:
+        return path.removeprefix(folder) if path.startswith(folder) else Path(path).name
+
     return {
-        model: {
-            "results": _below(files["results"], output),
-            "samples": [_below(one, output) for one in files["samples"]],
-        }
+        model: {"results": named(files["results"]), "samples": [named(one) for one in files["samples"]]}
         for model, files in job.result.items()
     }
-
-
-def _below(path: str, folder: str) -> str:
-    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else Path(path).name
 
 
 def results_files(job: Job) -> list[Path]:
@@ -151,36 +144,30 @@ def results_files(job: Job) -> list[Path]:
     output = output_of(job)
     found = [*output.glob("*_results.json"), *output.glob("*/*_results.json")]
     files = [path for path in found if is_stamp(results_date(path.name) or "")]
-    is_shared = bool(job.request.get("output_dir"))
-    return sorted(path for path in files if not is_shared or _is_of(path, job))
-
-
-def _is_of(path: Path, job: Job) -> bool:
-    """Return whether a file in a shared output folder belongs to this job: it names the job's configuration file."""
-    try:
-        if job.started_at is None or path.stat().st_mtime < datetime.fromisoformat(job.started_at).timestamp() - 60:
-            return False
-        document = read_json(path)
-    except (OSError, DataError):
-        return False
-    stated: Mapping[str, Any] = part_of(document, "config", "resolved_cli_args") if isinstance(document, dict) else {}
-    return stated.get("config") == str(job.files.config_file)
+    if not job.request.get("output_dir"):
+        return sorted(files)
+    own = []  # in a shared output folder, a file of this job names the job's configuration file
+    begin = math.inf if job.started_at is None else datetime.fromisoformat(job.started_at).timestamp() - 60
+    for path in sorted(files):
+        with contextlib.suppress(OSError, DataError):
+            document = read_json(path) if path.stat().st_mtime >= begin else None
+            stated = part_of(document, "config", "resolved_cli_args") if isinstance(document, dict) else {}
+            if stated.get("config") == str(job.files.config_file):
+                own.append(path)
+    return own
 
 
 def records(job: Job) -> Iterator[Path]:
     """Yield the journal folders (``.runs/KEY``) of a job's run."""
     output = output_of(job)
-    for place in (output, *_folders(output)):
+    folders: list[Path] = []
+    with contextlib.suppress(OSError):
+        folders = sorted(path for path in output.iterdir() if path.is_dir() and path.name != RUNS)
+    for place in (output, *folders):
         for state in sorted((place / RUNS).glob("*/run.json")):
             stated = part_of(read_state(state.parent), "arguments").get("config")
             if not job.request.get("output_dir") or stated == str(job.files.config_file):
                 yield state.parent
-
-
-def _folders(output: Path) -> list[Path]:
-    with contextlib.suppress(OSError):
-        return sorted(path for path in output.iterdir() if path.is_dir() and path.name != RUNS)
-    return []
 
 
 def scores_of(job: Job) -> dict[str, Any]:
@@ -188,45 +175,38 @@ def scores_of(job: Job) -> dict[str, Any]:
     files = result_of(job)
     if not files:
         raise DataError(f"Job {job.job_id} has no results: it is {job.state}")
-    return {name: _scores(load(Path(found["results"]))) for name, found in files.items()}
+    scores: dict[str, Any] = {}
+    for name, found in files.items():
+        run = load(Path(found["results"]))
+        scores[name] = {
+            "date": run.date,
+            "state": run.state,
+            "scores": rows_of(run.document),
+            "results": part_of(run.document, "results"),
+            "groups": run.groups,
+            "n_samples": part_of(run.document, "n-samples"),
+            "outcomes": part_of(run.document, "outcomes"),
+        }
+    return scores
 
 
-def _scores(run: Run) -> dict[str, Any]:
-    document = run.document
-    return {
-        "date": run.date,
-        "state": run.state,
-        "scores": [row for name in part_of(document, "results") for row in stated_rows(document, name)],
-        "results": part_of(document, "results"),
-        "groups": run.groups,
-        "n_samples": part_of(document, "n-samples"),
-        "outcomes": part_of(document, "outcomes"),
-    }
+def rows_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List the scores of a results document."""
+    return [row for name in part_of(document, "results") for row in stated_rows(document, name)]
 
 
-class RunCache:
-    """Cache of the runs whose samples were read last, so that their index is not built for every page."""
+def runs_of(job: Job) -> list[Run]:
+    """Read the runs of a job, finished or not. Raises ``DataError``."""
+    files = [Path(found["results"]) for found in result_of(job).values()]
+    if files:
+        return [_finished(path, (found := path.stat()).st_mtime_ns, found.st_size) for path in files]
+    return [load(record) for record in records(job)]
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._known: OrderedDict[tuple[str, int, int], Run] = OrderedDict()
 
-    def of(self, job: Job) -> list[Run]:
-        """Read the runs of a job, finished or not. Raises ``DataError``."""
-        files = [Path(found["results"]) for found in result_of(job).values()]
-        if files:
-            return [self._finished(path) for path in files]
-        return [load(record) for record in records(job)]
-
-    def _finished(self, path: Path) -> Run:
-        found = path.stat()
-        key = str(path), found.st_mtime_ns, found.st_size
-        with self._lock:
-            run = self._known.pop(key, None) or load(path)
-            self._known[key] = run
-            while len(self._known) > _KEPT_RUNS:
-                self._known.popitem(last=False)
-        return run
+@lru_cache(_KEPT_RUNS)
+def _finished(path: Path, _changed_ns: int, _size: int) -> Run:
+    """Read a finished run. The last ones are kept, so that the index of their samples is not built for every page."""
+    return load(path)
 
 
 def page_of(runs: list[Run], task: str | None, offset: int, limit: int, where: str | None) -> dict[str, Any]:
@@ -250,17 +230,13 @@ def page_of(runs: list[Run], task: str | None, offset: int, limit: int, where: s
         total = len(found)
         chosen = [found.at(number) for number in range(offset, min(offset + limit, total))]
     else:
-        total, chosen = _chosen(run, found, offset, limit, where)
+        expression = parse_where(where)
+        run.check(expression)
+        samples: Iterator[Sample] = found.samples(Choice(where=expression))
+        passed = sum(1 for _ in islice(samples, offset))
+        chosen = list(islice(samples, limit))
+        total = passed + len(chosen) + sum(1 for _ in samples)
     return {"task": name, "offset": offset, "limit": limit, "total": total, "samples": [one.record for one in chosen]}
-
-
-def _chosen(run: Run, task: RunTask, offset: int, limit: int, where: str) -> tuple[int, list[Sample]]:
-    expression = parse_where(where)
-    run.check(expression)
-    samples: Iterator[Sample] = task.samples(Choice(where=expression))
-    passed = sum(1 for _ in islice(samples, offset))
-    page = list(islice(samples, limit))
-    return passed + len(page) + sum(1 for _ in samples), page
 
 
 def files_of(job: Job) -> Mapping[str, Path]:
@@ -324,20 +300,13 @@ def zip_stream(files: Mapping[str, Path]) -> Iterator[bytes]:
     sink = _Sink()
     with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, path in files.items():
-            with contextlib.suppress(FileNotFoundError):
-                for _ in _add(archive, name, path):
-                    yield sink.take()
+            with contextlib.suppress(FileNotFoundError), open(path, "rb") as source:
+                left = os.fstat(source.fileno()).st_size  # a running job may append to the file meanwhile
+                entry = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(entry, "w", force_zip64=left > _LARGE) as target:
+                    while left > 0 and (data := source.read(min(_PIECE, left))):
+                        left -= len(data)
+                        target.write(data)
+                        yield sink.take()
     yield sink.take()
-
-
-def _add(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[None]:
-    """Add a file up to its current length. A running job may append to it meanwhile."""
-    with open(path, "rb") as source:
-        left = os.fstat(source.fileno()).st_size
-        entry = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        with archive.open(entry, "w", force_zip64=left > _LARGE) as target:
-            while left > 0 and (data := source.read(min(_PIECE, left))):
-                left -= len(data)
-                target.write(data)
-                yield

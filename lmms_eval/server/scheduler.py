@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError, RequestError
-from lmms_eval.server.command import Additions, command_line, environment, run_options, write_config
+from lmms_eval.server.command import command_line, environment, run_options, with_sources, write_config
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.outcome import ending_of, lost
 from lmms_eval.server.settings import ServerSettings
@@ -105,15 +105,13 @@ class RunningJob:
 
     Args:
         job: the job, as of the time when it was claimed or found.
-        additions: tasks and models that every run of this server gets.
+        settings: settings of this server.
         room: resources that this server assigns to runs.
-        grace_s: seconds that a stopped run has to finish its requests in flight; then it is killed.
     """
 
     job: Job
-    additions: Additions
+    settings: ServerSettings
     room: Room
-    grace_s: float
     deaths: int = 0
     """Times that its processes were killed from outside since this server started."""
     _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
@@ -136,9 +134,9 @@ class RunningJob:
         try:
             folder.suspend_file.unlink(missing_ok=True)
             folder.path.mkdir(parents=True, exist_ok=True)
-            write_config(self.additions.join(run_options(request, folder, self.job.gpus)), folder)
+            write_config(with_sources(run_options(request, folder, self.job.gpus), self.settings), folder)
             words = command_line(request, folder, continues=was_begun)
-            folder.write(folder.start_file, {"command": words, "grace_s": self.grace_s, "gpus": self.job.gpus})
+            folder.write(folder.start_file, {"command": words, "grace_s": self.settings.grace, "gpus": self.job.gpus})
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "lmms_eval.server.keeper", str(folder.path)],
                 stdin=subprocess.DEVNULL,
@@ -173,17 +171,13 @@ class Scheduler:
     def __init__(self, store: JobStore, settings: ServerSettings, jobs: Path, room: Room) -> None:
         self.store, self.settings, self.room = store, settings, room
         self._jobs = jobs
-        self._additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
         self.ended = {"completed": 0, "failed": 0, "cancelled": 0}
         """Number of jobs that have ended since the server started, by state."""
-        self._workers = {job.job_id: self._worker(job) for job in store.of_state("running")}
+        self._workers = {job.job_id: RunningJob(job, settings, room) for job in store.of_state("running")}
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
-
-    def _worker(self, job: Job) -> RunningJob:
-        return RunningJob(job, self._additions, self.room, self.settings.grace)
 
     def start(self) -> None:
         """Continue the running jobs and begin with the queued ones."""
@@ -285,7 +279,7 @@ class Scheduler:
                 if self.store.claim(job.job_id, gpus):
                     claimed = self.store.get(job.job_id)
                     assert claimed is not None
-                    self._workers[job.job_id] = self._worker(claimed)
+                    self._workers[job.job_id] = RunningJob(claimed, self.settings, self.room)
 
     def _start_all(self) -> None:
         for worker in [*self._workers.values()]:
@@ -313,15 +307,11 @@ class Scheduler:
                     ending = JobEnding("failed", None, f"the run's files cannot be read: {error}")
                 self._end(worker, ending)
             elif worker.folder.start_file.exists():
-                self._after_death(worker)
-
-    def _after_death(self, worker: RunningJob) -> None:
-        """Handle a job whose keeper left no record of the end: an earlier server stopped it, or it was killed."""
-        worker.deaths += 1
-        if worker.job.is_cancelled:
-            self._end(worker, JobEnding("cancelled"))
-        elif worker.deaths > MOST_DEATHS:
-            self._end(worker, lost(worker.job))
+                worker.deaths += 1  # an earlier server stopped it, or its keeper was killed
+                if worker.job.is_cancelled:
+                    self._end(worker, JobEnding("cancelled"))
+                elif worker.deaths > MOST_DEATHS:
+                    self._end(worker, lost(worker.job))
 
     def _end(self, worker: RunningJob, ending: JobEnding) -> None:
         """Record the end of a job, once. Raises ``JobStoreError`` if the disk is full; the caller retries."""

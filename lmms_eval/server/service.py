@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import BusyError, UsageError
 from lmms_eval.http.guard import Rates, retry_after
+from lmms_eval.server.choices import ModelChoices, TaskChoices
 from lmms_eval.server.policy import Policy
 from lmms_eval.server.requests import check_options, read_body
 from lmms_eval.server.scheduler import Room, Scheduler
@@ -22,6 +21,13 @@ from lmms_eval.utils.launch import count_gpus
 
 class FolderInUseError(UsageError):
     """Another server uses the same folder."""
+
+
+class NoJobError(UsageError):
+    """The job does not exist."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"Job {job_id[:80]} not found")
 
 
 class Service:
@@ -35,7 +41,15 @@ class Service:
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
-        _check_sources(settings)
+        # What the settings name must exist before any job needs it.
+        from lmms_eval.tasks.catalogue import plugin_folders
+
+        places = [("include_path", path) for path in settings.include_paths]
+        places += [("data_root", settings.data_root)] if settings.data_root else []
+        for name, path in places:
+            if not Path(path).is_dir():
+                raise UsageError(f"--{name} {path}: the folder does not exist")
+        plugin_folders(settings.plugins)
         jobs = settings.folder.absolute() / "jobs"
         try:
             settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,7 +71,8 @@ class Service:
         room = Room(settings.gpus, parallel, count_gpus(os.environ), os.cpu_count() or 1)
         self.scheduler = Scheduler(self.store, settings, jobs, room)
         self._rates = Rates(settings.submissions_per_minute, settings.submissions_per_minute / 60)
-        self._names_lock = threading.Lock()
+        self.tasks = TaskChoices(settings.include_paths, settings.plugins)
+        self.models = ModelChoices(settings.plugins)
 
     def start(self) -> None:
         self.scheduler.start()
@@ -88,12 +103,19 @@ class Service:
         check_options(request)
         return self.scheduler.submit(request, key)
 
-    def job(self, job_id: str) -> Job | None:
-        return self.store.get(job_id)
+    def job(self, job_id: str) -> Job:
+        """Find a job. Raises ``NoJobError``."""
+        job = self.store.get(job_id)
+        if job is None:
+            raise NoJobError(job_id)
+        return job
 
-    def cancel(self, job_id: str) -> Job | None:
-        """Cancel a job that has not ended; ``None`` if it does not exist. Raises ``LmmsEvalError``."""
-        return self.scheduler.cancel(job_id)
+    def cancel(self, job_id: str) -> Job:
+        """Cancel a job that has not ended, and return it. Raises ``LmmsEvalError``."""
+        job = self.scheduler.cancel(job_id)
+        if job is None:
+            raise NoJobError(job_id)
+        return job
 
     def described(self, job: Job) -> dict[str, Any]:
         """Describe a job for clients."""
@@ -121,31 +143,3 @@ class Service:
             "failed_jobs": counts.get("failed", 0),
             "running_jobs": [job.job_id for job in running],
         }
-
-    @cached_property
-    def tasks(self) -> list[str]:
-        """Names of tasks, groups and tags. Raises ``UsageError``."""
-        from lmms_eval.tasks.catalogue import Catalogue
-
-        with self._names_lock:
-            return Catalogue(self.settings.include_paths, self.settings.plugins).names()
-
-    @cached_property
-    def models(self) -> list[str]:
-        """Names of models. Raises ``UsageError``."""
-        from lmms_eval.models.registry import ModelRegistry
-
-        with self._names_lock:
-            return [model.name for model in ModelRegistry(self.settings.plugins).list_models()]
-
-
-def _check_sources(settings: ServerSettings) -> None:
-    """Check that the folders and plugins of the settings exist, before any job needs them. Raises ``UsageError``."""
-    from lmms_eval.tasks.catalogue import plugin_folders
-
-    places = [("include_path", path) for path in settings.include_paths]
-    places += [("data_root", settings.data_root)] if settings.data_root else []
-    for name, path in places:
-        if not Path(path).is_dir():
-            raise UsageError(f"--{name} {path}: the folder does not exist")
-    plugin_folders(settings.plugins)

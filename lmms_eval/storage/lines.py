@@ -102,7 +102,9 @@ class JournalWriter:
     def _write(self, data: bytes) -> None:
         try:
             written = os.write(self._file, data)
-            is_deleted = self._must_check() and os.fstat(self._file).st_nlink == 0
+            now, is_deleted = time.monotonic(), False
+            if now - self._checked >= LOOK_EVERY_S:  # a system call for each line would be too slow
+                self._checked, is_deleted = now, os.fstat(self._file).st_nlink == 0
         except OSError as error:
             raise JournalError(
                 f"cannot write to the journal {self.path}: {error.strerror or error}; what was finished before is "
@@ -117,14 +119,6 @@ class JournalWriter:
             )
         if is_deleted:
             self._check_place()
-
-    def _must_check(self) -> bool:
-        """Return whether the existence of the file is due to be checked: a system call per line would be too slow."""
-        now = time.monotonic()
-        if now - self._checked < LOOK_EVERY_S:
-            return False
-        self._checked = now
-        return True
 
     def _check_place(self) -> None:
         """Check that the file still has its name: anything written to a deleted or moved file is lost."""
@@ -179,7 +173,16 @@ class LineReader:
         """
         try:
             with self._lock:
-                line = self._line_at(offset)
+                start = offset - self._begin
+                end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
+                size = BLOCK_BYTES
+                while end < 0:
+                    start, self._begin, self._block = 0, offset, os.pread(self._file.fileno(), size, offset)
+                    end = self._block.find(b"\n")
+                    if end < 0 and len(self._block) < size:  # a torn line at the end of the file
+                        end = len(self._block)
+                    size *= 4
+                line = self._block[start : end + 1]
         except OSError as error:
             raise JournalError(f"cannot read the journal {self.path}: {error.strerror or error}") from error
         record = record_in(line)
@@ -189,18 +192,6 @@ class LineReader:
                 "what it held is asked or scored again"
             )
         return line, record
-
-    def _line_at(self, offset: int) -> bytes:
-        start = offset - self._begin
-        end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
-        size = BLOCK_BYTES
-        while end < 0:
-            start, self._begin, self._block = 0, offset, os.pread(self._file.fileno(), size, offset)
-            end = self._block.find(b"\n")
-            if end < 0 and len(self._block) < size:  # a torn line at the end of the file
-                return self._block
-            size *= 4
-        return self._block[start : end + 1]
 
     def close(self) -> None:
         self._file.close()
@@ -325,8 +316,8 @@ class JournalSet:
             yield RecordPlace(file, offset), record
 
     def at(self, place: RecordPlace) -> dict[str, Any]:
-        """Return one record. Raises ``JournalError`` (``LineReader.at``)."""
-        return self._readers[place.file].at(place.offset)
+        """Return one record. Raises ``JournalError`` (``LineReader.line_at``)."""
+        return self._readers[place.file].line_at(place.offset)[1]
 
     def line_at(self, place: RecordPlace) -> tuple[bytes, dict[str, Any]]:
         """Return one line with its record. Raises ``JournalError`` (``LineReader.line_at``)."""

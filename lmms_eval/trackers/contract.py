@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+import msgspec
 import orjson
 from msgspec import Struct
 
 from lmms_eval.utils.records import to_dict
 
-Cell = str | float | None
+Cell = str | int | float | None
 
 
-class Beginning(Struct, frozen=True):
+class Beginning(Struct, frozen=True, tag=True):
     """Facts that are known before anything is asked."""
 
     arguments: Mapping[str, Any]
@@ -39,11 +40,11 @@ class TrackerPlace(Struct, frozen=True):
     """What to do with the folder, or the reason why there is no place."""
 
 
-class LiveNumbers(Struct, frozen=True):
+class LiveNumbers(Struct, frozen=True, tag=True):
     """Live numbers by name, after a number of documents."""
 
     documents: int
-    values: Mapping[str, float]
+    values: Mapping[str, int | float | None]
 
 
 class TrackerTable(Struct, frozen=True):
@@ -53,11 +54,11 @@ class TrackerTable(Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
 
 
-class FinalResults(Struct, frozen=True):
+class FinalResults(Struct, frozen=True, tag=True):
     """Final numbers and tables of the run."""
 
     documents: int
-    scalars: Mapping[str, float]
+    scalars: Mapping[str, int | float]
     """Numbers by ``TASK/METRIC``."""
     texts: Mapping[str, str]
     """Values that are not numbers, by the same names."""
@@ -68,7 +69,7 @@ class FinalResults(Struct, frozen=True):
     """Path of the results document."""
 
 
-class TaskSamples(Struct, frozen=True):
+class TaskSamples(Struct, frozen=True, tag=True):
     """The samples of one task that are sent."""
 
     task: str
@@ -82,7 +83,7 @@ class TaskSamples(Struct, frozen=True):
     """Path of the task's whole samples file, which is empty if there is no file or it is too large."""
 
 
-class RunEnding(Struct, frozen=True):
+class RunEnding(Struct, frozen=True, tag=True):
     """The end of the run."""
 
     state: str
@@ -90,58 +91,38 @@ class RunEnding(Struct, frozen=True):
 
 
 Message = Beginning | LiveNumbers | FinalResults | TaskSamples | RunEnding
+METHODS: dict[type[Struct], str] = {
+    Beginning: "start", LiveNumbers: "step", FinalResults: "results", TaskSamples: "samples", RunEnding: "finish",
+}  # fmt: skip
+"""Method of a tracker that receives a message. ``start`` and ``finish`` return where the run is.
 
-
-class Tracker(Protocol):
-    """Receives the messages of a run. It may raise any exception of its package, which does not affect the run."""
-
-    def start(self, beginning: Beginning) -> TrackerPlace: ...
-    def step(self, step: LiveNumbers) -> None: ...
-    def results(self, results: FinalResults) -> None: ...
-    def samples(self, samples: TaskSamples) -> None: ...
-    def finish(self, ending: RunEnding) -> TrackerPlace:
-        """Send everything that is left, close, and return where the run is."""
-        ...
-
-
-_KINDS: dict[str, type[Message]] = {
-    kind.__name__: kind for kind in (Beginning, LiveNumbers, FinalResults, TaskSamples, RunEnding)
-}
+A method may raise any exception of the tracker's package, which does not affect the run. ``finish`` sends everything
+that is left and closes.
+"""
 
 
 class TrackerError(Exception):
     """Failure of a tracker in words for people, or the text of an error that its package raised."""
 
 
-def line_of(message: Message, **more: str) -> bytes:
-    """Encode a message as one line, with ``more`` as additional keys."""
-    content = {"kind": type(message).__name__, "content": to_dict(message), **more}
-    return orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
+def line_of(message: Message, tracker: str) -> bytes:
+    """Encode a message to a tracker, given as ``MODULE:CLASS``, as one line."""
+    return orjson.dumps([tracker, to_dict(message)], default=str, option=orjson.OPT_NON_STR_KEYS)
 
 
-def read_line(line: bytes) -> Mapping[str, Any]:
-    """Decode a line of ``line_of`` to its ``message`` and the additional keys."""
-    found: dict[str, Any] = orjson.loads(line)
-    content = found.pop("content")
-    for part in ("rows", "columns", "pictures"):
-        if part in content:
-            content[part] = tuple(tuple(row) if isinstance(row, list) else row for row in content[part])
-    if "tables" in content:
-        content["tables"] = {
-            name: TrackerTable(tuple(table["columns"]), tuple(map(tuple, table["rows"])))
-            for name, table in content["tables"].items()
-        }
-    return {**found, "message": _KINDS[found["kind"]](**content)}
+def read_line(line: bytes) -> tuple[str, Message]:
+    """Decode a line of ``line_of``."""
+    return msgspec.json.decode(line, type=tuple[str, Message])
 
 
 def reply_of(place: TrackerPlace | None = None, error: str = "") -> bytes:
     """Encode the reply to a message as one line."""
-    return orjson.dumps({"place": None if place is None else to_dict(place), "error": error})
+    return msgspec.json.encode((place, error))
 
 
 def read_reply(line: bytes) -> TrackerPlace | None:
     """Decode a reply. Raises ``TrackerError`` if it contains an error."""
-    found = orjson.loads(line)
-    if found["error"]:
-        raise TrackerError(found["error"])
-    return None if found["place"] is None else TrackerPlace(**found["place"])
+    place, error = msgspec.json.decode(line, type=tuple[TrackerPlace | None, str])
+    if error:
+        raise TrackerError(error)
+    return place

@@ -65,13 +65,13 @@ class TrackerProcess:
 
     Args:
         name: the tracker's name.
-        module: the module with the function ``new``, which makes the tracker in its process.
+        tracker: ``MODULE:CLASS`` of the tracker, which is made in its process.
         beginning: the first message.
         patience: how long the tracker may take before it is given up.
     """
 
-    def __init__(self, name: str, module: str, beginning: Beginning, patience: TrackerTimeouts | None = None) -> None:
-        self.name, self._module, self._beginning = name, module, beginning
+    def __init__(self, name: str, tracker: str, beginning: Beginning, patience: TrackerTimeouts | None = None) -> None:
+        self.name, self._tracker, self._beginning = name, tracker, beginning
         self._patience = patience or TrackerTimeouts()
         self._changed = threading.Condition()
         self._waiting: deque[Message] = deque()
@@ -149,13 +149,17 @@ class TrackerProcess:
         try:
             self._ask(self._beginning, self._patience.start)
             self._become("running")
-            while (message := self._next()) is not None:
+            message: Message = self._beginning
+            while not isinstance(message, RunEnding):
+                with self._changed:
+                    self._changed.wait_for(lambda: self._waiting or self._is_killed)
+                    if not self._waiting:
+                        break
+                    message = self._waiting.popleft()
                 try:
                     self._ask(message, self._patience.answer)
                 except TrackerError as error:  # the next message may succeed
                     self.fail(str(error))
-                if isinstance(message, RunEnding):
-                    break
         except (TrackerError, ChildError) as error:
             self.fail(str(error))
         finally:
@@ -166,15 +170,10 @@ class TrackerProcess:
 
     def _ask(self, message: Message, timeout_s: float) -> None:
         assert self._process is not None
-        place = read_reply(self._process.ask(line_of(message, module=self._module), timeout_s))
+        place = read_reply(self._process.ask(line_of(message, self._tracker), timeout_s))
         if place is not None:
             with self._changed:
                 self._place = place
-
-    def _next(self) -> Message | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_killed)
-            return self._waiting.popleft() if self._waiting else None
 
     def _become(self, state: State) -> None:
         with self._changed:
@@ -223,9 +222,10 @@ class Session:
             self._absent.append(TrackerReport(destination.name, "failed", TrackerPlace(), error))
             logger.warning("{}: {}; the run does not depend on it", destination.name, error)
             return
-        module = f"{__package__}.{destination.name}"
+        module = "hub" if destination is HUB else "packages"
+        tracker = f"{__package__}.{module}:{destination.name.capitalize()}"
         patience = self._patience or (UPLOAD if destination is HUB else TrackerTimeouts())
-        self._trackers.append(TrackerProcess(destination.name, module, beginning, patience))
+        self._trackers.append(TrackerProcess(destination.name, tracker, beginning, patience))
 
     def follow(self, progress: ProgressLine) -> None:
         """Send live numbers from now on until the end."""

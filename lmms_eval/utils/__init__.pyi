@@ -1,22 +1,22 @@
 """Names of this package by their modules; see ``lmms_eval.utils.lazy``."""
 
-from lmms_eval.compat.collator import Collator as Collator
-from lmms_eval.compat.collator import Grouper as Grouper
-from lmms_eval.compat.collator import Reorderer as Reorderer
-from lmms_eval.compat.collator import chunks as chunks
-from lmms_eval.compat.event_log import eval_logger as eval_logger
+from lmms_eval.compat.helpers import Collator as Collator
+from lmms_eval.compat.helpers import Grouper as Grouper
+from lmms_eval.compat.helpers import Reorderer as Reorderer
+from lmms_eval.compat.helpers import chunks as chunks
+from lmms_eval.compat.helpers import create_iterator as create_iterator
+from lmms_eval.compat.helpers import eval_logger as eval_logger
+from lmms_eval.compat.helpers import get_dtype as get_dtype
+from lmms_eval.compat.helpers import get_file_datetime as get_file_datetime
+from lmms_eval.compat.helpers import get_file_task_name as get_file_task_name
+from lmms_eval.compat.helpers import get_latest_filename as get_latest_filename
+from lmms_eval.compat.helpers import get_results_filenames as get_results_filenames
+from lmms_eval.compat.helpers import get_sample_results_filenames as get_sample_results_filenames
+from lmms_eval.compat.helpers import handle_non_serializable as handle_non_serializable
+from lmms_eval.compat.helpers import hash_string as hash_string
+from lmms_eval.compat.helpers import is_json as is_json
+from lmms_eval.compat.helpers import stop_sequences_criteria as stop_sequences_criteria
 from lmms_eval.compat.media import resolve_cache_dir as resolve_cache_dir
-from lmms_eval.compat.small_helpers import create_iterator as create_iterator
-from lmms_eval.compat.small_helpers import get_file_datetime as get_file_datetime
-from lmms_eval.compat.small_helpers import get_file_task_name as get_file_task_name
-from lmms_eval.compat.small_helpers import get_latest_filename as get_latest_filename
-from lmms_eval.compat.small_helpers import get_results_filenames as get_results_filenames
-from lmms_eval.compat.small_helpers import get_sample_results_filenames as get_sample_results_filenames
-from lmms_eval.compat.small_helpers import handle_non_serializable as handle_non_serializable
-from lmms_eval.compat.small_helpers import hash_string as hash_string
-from lmms_eval.compat.small_helpers import is_json as is_json
-from lmms_eval.compat.torch_helpers import get_dtype as get_dtype
-from lmms_eval.compat.torch_helpers import stop_sequences_criteria as stop_sequences_criteria
 from lmms_eval.results.tables import make_table as make_table  # task files import it from here
 from lmms_eval.utils.arguments import handle_arg_string as handle_arg_string
 from lmms_eval.utils.arguments import parse_seed_list as parse_seed_list

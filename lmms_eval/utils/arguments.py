@@ -9,25 +9,6 @@ DEFAULT_SEEDS: tuple[int | None, ...] = (0, 1234, 1234, 1234)
 _OPENING, _CLOSING = "{[", "}]"
 
 
-def _split_at_commas(text: str) -> list[str]:
-    """Split at commas outside quotes and outside braces and brackets."""
-    parts: list[str] = []
-    depth, quote, start = 0, "", 0
-    for position, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        elif character in _OPENING:
-            depth += 1
-        elif character in _CLOSING:
-            depth = max(0, depth - 1)
-        elif character == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    return [*parts, text[start:]]
-
-
 def handle_arg_string(text: str) -> ArgumentValue:
     """Convert the value of an argument to a bool (``true``, ``false``), int (digits of any script) or float.
 
@@ -61,7 +42,22 @@ def split_args_string(args_string: str | None) -> dict[str, str]:
         UsageError: a part has no ``=``.
     """
     parsed: dict[str, str] = {}
-    for part in _split_at_commas((args_string or "").strip()):
+    text = (args_string or "").strip()
+    parts: list[str] = []
+    depth, quote, start = 0, "", 0
+    for position, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth = max(0, depth - 1)
+        elif character == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    for part in [*parts, text[start:]]:
         if not (part := part.strip()):
             continue
         key, equals, value = part.partition("=")

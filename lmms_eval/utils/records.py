@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, structs
-
-T = TypeVar("T")
 
 
 def to_dict(record: object) -> dict[str, Any]:
@@ -33,33 +30,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"a value of type {type(value).__name__} has no plain form: {value!r:.80}")
-
-
-class PlainRecord(Struct, frozen=True, kw_only=True):
-    """A record with no values but texts, numbers, lists and other plain records."""
-
-
-def as_record(record: Struct) -> dict[str, Any]:
-    """Return the fields of a record that are set, by their keys in the file, and those of the records within it.
-
-    Unlike ``to_dict`` it leaves a value that a task made (a tuple, a set) as it is, unless the record is a plain one.
-    """
-    if isinstance(record, PlainRecord):
-        return cast(dict[str, Any], msgspec.to_builtins(record, enc_hook=_plain))
-    found = {name: value for name, value in structs.asdict(record).items() if value is not UNSET}
-    for name, value in found.items():
-        if type(value) is list:
-            found[name] = [as_record(item) if isinstance(item, Struct) else item for item in value]
-        elif isinstance(value, Struct):
-            found[name] = as_record(value)
-    return found
-
-
-def unset_if_none(value: T | None) -> T | UnsetType:
-    """Return the value, or ``UNSET`` if it is ``None``."""
-    return UNSET if value is None else value
-
-
-def if_set(value: T | UnsetType) -> T | None:
-    """Return the value, or ``None`` if it is ``UNSET``: the reverse of ``unset_if_none``."""
-    return None if isinstance(value, UnsetType) else value

@@ -28,7 +28,15 @@ def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
             alias inside the value that it names, or more than ``MAX_VALUES`` values.
     """
     if text.count("[") + text.count("{") > _MANY_OPENED or _DEEP_BLOCKS.search(text):
-        _check_depth(text)
+        # This comes before nodes are built: the C library recurses for each level until the stack ends.
+        depth = 0
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise _problem(f"values are nested more than {MAX_DEPTH} deep", event.start_mark)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
     opened = loader(text)
     try:
         node = opened.get_single_node()
@@ -38,18 +46,6 @@ def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
         return opened.construct_document(node)
     finally:
         opened.dispose()
-
-
-def _check_depth(text: str) -> None:
-    """Check the nesting before nodes are built, since the C library recurses for each level until the stack ends."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise _problem(f"values are nested more than {MAX_DEPTH} deep", event.start_mark)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 class _Counter:

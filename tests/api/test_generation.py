@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lmms_eval.api.generation import TakenOptions
+from tests.cases import for_each
 
 TAKEN = TakenOptions(
     frozenset({"max_new_tokens", "temperature", "top_k"}),
@@ -15,7 +14,7 @@ TAKEN = TakenOptions(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "objection"),
     [
         ("temperature", 0.5, ""),

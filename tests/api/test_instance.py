@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lmms_eval.api.instance import GenerationResult, TokenCounts, unwrap_generation_output
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("output", "text", "counts"),
     [
         ("a", "a", None),

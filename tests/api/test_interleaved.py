@@ -14,13 +14,14 @@ from lmms_eval.api.request import GeneratedImage, Part, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.errors import MediaError
 from lmms_eval.filters.reasoning import strip_reasoning_tags
+from tests.cases import for_each
 from tests.painting import png
 
 A, B = generated_image(png(1)), generated_image(png(2))
 PARTS = st.lists(st.text(" \nab<>", max_size=4) | st.sampled_from([A, B]), max_size=6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "name"),
     [
         (png(0), "image/png"),
@@ -75,7 +76,7 @@ def test_pictures_within_the_thoughts_go_with_them() -> None:
     assert (plain, type(plain)) == ("x", str)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("length", "kept"),
     [
         (0, (A, "")),

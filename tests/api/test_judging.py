@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.request import Usage
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     "verdict",
     [
         Verdict("rating", "7", True, "jury", "ab12", ("7",), Usage(3, 2, None)),

@@ -9,13 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from lmms_eval.api.messages import ChatMessages, build_user_turn, visual_to_content
+from tests.cases import for_each
 
 DECODED = {"path": "a.wav", "array": [0.0, 0.1], "sampling_rate": 16_000}
 DECODER = SimpleNamespace(get_all_samples=list)
 """The interface of the audio decoder of ``datasets``."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("visual", "kind"),
     [
         (DECODED, "audio"),
@@ -31,7 +32,7 @@ def test_stored_media_go_whole_by_their_kind(visual: Any, kind: str) -> None:
     assert visual_to_content(visual) == {"type": kind, "url": visual}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("visual", "part"),
     [
         ({"bytes": None, "path": "a.wav"}, {"type": "audio", "url": "a.wav"}),
@@ -60,7 +61,7 @@ def test_a_text_needs_no_type() -> None:
     assert content[1] == {"text": "what?"}
 
 
-@pytest.mark.parametrize("part", [{"text": 3}, {"url": "a.png"}, {"type": None, "text": "x"}, "x", {}])
+@for_each("part", [{"text": 3}, {"url": "a.png"}, {"type": None, "text": "x"}, "x", {}])
 def test_other_parts_without_a_type_are_refused(part: Any) -> None:
     with pytest.raises(ValidationError):
         ChatMessages(messages=[{"role": "user", "content": [part]}])

@@ -18,7 +18,7 @@ from lmms_eval.results.schema import ResultsDocument, SampleLine
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import record_in, sealed
 from lmms_eval.storage.run_folder import RunFile
-from lmms_eval.utils.records import as_record
+from tests.cases import for_each
 
 ARCHIVE = Path(__file__).parents[1] / "results" / "runs_of_1_0_0.tar.xz"
 JOURNALS: dict[str, type[Struct]] = {"responses": ResponseLine, "scores": ScoreLine, "judgements": JudgementLine}
@@ -39,11 +39,22 @@ def lines(files: dict[str, bytes], name: str) -> Iterator[tuple[bytes, dict[str,
                     yield line, record
 
 
+def known_part(record: Struct) -> dict[str, Any]:
+    """Return the fields of a record that are set; values that a task made (tuples, sets) stay as they are."""
+    found = {name: value for name, value in msgspec.structs.asdict(record).items() if value is not msgspec.UNSET}
+    for name, value in found.items():
+        if isinstance(value, list):
+            found[name] = [known_part(item) if isinstance(item, Struct) else item for item in value]
+        elif isinstance(value, Struct):
+            found[name] = known_part(value)
+    return found
+
+
 @pytest.mark.parametrize("name", JOURNALS)
 def test_lines_of_1_0_0_are_written_again_byte_for_byte(files: dict[str, bytes], name: str) -> None:
     count = 0
     for line, record in lines(files, name):
-        assert sealed(codec.dumps(as_record(msgspec.convert(record, JOURNALS[name])))) == line
+        assert sealed(codec.dumps(known_part(msgspec.convert(record, JOURNALS[name])))) == line
         count += 1
     assert count > 1
 
@@ -84,13 +95,13 @@ def test_what_a_later_version_adds_is_passed_over() -> None:
     assert response_from_record({"id": "t/0/0/0/0", "error": {"kind": "later", "message": "m", "attempts": 2}}).error
 
 
-@pytest.mark.parametrize("record", [{"text": "x"}, {"id": 1}, {"id": "t", "media": 1}, {"id": "t", "usage": ["x"]}])
+@for_each("record", [{"text": "x"}, {"id": 1}, {"id": "t", "media": 1}, {"id": "t", "usage": ["x"]}])
 def test_a_record_of_another_form_is_an_error(record: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         response_from_record(record)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "full", "rebuilt"),
     [
         (Medium, {

@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pytest
-
 from benchmarks.popular_scoring import KINDS, Kind, answer_to, loaded, measure
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.catalogue import Catalogue
+from tests.cases import for_each
 
 KNOWN = Catalogue().tasks
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.task in KNOWN], ids=lambda kind: kind.rule)
+@for_each("kind", [kind for kind in KINDS if kind.task in KNOWN], ids=lambda kind: kind.rule)
 def test_documents_of_a_kind_are_scored(kind: Kind, tmp_path: Path) -> None:
     made = measure(kind, tmp_path, documents=12, rounds=1)
     assert made["rule_ms"] > 0 and made["document_ms"] > 0

@@ -21,6 +21,7 @@ from lmms_eval.checks.findings import (
 )
 from lmms_eval.checks.workers import CheckOptions, model_job, run_checks
 from lmms_eval.errors import DataError, MissingOptionalDependencyError
+from tests.cases import for_each
 
 PLUGIN = """
 from lmms_eval.api.model import lmms
@@ -107,13 +108,13 @@ def test_finding(name: str, status: str, step: str, text: str, reports: Mapping[
     assert text in each.findings[-1].message
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1", "::1", "", b"localhost"])
+@for_each("host", ["localhost", "127.0.0.1", "127.3.2.1", "::1", "", b"localhost"])
 def test_this_machine(host: str | bytes) -> None:
     assert is_this_machine(host)
     _audit("socket.getaddrinfo", (host, 80))
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "example.org", "localhost.example.org", "2001:db8::1", b"0x7f.1"])
+@for_each("host", ["192.0.2.1", "example.org", "localhost.example.org", "2001:db8::1", b"0x7f.1"])
 def test_other_machines(host: str | bytes) -> None:
     assert not is_this_machine(host)
     with pytest.raises(RefusedConnectionError, match="opens no connection"):
@@ -146,7 +147,7 @@ def test_own_hints_are_kept() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reason", "status"),
     [
         ("video 'clip': not there; looked for /a/clip.mp4", "skipped"),

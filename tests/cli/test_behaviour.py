@@ -15,6 +15,7 @@ import pytest
 
 from lmms_eval.cli.help import flag_text
 from lmms_eval.config.options import options
+from tests.cases import for_each
 from tests.parity.vectors import GOLDEN_DIR
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +113,7 @@ CONFIGS = {
 """Files of configuration: the test module of ``tests/config`` that holds the wanted behaviour."""
 
 
-@pytest.mark.parametrize("arguments", list(BY_ARGUMENTS), ids=" ".join)
+@for_each("arguments", list(BY_ARGUMENTS), ids=" ".join)
 def test_wanted(arguments: tuple[str, ...]) -> None:
     code, check = BY_ARGUMENTS[arguments]
     done = _run(*arguments)

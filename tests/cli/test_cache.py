@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.engine.response_cache import CacheFile, cache_path
+from tests.cases import for_each
 
 
 def filled(tmp: Path) -> CacheFile:
@@ -28,7 +29,7 @@ def test_cache_stats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [line.split() for line in out.splitlines()[-2:]] == [["3", "one"], ["2", "two"]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "left"),
     [(["--older-than", "5"], 4), (["--model", "one"], 2), (["--older-than", "5", "--model", "two"], 5)],
 )
@@ -55,9 +56,7 @@ def test_cache_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "deleted: 1; good ones: 4" in out and "responses.db.damaged-1" in out
 
 
-@pytest.mark.parametrize(
-    "words", [["stats"], ["empty", "x"], ["stats", "x"], ["prune", "x"], ["verify", "x", "--model", "m"]]
-)
+@for_each("words", [["stats"], ["empty", "x"], ["stats", "x"], ["prune", "x"], ["verify", "x", "--model", "m"]])
 def test_wrong_cache_commands(words: list[str], tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["cache", *words]) == 2

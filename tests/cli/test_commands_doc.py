@@ -3,13 +3,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.general_bench import ACTIONS
 from lmms_eval.cli.help import EXIT_CODES, default_text, flag_text
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
+from tests.cases import for_each
 
 DOC = Path(__file__).parents[2] / "docs" / "commands.md"
 
@@ -28,7 +27,7 @@ def test_the_table_holds_every_option_and_no_other() -> None:
     assert set(_rows()) == {option.name for option in options()}
 
 
-@pytest.mark.parametrize("option", list(options()), ids=lambda option: option.name)
+@for_each("option", list(options()), ids=lambda option: option.name)
 def test_rows_tell_what_holds(option) -> None:
     flag, default, key, text = _rows()[option.name]
     assert flag == f"`{flag_text(option)}`"
@@ -45,7 +44,7 @@ def test_commands_and_exit_codes() -> None:
         assert f"| {code} | {meaning} |" in text
 
 
-@pytest.mark.parametrize("action", sorted(ACTIONS))
+@for_each("action", sorted(ACTIONS))
 def test_rows_of_general_bench_hold_its_flags(action, capsys) -> None:
     assert main(["general-bench", action, "--help"]) == 0
     printed = capsys.readouterr().out

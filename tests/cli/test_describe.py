@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 
 TASK = """
 task: zz_local
@@ -64,7 +65,7 @@ def test_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("0 of ")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "text"),
     [
         (["describe"], "name"),

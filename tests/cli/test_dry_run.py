@@ -14,6 +14,7 @@ from PIL import Image
 from benchmarks.dry_run import write_task
 from lmms_eval.cli.main import main
 from lmms_eval.media import encode_wav
+from tests.cases import for_each
 from tests.evaluation.judged_kit import rated_task
 from tests.media.draw import write_video
 from tests.servers.stub import StubServer
@@ -123,7 +124,7 @@ def test_prices_without_the_model_end_it(tmp_path, capsys) -> None:
     assert "no price for the model 'gpt-x / openai'; the table has: other" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["0", "-3", "many"])
+@for_each("text", ["0", "-3", "many"])
 def test_wrong_numbers(tmp_path, capsys, text) -> None:
     assert main(["eval", *SERVER, "--tasks", "shown", "--include_path", str(tmp_path), f"--dry_run={text}"]) == 2
     assert "--dry_run" in capsys.readouterr().err

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from lmms_eval import errors
 from lmms_eval.cli.output import report_error
+from tests.cases import for_each
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 
@@ -29,7 +28,7 @@ def test_sections_of_errors_are_on_the_page() -> None:
     assert named <= _anchors()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "line"),
     [
         (errors.RunLockedError("in use"), "error: in use (see docs/troubleshooting.md#runs-in-use)\n"),

@@ -3,11 +3,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.cli.main import main
 from lmms_eval.config import RunConfig
 from lmms_eval.errors import MediaError, UnknownNameError
+from tests.cases import for_each
 from tests.cli.fakes import Report, install
 
 ONE = ["--model", "baseline", "--tasks", "t"]
@@ -20,7 +19,7 @@ def _batch(folder: Path, *tasks: str) -> list[str]:
     return ["--config", str(path)]
 
 
-@pytest.mark.parametrize("code", [0, 3, 130])
+@for_each("code", [0, 3, 130])
 def test_the_report_is_printed_and_its_code_returned(code: int, monkeypatch, capsys) -> None:
     evaluator = install(monkeypatch, lambda config: Report(code))
     assert main(ONE) == code
@@ -34,7 +33,7 @@ def test_the_word_eval_may_stand_in_front(monkeypatch) -> None:
     assert evaluator.seen[0].limit == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "code", "message"),
     [
         (UnknownNameError("task", "nope", ["nope1"]), 2, "error: unknown task 'nope'; did you mean nope1?"),
@@ -102,7 +101,7 @@ def test_a_failed_run_of_a_batch_does_not_stop_the_others(tmp_path, monkeypatch,
     assert "error: run 4 of 5 (baseline on bug): internal error: RuntimeError: broken" in captured.err
 
 
-@pytest.mark.parametrize(("tasks", "code"), [(("bad", "a"), 2), (("a", "b"), 0)])
+@for_each(("tasks", "code"), [(("bad", "a"), 2), (("a", "b"), 0)])
 def test_the_code_of_a_batch(tasks, code, tmp_path, monkeypatch) -> None:
     def outcome(config: RunConfig) -> Report:
         if config.tasks == "bad":
@@ -113,7 +112,7 @@ def test_the_code_of_a_batch(tasks, code, tmp_path, monkeypatch) -> None:
     assert main(_batch(tmp_path, *tasks)) == code
 
 
-@pytest.mark.parametrize("how", ["report", "keyboard"])
+@for_each("how", ["report", "keyboard"])
 def test_an_interrupt_ends_a_batch(how, tmp_path, monkeypatch) -> None:
     def outcome(config: RunConfig) -> Report:
         if how == "keyboard":

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.help import EXAMPLES, FIRST_RUN, NEXT_STEPS
 from lmms_eval.cli.main import main
 from lmms_eval.config import build_config, check_config, parse_flags
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks.catalogue import Catalogue
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.purpose)
+@for_each("example", EXAMPLES, ids=lambda example: example.purpose)
 def test_examples_are_right_command_lines(example) -> None:
     config = build_config(parse_flags(example.words), {})
     check_config(config)
@@ -18,7 +17,7 @@ def test_examples_are_right_command_lines(example) -> None:
     assert Catalogue().match(config.names("tasks"))
 
 
-@pytest.mark.parametrize("example", NEXT_STEPS, ids=lambda example: example.purpose)
+@for_each("example", NEXT_STEPS, ids=lambda example: example.purpose)
 def test_next_steps_are_commands(example) -> None:
     assert example.words[0] in COMMANDS
 

@@ -15,6 +15,7 @@ import pytest
 
 from lmms_eval.cli.fetch import shown_size
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 from tests.servers.hub import Hub, hub
 
 CARD = b"---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n    path: data/test-*\n---\n"
@@ -145,8 +146,6 @@ def test_a_folder_is_for_nltk(capsys: pytest.CaptureFixture[str]) -> None:
     assert "would be installed" in capsys.readouterr().out and not Path("somewhere").exists()
 
 
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1234, "1.2 kB"), (9.15e9, "9.2 GB"), (2e15, "2000.0 TB")]
-)
+@for_each(("size", "text"), [(0, "0 B"), (999, "999 B"), (1234, "1.2 kB"), (9.15e9, "9.2 GB"), (2e15, "2000.0 TB")])
 def test_sizes(size: float, text: str) -> None:
     assert shown_size(size) == text

@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 
 DOC = Path(__file__).parents[2] / "docs" / "compare.md"
 
@@ -38,7 +37,7 @@ SAME = [1.0, 1.0, 0.0, 1.0] * 100
 WORSE = [0.0, 1.0, 0.0, 0.0] * 100
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scores", "code"),
     [(RIGHT, 0), ([*RIGHT[:-4], 0, 0, 1, 0], 0), (WORSE, 4), (RIGHT[:2], 5), ([0.0] * 12 + RIGHT[12:], 5)],
     ids=["same", "a few", "far worse", "two documents", "not settled"],
@@ -85,7 +84,7 @@ def test_documents_without_a_score_are_no_pass(tmp_path, capsys):
     assert "95.00 %" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "told"),
     [
         ("tasks: [quiz]\nmargn: 0.1\n", "did you mean margin?"),

@@ -17,6 +17,7 @@ from lmms_eval.cli import evaluate
 from lmms_eval.cli.general_bench import run_steps
 from lmms_eval.cli.main import main
 from lmms_eval.errors import UsageError
+from tests.cases import for_each
 from tests.faults.general_bench_kit import CHOICES, DEFECTS, FLOOD, RAIN, TASKS, workbook_cells
 from tests.tasks.general_bench.demo_kit import SET, copied
 
@@ -48,9 +49,9 @@ class Steps:
 NAMES = {"1": "ask", "2": "register", "3": "rank"}
 
 
-@pytest.mark.parametrize("step", ["1", "2", "3", "12", "23", "13", "123", "321", "11"])
-@pytest.mark.parametrize("spelling", ["--step={}", "--step {}"])
-@pytest.mark.parametrize("place", [0, 1, 2])
+@for_each("step", ["1", "2", "3", "12", "23", "13", "123", "321", "11"])
+@for_each("spelling", ["--step={}", "--step {}"])
+@for_each("place", [0, 1, 2])
 def test_each_digit_is_a_step(step: str, spelling: str, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
     words = [["--model", "baseline"], ["--dataset", "data"]]
@@ -106,7 +107,7 @@ def test_the_name_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
         steps.run("--step", "23")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("codes", "ended", "run"),
     [
         ({}, 0, 3),
@@ -123,7 +124,7 @@ def test_exit_codes(codes: dict[str, int], ended: int, run: int, monkeypatch: py
     assert len(steps.given) == run
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "says"),
     [
         (["--step", "4"], "--step 4: give digits of steps"),

@@ -17,6 +17,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.engine.store import RunStore
 from lmms_eval.results.follow import FollowedRun
 from lmms_eval.storage.lines import sealed, unsealed
+from tests.cases import for_each
 from tests.engine.journaled import KEY as SCORING
 from tests.results.runs import FAILED, KEY, STAMP, document, sample, write_record
 
@@ -128,7 +129,7 @@ def test_results_of_others_end_in_a_message_or_a_number(
     check_all(capsys, write(out / "run", results, given_rows), other, out)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("place", "value", "told"),
     [
         (("outcomes", "quiz"), [1], "'outcomes.quiz' holds [1], not an object"),
@@ -192,7 +193,7 @@ def test_lines_of_journals_that_fit_their_checksum_are_read_or_passed_over(
     store.close()
 
 
-@pytest.mark.parametrize("command", ["show", "export", "compare", "report"])
+@for_each("command", ["show", "export", "compare", "report"])
 def test_damaged_lines_are_counted_by_every_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

@@ -5,12 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.help import EXAMPLES, NEXT_STEPS, flag_text
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
@@ -41,7 +40,7 @@ def test_an_evaluation_without_flags_tells_how_to_begin_and_fails(capsys) -> Non
     assert all(f"\n  {example.line}\n" in told.err for example in (*EXAMPLES, *NEXT_STEPS))
 
 
-@pytest.mark.parametrize("word", ["--help", "-h"])
+@for_each("word", ["--help", "-h"])
 def test_help_lists_commands_and_all_flags(word, capsys) -> None:
     assert main([word]) == 0
     text = capsys.readouterr().out
@@ -52,7 +51,7 @@ def test_help_lists_commands_and_all_flags(word, capsys) -> None:
     assert "143" in text
 
 
-@pytest.mark.parametrize("arguments", [["eval", "--help"], ["eval", "-h"], ["--model", "x", "--help"]])
+@for_each("arguments", [["eval", "--help"], ["eval", "-h"], ["--model", "x", "--help"]])
 def test_help_of_an_evaluation(arguments, capsys) -> None:
     assert main(arguments) == 0
     text = capsys.readouterr().out
@@ -60,7 +59,7 @@ def test_help_of_an_evaluation(arguments, capsys) -> None:
     assert all(flag_text(option) in text for option in options())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (["taks"], "unknown command 'taks'; did you mean tasks?"),
@@ -82,7 +81,7 @@ def test_help_of_a_subcommand(capsys) -> None:
     assert "--aliases" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["eval", "--help"], ["version"]])
+@for_each("arguments", [[], ["--help"], ["eval", "--help"], ["version"]])
 def test_quick_commands_import_nothing_heavy(arguments) -> None:
     code = (
         "import sys; from lmms_eval.cli.main import main; code = main(sys.argv[1:]); "
@@ -115,7 +114,7 @@ def test_importing_the_package_leaves_loguru_alone() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", COMMANDS.values())
+@for_each("command", COMMANDS.values())
 def test_each_command_has_its_module(command, capsys) -> None:
     assert main([command.name, "--help"]) == 0
     assert "usage: lmms-eval" in capsys.readouterr().out

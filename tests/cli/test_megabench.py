@@ -14,6 +14,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.tasks.megabench.data import load_rows, parse_row
 from lmms_eval.tasks.megabench.facts import tasks
 from lmms_eval.tasks.megabench.submission import dumps, record
+from tests.cases import for_each
 from tests.tasks.megabench.submissions import INFO, entry, query
 
 BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "megabench"
@@ -164,7 +165,7 @@ def test_the_harness_scores_a_submission_by_its_task(tmp_path, data, capsys):
     assert content["summary"]["num_tasks"] == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     [
         ["score", "--tasks", "megabench_demo", "--submission"],
@@ -190,7 +191,7 @@ def test_a_task_without_submissions_is_refused(tmp_path, capsys):
     assert "megabench_core" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("action", [["breakdown"], ["single-image", "--output_dir", "out"]])
+@for_each("action", [["breakdown"], ["single-image", "--output_dir", "out"]])
 def test_numbers_alone_need_no_logger(tmp_path, action):
     """What would be logged there would reach the terminal as it is; the import alone takes as long as the work."""
     scores = [
@@ -214,7 +215,7 @@ def test_a_breakdown_of_nothing_is_an_error(tmp_path):
     assert not (tmp_path / "analysis").exists()
 
 
-@pytest.mark.parametrize("script", ["evaluator.py", "breakdown/derive_breakdown_results.py"])
+@for_each("script", ["evaluator.py", "breakdown/derive_breakdown_results.py"])
 def test_help_names_the_flags(script, tmp_path):
     finished = start(script, "--help", cwd=tmp_path)
     assert finished.returncode == 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 
 BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "milebench"
 
@@ -141,7 +142,7 @@ def test_usage(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--models" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("script", ["evaluate.py", "score.py"])
+@for_each("script", ["evaluate.py", "score.py"])
 def test_help_stands_alone(script: str, tmp_path: Path) -> None:
     done = start(script, "--help", cwd=tmp_path)
     assert done.returncode == 0

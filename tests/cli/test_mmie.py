@@ -15,6 +15,7 @@ import pytest
 from lmms_eval.cli import mmie
 from lmms_eval.cli.main import main
 from lmms_eval.errors import UsageError
+from tests.cases import for_each
 from tests.judges.internvl import checkpoint
 from tests.models.families.build import BUILDERS
 from tests.servers.stub import StubServer
@@ -141,7 +142,7 @@ def test_a_judge_that_is_not_there_withholds_and_says_why(tmp_path):
     assert "unscored: record 0 ('SA-0'): auth" in err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "said"),
     [
         (["--model_path", "M", "--judge_model", "J"], "two judges"),
@@ -177,7 +178,7 @@ def test_the_command_tells_its_actions(capsys):
     assert "judge" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["remote", "native"])
+@for_each("kind", ["remote", "native"])
 def test_a_checkpoint_of_random_weights_judges_and_says_nothing_that_is_a_score(tmp_path, kind):
     if kind == "remote":
         flags = ("--model_path", checkpoint.write(tmp_path / "judge"), "--trust_remote_code")

@@ -6,13 +6,13 @@ import os
 import re
 from pathlib import Path
 
-import pytest
 from PIL import Image
 
 from lmms_eval.cli.show import LONGEST_SIDE, escape_sequence, protocol, show_pictures, thumbnail
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "how"),
     [
         ({"KITTY_WINDOW_ID": "1"}, "kitty"),

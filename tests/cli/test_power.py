@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "needed"),
     [
         (["--std-a", "0.4"], 1396),
@@ -67,7 +68,7 @@ def test_parameters(arguments: list[str], needed: int, capsys: pytest.CaptureFix
     assert f"minimum n: {needed}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (["--alpha", "x"], "--alpha: invalid float value: 'x'"),

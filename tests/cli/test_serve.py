@@ -5,9 +5,10 @@ import sqlite3
 import pytest
 
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "part"),
     [
         (["--host", "0.0.0.0"], "tunnel"),

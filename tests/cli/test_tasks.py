@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 from tests.parity.vectors import GOLDEN_DIR
 
 INPUTS = GOLDEN_DIR / "harness" / "inputs"
@@ -79,7 +80,7 @@ def test_tasks_of_a_plugin_package(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "  plug_task" in capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (["tasks", "everything"], "invalid choice: 'everything'"),

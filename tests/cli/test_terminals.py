@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.utils.terminal import encodable
+from tests.cases import for_each
 from tests.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +71,7 @@ def test_a_terminal_that_only_appends_gets_no_display() -> None:
     assert _in_terminal(PROGRESS, TERM="dumb") == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("variables", "is_colourful"),
     [
         ({}, True),
@@ -87,7 +88,7 @@ def test_colours_of_the_log_in_a_terminal(variables, is_colourful) -> None:
     assert ("\x1b[" in text) is is_colourful
 
 
-@pytest.mark.parametrize(("variables", "is_colourful"), [({}, False), ({"FORCE_COLOR": "1"}, True)])
+@for_each(("variables", "is_colourful"), [({}, False), ({"FORCE_COLOR": "1"}, True)])
 def test_colours_of_the_log_in_a_file(variables, is_colourful) -> None:
     done = subprocess.run([sys.executable, "-c", LOG], env=_environ(**variables), capture_output=True, text=True)
     assert "told" in done.stderr
@@ -98,7 +99,7 @@ def test_the_log_of_a_terminal_without_arrows() -> None:
     assert "^ told" in _in_terminal(LOG, **ASCII)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("encoding", "shown"),
     [
         ("utf-8", "|\u2191  |1.5|\u00b1  |0.1| \u4e2d"),

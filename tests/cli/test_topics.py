@@ -3,18 +3,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.help import EXIT_CODES, flag_text, topics
 from lmms_eval.cli.main import main
 from lmms_eval.config import parse_flags
 from lmms_eval.config.options import GROUPS, options
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", topics())
+@for_each("name", topics())
 def test_topics_are_shown_with_pages_that_are_there(name, capsys) -> None:
     assert main(["help", name]) == 0
     text = capsys.readouterr().out
@@ -43,7 +42,7 @@ def test_every_group_of_flags_has_a_topic(capsys) -> None:
     assert all(flag_text(option) in text for option in options() if option.group == "Judge")
 
 
-@pytest.mark.parametrize("words", [["exit-codes"], ["exit", "codes"], ["EXIT_CODES"]])
+@for_each("words", [["exit-codes"], ["exit", "codes"], ["EXIT_CODES"]])
 def test_exit_codes(words, capsys) -> None:
     assert main(["help", *words]) == 0
     text = capsys.readouterr().out
@@ -73,7 +72,7 @@ def test_an_unknown_topic(capsys) -> None:
     assert "unknown topic 'juges'; did you mean judges" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
+@for_each("columns", [40, 80, 200])
 def test_help_fits_the_terminal(columns, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     main(["help", "errors"])

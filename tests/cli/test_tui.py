@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.workload import text_task
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 from tests.servers.stub import ROOT, StubServer
 
 pytest.importorskip("textual")
@@ -119,7 +120,7 @@ def test_runs_of_a_folder_are_watched(tmp_path: Path) -> None:
     assert terminal.ended() == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "said"),
     [
         (["tui", "."], "there is no terminal to draw on"),

@@ -14,6 +14,7 @@ from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import failed, metric, scored, store_of
 
@@ -79,7 +80,7 @@ def test_documents_are_paired_by_their_id(tmp_path: Path) -> None:
     assert (paired.ci_lower, paired.ci_upper) == (pytest.approx(-100), pytest.approx(100))
 
 
-@pytest.mark.parametrize("order", [["acc", "gpt_score"], ["gpt_score", "acc"]])
+@for_each("order", [["acc", "gpt_score"], ["gpt_score", "acc"]])
 def test_every_metric_has_a_comparison_of_its_own(tmp_path: Path, order: list[str]) -> None:
     rows: list[dict[str, Any]] = [{"acc": float(n % 2), "gpt_score": 5.0 - n} for n in range(4)]
     current = [{name: row[name] for name in order} for row in rows]
@@ -138,7 +139,7 @@ def test_differences_that_are_all_alike_say_nothing_of_their_spread(tmp_path: Pa
     assert (same.difference, same.ci_lower, same.pvalue) == (0.0, None, 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("metric_name", "row", "score"),
     [
         ("score", plain(0, gpt_score=0.25), 0.25),
@@ -168,7 +169,7 @@ def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
     check_baseline(path)
 
 
-@pytest.mark.parametrize("content", [b'{"doc_id": 0', b"[1]", b'{"target": 1}', b"\xff\xfe", b'{"doc_id": 0}'])
+@for_each("content", [b'{"doc_id": 0', b"[1]", b'{"target": 1}', b"\xff\xfe", b'{"doc_id": 0}'])
 def test_a_file_that_holds_no_samples_is_named_with_its_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "b.jsonl").write_bytes(content + b"\n")
     with pytest.raises(DataError, match=r"--baseline .*b\.jsonl, line 1: "):

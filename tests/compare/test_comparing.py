@@ -13,6 +13,7 @@ from lmms_eval.compare.verdicts import CompareOptions, Difference
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.compare.runs import column, run, task
 
 FAST = {"draws": 500}
@@ -39,7 +40,7 @@ def test_a_difference_with_interval_and_p_of_the_pairs() -> None:
     assert row.detectable is not None and 0 < row.detectable < 0.5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "facts", "verdict"),
     [
         (right(35, 40), right(15, 40), {}, "better"),
@@ -264,7 +265,7 @@ def test_unknown_and_too_fine_columns_are_errors() -> None:
         rows(by(fine, right(9, 1001)), task(right(1, 1001)), by=("app",))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("choice", "message"),
     [
         ({"alpha": 0.0}, "--alpha 0"),

@@ -11,6 +11,7 @@ from lmms_eval.compare.verdicts import CompareOptions, Difference
 from lmms_eval.engine.headline import place_in
 from lmms_eval.stats.sequence import Sampled
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.compare.runs import column, run, stopped, task
 
 ORDER = "random:0:abcd"
@@ -50,7 +51,7 @@ def expected(ids: Sequence[str], first: dict[str, float], second: dict[str, floa
     return sampled.interval()
 
 
-@pytest.mark.parametrize("is_first", [True, False])
+@for_each("is_first", [True, False])
 def test_an_early_run_and_a_whole_one_are_followed_in_the_random_order(is_first: bool) -> None:
     better, worse = scores(0.9, 1), scores(0.2, 2)
     sides = (early(better, 200), whole(worse)) if is_first else (whole(better), early(worse, 200))

@@ -11,6 +11,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.tasks._task_utils import workbooks
+from tests.cases import for_each
 from tests.compare.readers.test_evalscope import LINE
 
 COUNT = 30
@@ -96,7 +97,7 @@ def vlmevalkit(folder: Path, model: str, scores: Sequence[float]) -> Path:
 FOREIGN = {"lm-eval": lm_eval, "EvalScope": evalscope, "VLMEvalKit": vlmevalkit}
 
 
-@pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
+@for_each("write", FOREIGN.values(), ids=FOREIGN)
 def test_two_files_of_one_harness(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [write(tmp_path, name, scores) for name, scores in (("one", FIRST), ("two", SECOND))]
     files = [tmp_path / "c.json", tmp_path / "f.jsonl"]
@@ -110,7 +111,7 @@ def test_two_files_of_one_harness(write: Write, tmp_path: Path, capsys: pytest.C
     assert DIFFERENCE in out and "one" in out.partition(" (first)")[0] and "two" in out.partition(" (second)")[0]
 
 
-@pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
+@for_each("write", FOREIGN.values(), ids=FOREIGN)
 def test_ours_against_a_file_of_another_harness(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from benchmarks.workload import picture_task
@@ -19,6 +18,7 @@ from lmms_eval.compare.requests import request_notes
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import run as evaluate
 from lmms_eval.results.sample_text import asked_lines
+from tests.cases import for_each
 from tests.compare.runs import run, task
 
 BACKEND = {"config": {"model_backend": "lmms_eval.models.openai.model.OpenAI (chat)"}}
@@ -37,7 +37,7 @@ def requests(**parts: Any) -> dict[str, Any]:
     return document(effective_requests={"quiz": {"sha256": "x", **parts}})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "said"),
     [
         (requests(options={"max_tokens": 16}), requests(options={"max_tokens": 64}), "max_new_tokens 16 / 64"),
@@ -102,7 +102,7 @@ def test_prompts_are_compared_where_all_documents_were_asked_once() -> None:
     assert notes(told("1", kind=many), told("2", kind=many)) == []
 
 
-@pytest.mark.parametrize("hostile", [[], "x", 3, {"quiz": []}, {"quiz": {"options": "x", "media": [1]}}])
+@for_each("hostile", [[], "x", 3, {"quiz": []}, {"quiz": {"options": "x", "media": [1]}}])
 def test_hostile_results_are_no_errors(hostile: Any) -> None:
     damaged = document(effective_requests=hostile, sent_media=hostile, configs=hostile, outcomes=hostile)
     assert all(isinstance(note, str) for note in notes(damaged, requests(options={"a": 1})))

@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.azure_openai_compat import build_client, has_endpoint_support
 from lmms_eval.errors import UsageError
+from tests.cases import for_each
 
 VARIABLES = (
     "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_BASE", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_DEPLOYMENT",
@@ -19,7 +20,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize("variable", ["AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_BASE"])
+@for_each("variable", ["AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_BASE"])
 def test_a_client_of_the_resource(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "https://resource.example")
     assert not has_endpoint_support()

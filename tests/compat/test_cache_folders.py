@@ -5,6 +5,7 @@ import os
 import pytest
 
 from lmms_eval.compat.media import get_cache_dir, resolve_cache_dir
+from tests.cases import for_each
 
 
 def test_variables_come_before_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +16,7 @@ def test_variables_come_before_the_home(monkeypatch: pytest.MonkeyPatch) -> None
     assert resolve_cache_dir("v") == "v"
 
 
-@pytest.mark.parametrize(("home", "folder"), [("/hf", "/hf/set/clips"), ("~/hf", "~/hf/set/clips"), ("", "set/clips")])
+@for_each(("home", "folder"), [("/hf", "/hf/set/clips"), ("~/hf", "~/hf/set/clips"), ("", "set/clips")])
 def test_media_lie_below_the_hubs_folder(monkeypatch: pytest.MonkeyPatch, home: str, folder: str) -> None:
     monkeypatch.setenv("HF_HOME", home)
     assert get_cache_dir({"dataset_kwargs": {"cache_dir": "set"}}, "clips") == os.path.expanduser(folder)

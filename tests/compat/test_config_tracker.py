@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
-
 from lmms_eval.loggers.evaluation_tracker import GeneralConfigTracker
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "name"),
     [
         ("base_model=m,pretrained=p", "p"),

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmms_eval.compat.default_template import load_default_template_yaml
+from lmms_eval.compat.task_files import load_default_template_yaml
+from tests.cases import for_each
 
 
 def written(folder: Path, content: str, encoding: str = "utf-8") -> str:
@@ -18,7 +19,7 @@ def test_lines_with_functions_are_left_out(tmp_path: Path) -> None:
     assert load_default_template_yaml(written(tmp_path, content)) == {"items": ["1e3"]}
 
 
-@pytest.mark.parametrize(("content", "value"), [("", None), ("- yes\n", [True]), ("text", "text")])
+@for_each(("content", "value"), [("", None), ("- yes\n", [True]), ("text", "text")])
 def test_any_yaml_is_content(tmp_path: Path, content: str, value: object) -> None:
     assert load_default_template_yaml(written(tmp_path, content)) == value
 

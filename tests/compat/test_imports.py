@@ -15,6 +15,7 @@ from lmms_eval.imports import (
     optional_import,
     require_package,
 )
+from tests.cases import for_each
 
 
 def test_what_is_there_is_imported() -> None:
@@ -22,7 +23,7 @@ def test_what_is_there_is_imported() -> None:
     assert optional_import("json", "loads") == (json.loads, True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("module", "attribute"), [("absent_package_xyz", None), ("absent_package_xyz.part", "f"), ("json.absent", None)]
 )
 def test_what_is_absent_is_said_to_be(module: str, attribute: str | None) -> None:
@@ -63,7 +64,7 @@ def test_a_package_that_is_required() -> None:
         require_package("absent_xyz")
 
 
-@pytest.mark.parametrize(("name", "found"), [("json", True), ("json.decoder", True), ("absent_xyz.part", False)])
+@for_each(("name", "found"), [("json", True), ("json.decoder", True), ("absent_xyz.part", False)])
 def test_availability(name: str, found: bool) -> None:
     assert is_package_available(name) is found
 

@@ -14,6 +14,7 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated, evaluated_wholly
 from lmms_eval.metrics import math_answers
 from lmms_eval.tasks._task_utils.math_verify_utils import MathVerifyFn
+from tests.cases import for_each
 
 needs_package = pytest.mark.skipif(
     importlib.util.find_spec("math_verify") is None, reason="the package math-verify is not installed"
@@ -54,7 +55,7 @@ def test_astronomical_numbers_take_bounded_time() -> None:
     assert verify(r"\boxed{2}", "2") == (1.0, "2")
 
 
-@pytest.mark.parametrize("use", [lambda: MathVerifyFn()("5", "5"), lambda: math_answers.default_verify("5", "6")])
+@for_each("use", [lambda: MathVerifyFn()("5", "5"), lambda: math_answers.default_verify("5", "6")])
 def test_without_the_package_nothing_is_scored(monkeypatch: pytest.MonkeyPatch, use: Callable[[], object]) -> None:
     monkeypatch.setattr(math_answers, "_is_installed", lambda: False)
     with pytest.raises(NotEvaluated, match=r"pip install 'lmms_eval\[math\]'"):

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.metrics.answers import extract_mcq_answer
+from tests.cases import for_each
 
 
 @given(st.text(), st.lists(st.sampled_from("ABCDEFG"), max_size=5))
@@ -15,7 +15,7 @@ def test_the_answer_is_a_choice_that_occurs(text: str, choices: list[str]) -> No
     assert bool(answer) == any(letter in text for letter in letters)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "answer"),
     [
         ("B, or (A)", "B"),

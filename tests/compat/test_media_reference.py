@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
+from tests.cases import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_a_path_that_exists_comes_first(folder: Path, monkeypatch: pytest.Monkey
     assert resolve_media_reference("/nowhere/v.mp4") == str(folder / "hf/v.mp4")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value", [None, 5, b"x", {"path": "v.mp4"}, " ", "", "HTTP://h/v", "data:image/png;base64," + "A" * 9999, "x\0y"]
 )
 def test_what_is_not_found_comes_back(value: Any) -> None:

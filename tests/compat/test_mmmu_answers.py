@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat import mmmu_answers
+from lmms_eval.compat import answers as mmmu_answers
 from lmms_eval.utils.answer_reading import RUN_SEED
+from tests.cases import for_each
 
 LETTERS = ["A", "B", "C", "D"]
 OPTIONS = {"A": "red", "B": "blue", "C": "green", "D": "dark blue"}
@@ -34,8 +35,8 @@ def test_the_answer_is_a_choice(text: str, parse: Parser) -> None:
     assert parse(text, LETTERS, OPTIONS) == parse(text, LETTERS, OPTIONS)
 
 
-@pytest.mark.parametrize("parse", PARSERS)
-@pytest.mark.parametrize(
+@for_each("parse", PARSERS)
+@for_each(
     ("text", "answer"),
     [
         ("(B) or C", "B"),
@@ -53,7 +54,7 @@ def test_a_letter_that_is_a_sign_of_regular_expressions() -> None:
     assert mmmu_answers.parse_jmmmu_multi_choice_response("([)", ["A", "["], {"A": "x", "[": "y"}) == "["
 
 
-@pytest.mark.parametrize("parse", DRAWING)
+@for_each("parse", DRAWING)
 def test_letters_are_drawn_by_the_runs_seed_and_the_answer(parse: Parser) -> None:
     answers = [f"nothing {number}" for number in range(200)]
     drawn = [parse(answer, LETTERS, OPTIONS) for answer in answers]
@@ -89,7 +90,7 @@ def test_a_stated_letter_is_a_choice_or_x(text: str) -> None:
     assert mmmu_answers.parse_jmmmu_pro_multi_choice_response(text, LETTERS) in [*LETTERS, "X"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "answer"),
     [
         ("final b, answer c", "B"),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.points import _PAIR, parse_point2d
+from lmms_eval.compat.answers import _PAIR, parse_point2d
 
 
 @given(st.lists(st.tuples(st.integers(-2000, 2000), st.integers(-2000, 2000)), min_size=1))

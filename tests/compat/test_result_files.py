@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.compat import small_helpers as files
+from lmms_eval.compat import helpers as files
 
 
 def test_parts_of_a_name() -> None:

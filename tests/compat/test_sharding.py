@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.small_helpers import create_iterator
+from lmms_eval.compat.helpers import create_iterator
 
 
 @given(st.integers(0, 40), st.integers(1, 5), st.none() | st.integers(0, 50), st.integers(0, 50))

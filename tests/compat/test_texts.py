@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.small_helpers import hash_string, is_json
+from lmms_eval.compat.helpers import hash_string, is_json
 
 
 @given(st.text() | st.dictionaries(st.text(), st.integers()).map(json.dumps))

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.compat.media import get_video
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("file", "name", "suffix"),
     [
         ("v.mp4", "v", "mp4"),

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
+from lmms_eval.compat.answers import EvalAIAnswerProcessor
 from lmms_eval.metrics.vqa import CONTRACTIONS
+from tests.cases import for_each
 
 NORMALISED = EvalAIAnswerProcessor("ignored", also="ignored")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "normalised"),
     [
         ("The Two\tDogs.", "2 dogs"),

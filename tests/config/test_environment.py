@@ -8,9 +8,10 @@ from lmms_eval.config import build_config, load_configs
 from lmms_eval.config.environment import WITHOUT_EFFECT, environment_defaults, variables_without_effect
 from lmms_eval.config.options import options
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "name", "value"),
     [
         ({"VERBOSITY": "warning"}, "verbosity", "WARNING"),
@@ -38,7 +39,7 @@ def test_options_win_over_variables(tmp_path) -> None:
     assert load_configs({"config": str(path)}, environ).configs[0].media_workers == 6
 
 
-@pytest.mark.parametrize("environ", [{"WORKERS": "many"}, {"VERBOSITY": "1"}, {"LMMS_IMAGE_ENCODE_FORMAT": "tga"}])
+@for_each("environ", [{"WORKERS": "many"}, {"VERBOSITY": "1"}, {"LMMS_IMAGE_ENCODE_FORMAT": "tga"}])
 def test_a_wrong_value_names_its_variable(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=rf"{next(iter(environ))} \(environment\)"):
         build_config({"tasks": "t"}, environ)

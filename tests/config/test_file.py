@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.config.resolve import apply_environment, mask, read_config_file
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 from tests.parity.vectors import GOLDEN_DIR
 
 INPUTS = GOLDEN_DIR / "harness" / "inputs"
@@ -23,7 +24,7 @@ def _applied(folder: Path, text: str, environ: dict[str, str]) -> list[str]:
     return apply_environment(read_config_file(_write(folder, text)), environ)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "expected"),
     [
         ("'${NOPE:-/default/place}'", "/default/place"),
@@ -85,7 +86,7 @@ def test_a_secret_never_stands_in_an_error(tmp_path: Path) -> None:
     assert "MY_API_KEY" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("env: {A: '$NOPE'}", "env: A: the variable NOPE is not set"),

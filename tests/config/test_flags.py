@@ -8,6 +8,7 @@ import pytest
 from lmms_eval.config.options import RunConfig, options
 from lmms_eval.config.resolve import flag_names, parse_flags
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 
 def test_only_what_was_given_is_returned() -> None:
@@ -15,7 +16,7 @@ def test_only_what_was_given_is_returned() -> None:
     assert parse_flags(["--offset", "0", "--batch_size", "1"]) == {"offset": "0", "batch_size": "1"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "expected"),
     [
         (["-b", "4"], {"batch_size": "4"}),
@@ -40,7 +41,7 @@ def test_spellings(arguments: list[str], expected: dict[str, object]) -> None:
     assert parse_flags(arguments) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (["--modle", "x"], "unknown flag --modle; did you mean --model"),
@@ -62,7 +63,7 @@ def test_every_spelling_belongs_to_one_option() -> None:
     assert {option.name for option in options()} == {item.name for item in dataclasses.fields(RunConfig)}
 
 
-@pytest.mark.parametrize("option", list(options()), ids=lambda option: option.name)
+@for_each("option", list(options()), ids=lambda option: option.name)
 def test_every_option_can_be_given_by_its_flag(option) -> None:
     words = [option.flag] if option.is_switch else [option.flag, "1"]
     assert list(parse_flags(words)) == [option.name]

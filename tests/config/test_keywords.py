@@ -6,13 +6,12 @@ import inspect
 import typing
 from collections.abc import Sequence
 
-import pytest
-
 from lmms_eval import evaluator
 from lmms_eval.config import load_configs
 from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.config.options import RunConfig, options
 from release import keywords
+from tests.cases import for_each
 
 
 def test_the_file_is_written_from_the_options() -> None:
@@ -33,7 +32,7 @@ def test_the_function_takes_them() -> None:
     assert typing.get_args(parameter.annotation) == (EvaluateArguments,)
 
 
-@pytest.mark.parametrize("name", ["tasks", "plugins", "allow_media", "ablate", "include_path"])
+@for_each("name", ["tasks", "plugins", "allow_media", "ablate", "include_path"])
 def test_lists_are_taken(name: str) -> None:
     (config,) = load_configs({name: ["no-media", "choices-only"]}, {}).configs
     assert getattr(config, name) in ("no-media,choices-only", ("no-media", "choices-only"))

@@ -22,6 +22,7 @@ from lmms_eval.config import (
 )
 from lmms_eval.config.options import options
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 
 def _load(text: str, *arguments: str) -> RunConfig:
@@ -86,7 +87,7 @@ def test_a_flag_equal_to_its_default_wins() -> None:
     assert (config.offset, config.batch_size, config.limit) == (0, 1, 4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "name", "value"),
     [
         ('seed: "42,42,42,42"', "seed", (42, 42, 42, 42)),
@@ -124,7 +125,7 @@ def test_file_values_pass_the_same_conversions(text: str, name: str, value: obje
     assert (found(*option) if option else found) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("{modle: scripted}", r"unknown key 'modle' \(did you mean model\?\)\. Valid keys: config, model, tasks"),
@@ -191,7 +192,7 @@ def test_recorded_arguments_are_a_configuration_file() -> None:
 SECRET = "sk-very-secret-0123456789"
 
 
-@pytest.mark.parametrize("model_args", [f"model=m,api_key={SECRET}", {"model": "m", "api_key": SECRET}])
+@for_each("model_args", [f"model=m,api_key={SECRET}", {"model": "m", "api_key": SECRET}])
 def test_secrets_leave_neither_in_the_record_nor_in_the_run_key(model_args: Any) -> None:
     config = build_config({"tasks": "t", "model_args": model_args}, {})
     assert config.arguments("model_args")["api_key"] == SECRET
@@ -199,7 +200,7 @@ def test_secrets_leave_neither_in_the_record_nor_in_the_run_key(model_args: Any)
     assert answer_options(config)["model_args"] == {"model": "m"}
 
 
-@pytest.mark.parametrize("text", [f"api_key={SECRET},oops", f"oops api_key={SECRET}"])
+@for_each("text", [f"api_key={SECRET},oops", f"oops api_key={SECRET}"])
 def test_secrets_do_not_stand_in_errors(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build_config({"tasks": "t", "model_args": "x," + text}, {})
@@ -245,7 +246,7 @@ def test_every_option_is_a_field_with_a_known_type() -> None:
     assert {option.name for option in options()} == set(resolved_cli_args(RunConfig()))
 
 
-@pytest.mark.parametrize("name", ["include_path", "plugins", "allow_media"])
+@for_each("name", ["include_path", "plugins", "allow_media"])
 def test_lists_may_be_given_flag_by_flag(name: str, tmp_path: Path) -> None:
     words = [word for part in ("a", "b", "c") for word in (f"--{name}", part)]
     for line, found in ((words, ("a", "b", "c")), (words[:2], ("a",))):

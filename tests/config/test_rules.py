@@ -9,6 +9,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.config import build_config, check_config
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 BAD = [
     (["--limit", "0"], "--limit: give a count"),
@@ -67,7 +68,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: " ".join(value)[:40])
+@for_each(("arguments", "message"), BAD, ids=lambda value: " ".join(value)[:40])
 def test_bad_options_end_with_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--model", "baseline", "--tasks", "t", *arguments]) == 2
     captured = capsys.readouterr()
@@ -94,7 +95,7 @@ def test_the_screen_is_for_the_command_line_alone() -> None:
         check_config(build_config({"tasks": "t", "tui": True}, {}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "values",
     [
         {"limit": -1}, {"limit": 0.25}, {"limit": 1}, {"log_samples": True, "output_path": "o"},

@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.config import flags_of, load_configs, parse_flags, parse_options, stated_options
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 LINES: list[list[str]] = [
     [],
@@ -21,7 +22,7 @@ LINES: list[list[str]] = [
 ]
 
 
-@pytest.mark.parametrize("words", LINES, ids=" ".join)
+@for_each("words", LINES, ids=" ".join)
 def test_a_line_says_the_same_after_it_was_read_and_written(words: list[str]) -> None:
     words = [word if word != "-odd" else "odd" for word in words]
     stated = stated_options(parse_options(words))
@@ -56,7 +57,7 @@ def test_the_environment_fills_in_what_is_at_its_default() -> None:
     assert load_configs(stated_options(changed), {"VERBOSITY": "ERROR"}).configs[0].verbosity == "INFO"
 
 
-@pytest.mark.parametrize("words", [["--limt", "3"], ["--limit", "many"], ["word"]])
+@for_each("words", [["--limt", "3"], ["--limit", "many"], ["word"]])
 def test_wrong_lines_are_refused(words: list[str]) -> None:
     with pytest.raises(ConfigError):
         parse_options(words)

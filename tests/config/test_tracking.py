@@ -9,9 +9,10 @@ import pytest
 from lmms_eval.config import build_config, check_config
 from lmms_eval.config.tracking import HUB, SWANLAB, TRACKIO, WANDB, Destination, destination_arguments
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("destination", "given", "found"),
     [
         (WANDB, "name=007,tags=[a,b],force=True", {"name": "007", "tags": ["a", "b"], "force": True}),
@@ -28,7 +29,7 @@ def test_values_have_their_types(destination: Destination, given: Any, found: di
     assert destination_arguments(destination, given) == found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("destination", "given", "said"),
     [
         (WANDB, "projct=p", "--wandb_args: unknown key 'projct'; did you mean project?"),
@@ -47,7 +48,7 @@ def test_what_cannot_be_meant_is_refused(destination: Destination, given: Any, s
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize(("destination", "key"), [(WANDB, "api_key"), (SWANLAB, "API_KEY"), (HUB, "token")])
+@for_each(("destination", "key"), [(WANDB, "api_key"), (SWANLAB, "API_KEY"), (HUB, "token")])
 def test_keys_are_read_from_the_environment_alone(destination: Destination, key: str) -> None:
     with pytest.raises(ConfigError) as raised:
         destination_arguments(destination, f"{key}=canary-1234")
@@ -55,7 +56,7 @@ def test_keys_are_read_from_the_environment_alone(destination: Destination, key:
     assert "canary" not in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["wandb", "swanlab", "trackio"])
+@for_each("name", ["wandb", "swanlab", "trackio"])
 def test_samples_need_their_tracker(name: str) -> None:
     with pytest.raises(ConfigError, match=f"--{name}_log_samples needs --{name}_args"):
         check_config(build_config({"tasks": "t", f"{name}_log_samples": True}, {}))

@@ -14,7 +14,7 @@ from lmms_eval.compare.gate import read_policy
 from lmms_eval.config import load_configs, parse_flags
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.describing import describe
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.utils.prices import read_prices
 from tests.docs.pages import ROOT, Block
 from tests.docs.services import commands_of, stopped_after

@@ -10,6 +10,7 @@ import pytest
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks.catalogue import Catalogue
+from tests.cases import for_each
 from tests.docs.command_lines import LANGUAGES, Line, flags_of, lines_in, lines_of, parse
 from tests.docs.pages import PAGES, ROOT, blocks, indented, spans
 
@@ -62,7 +63,7 @@ def test_a_line_is_read_and_names_what_is_there(line: Line, catalogue: Catalogue
         assert name in OWN | models, f"{line.place}: there is no model {name!r}"
 
 
-@pytest.mark.parametrize("span", SPANS)
+@for_each("span", SPANS)
 def test_a_command_within_a_sentence_has_its_flags(span: str) -> None:
     words = span.split()[1:]
     named = []
@@ -75,7 +76,7 @@ def test_a_command_within_a_sentence_has_its_flags(span: str) -> None:
         assert flag in known, f"{span}: there is no flag {flag}; those are {sorted(known)}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "tasks --nope",

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.cases import for_each
 from tests.docs.pages import PAGES, ROOT, prose
 
 _CODE = re.compile(r"`+[^`]*`+")
@@ -32,7 +33,7 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_a_page_hold(page: Path) -> None:
     for link in _links(page):
         path, _, anchor = link.partition("#")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.docs.snippets import LANGUAGES, READERS, Folder, chosen, fault_of_mark, marked, missing_lines
 from tests.server.process import ServerProcess
@@ -93,7 +94,7 @@ def _tried(block: Block, folder: Folder, printed: str) -> str:
     return printed
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shown", "printed", "missing"),
     [
         ("a 1.5 | b", "x\na 20 | b\n", []),

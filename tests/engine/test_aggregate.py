@@ -19,6 +19,7 @@ from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import aggregated, answer, failed, metric, scored, store_of, values_of
 
@@ -52,11 +53,11 @@ def test_the_mean_has_its_errors_and_interval(tmp_path: Path) -> None:
     assert result.interval is not None and result.interval.method == "t"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "low", "high"),
     [([1.0, 0.0], 0.0256, 0.9744), ([1.0] * 59, 0.9389, 1.0), ([1.0, 0.0, 1.0, 0.0], 0.0888, 0.9112)],
 )
-@pytest.mark.parametrize("factor", [1, 100])
+@for_each("factor", [1, 100])
 def test_right_or_wrong_scores_have_wilsons_interval(
     tmp_path: Path, values: list[float], low: float, high: float, factor: int
 ) -> None:
@@ -66,7 +67,7 @@ def test_right_or_wrong_scores_have_wilsons_interval(
     assert result.interval.high == pytest.approx(factor * high, abs=1e-4 * factor)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "within"),
     [([0.0, 0.5, 0.5, 1.0], ScoreRange(0.0, 1.0)), ([0.0, 6.0, 6.0], ScoreRange(0.0, 6.0)), ([0.2] * 4, SHARE)],
 )
@@ -82,7 +83,7 @@ def test_a_score_outside_of_the_range_is_told(tmp_path: Path) -> None:
     assert result.certainty.no_interval == "a score lies outside of the range, 0 to 1"
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
+@for_each("value", [0.0, 1.0])
 def test_all_right_or_all_wrong_has_wilsons_interval(tmp_path: Path, value: float) -> None:
     result = one(tmp_path, mean, [value] * 20, "mean")
     assert result.stderr == 0.0
@@ -135,9 +136,7 @@ def test_the_command_line_goes_to_those_that_take_args_alone(tmp_path: Path) -> 
     assert result.value == 1.0
 
 
-@pytest.mark.parametrize(
-    ("factor", "scale"), [(1.0, 1.0), (100.0, 100.0), (7.0, None)], ids=["same scale", "percent", "neither"]
-)
+@for_each(("factor", "scale"), [(1.0, 1.0), (100.0, 100.0), (7.0, None)], ids=["same scale", "percent", "neither"])
 def test_errors_of_the_mean_follow_the_scale_of_the_aggregate(
     tmp_path: Path, factor: float, scale: float | None
 ) -> None:
@@ -225,7 +224,7 @@ def test_a_withheld_total_shows_its_partial_value_apart(tmp_path: Path) -> None:
     assert (result.stderr, result.details) == (0.1, {"part": 1})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("made", "plain"),
     [(np.float32(0.5), 0.5), (np.int64(7), 7), (np.array([1, 2]), [1, 2]), ({"a": 1}, {"a": 1}), (None, None)],
 )
@@ -402,7 +401,7 @@ def test_a_number_that_is_no_mean_over_documents_has_no_bounds(tmp_path: Path) -
     assert aggregated(tmp_path, task, records).metrics[0].truncation is None
 
 
-@pytest.mark.parametrize("finish", ["stop", "content_filter", "tool_calls", "length", None])
+@for_each("finish", ["stop", "content_filter", "tool_calls", "length", None])
 def test_a_score_that_rests_on_no_answer_is_withheld(tmp_path: Path, finish: str | None) -> None:
     task = FakeTask(2)
     records = records_of(task, answer("", finish_reason=finish), answer("\t", finish_reason=finish))
@@ -441,7 +440,7 @@ def test_a_metric_of_documents_that_a_limit_left_out_is_none(tmp_path: Path) -> 
     assert "no document asked has it" in second.withheld_reason
 
 
-@pytest.mark.parametrize("others", [(), ("undeclared",)])
+@for_each("others", [(), ("undeclared",)])
 def test_a_metric_that_only_other_data_have_is_not_available_and_noted(tmp_path: Path, others: tuple[str, ...]) -> None:
     task = declared(FakeTask(2), "perception", "cognition", "planning")
     records = [
@@ -472,7 +471,7 @@ def _named(scores: Sequence[float], clusters: Sequence[str] = (), scale: float =
     return lambda values: estimates.mean(scores, scale, clusters=clusters)
 
 
-@pytest.mark.parametrize(("scale", "right"), [(100.0, 1.0), (100.0, 0.0), (1.0, 1.0), (1.0, 0.0)])
+@for_each(("scale", "right"), [(100.0, 1.0), (100.0, 0.0), (1.0, 1.0), (1.0, 0.0)])
 def test_an_estimate_over_documents_all_right_or_all_wrong_has_wilsons_interval(
     tmp_path: Path, scale: float, right: float
 ) -> None:

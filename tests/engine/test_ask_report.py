@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.api.request import Response, ResponseError, Usage
 from lmms_eval.engine.drive import AskReport
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("kind", ["document", "media"])
+@for_each("kind", ["document", "media"])
 def test_documents_that_cannot_be_asked_say_nothing_about_the_model(kind: str) -> None:
     report = AskReport()
     for number in range(40):

@@ -20,6 +20,7 @@ from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import MediaError, ModelError
+from tests.cases import for_each
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 
 
@@ -162,7 +163,7 @@ def test_a_model_that_ends_early_leaves_failures_not_a_hang(tmp_path: Path) -> N
     assert any("ended without answering" in reason for reason in outcome.reasons)
 
 
-@pytest.mark.parametrize("copies", [2])
+@for_each("copies", [2])
 def test_a_model_that_answers_twice_breaks_the_contract(tmp_path: Path, copies: int) -> None:
     class Echo(FakeModel):
         def respond(self, stream: RequestStream) -> Iterator[Response]:
@@ -224,7 +225,7 @@ def test_grace_time_ends_a_model_that_does_not_come_back(tmp_path: Path) -> None
     assert result.asking.interrupted == signal.SIGINT
 
 
-@pytest.mark.parametrize("answered", ["twice", "made up"])
+@for_each("answered", ["twice", "made up"])
 def test_an_answer_that_nobody_waits_for_is_not_recorded(tmp_path: Path, answered: str) -> None:
     class Wrong(FakeModel):
         def respond(self, stream: RequestStream) -> Iterator[Response]:

@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.task import Selection
@@ -13,6 +11,7 @@ from lmms_eval.engine.batch_check import BatchCheck, check_batch, is_same, sprea
 from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
+from tests.cases import for_each
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 
 Answer = Callable[[Request, list[Request]], Response]
@@ -160,9 +159,7 @@ def test_a_run_that_was_given_up_is_not_checked(tmp_path: Path) -> None:
     assert (checked(result).asked, checked(result).stopped) == (0, "not made, since the run did not end")
 
 
-@pytest.mark.parametrize(
-    ("alone", "same"), [(-2.0001, True), (-2.001, False)], ids=["within a hundredth of a percent", "beyond"]
-)
+@for_each(("alone", "same"), [(-2.0001, True), (-2.001, False)], ids=["within a hundredth of a percent", "beyond"])
 def test_likelihoods_agree_within_a_tolerance(alone: float, same: bool) -> None:
     assert is_same(Response("r", loglikelihood=-2.0), Response("r", loglikelihood=alone)) is same
 

@@ -13,6 +13,7 @@ from lmms_eval.engine.stopping import Budget, Limits
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.utils.prices import Spending
+from tests.cases import for_each
 from tests.evaluation.judged_kit import rated_task
 from tests.evaluation.kit import NAME, Told, config, right, tasks
 from tests.servers.stub import StubServer
@@ -63,7 +64,7 @@ def test_hits_of_the_cache_do_not_count(tmp_path) -> None:
     assert report.exit_code == 0 and again.asked == []
 
 
-@pytest.mark.parametrize(("media", "cost"), [({"type": "audio"}, None), ({"type": "audio", "seconds": 2.0}, 38.0)])
+@for_each(("media", "cost"), [({"type": "audio"}, None), ({"type": "audio", "seconds": 2.0}, 38.0)])
 def test_a_sound_of_unknown_length_has_no_cost(tmp_path, media, cost) -> None:
     """30 documents of 12 tokens at 0.1, and of 2 seconds at 0.5 if their length is known."""
 
@@ -93,7 +94,7 @@ def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:
     assert any("the model does not report token counts" in line for line in report.lines)
 
 
-@pytest.mark.parametrize("counts", [(10, None), (None, 2), (-10, 2), (10, -2), (10, 2.5), (2**60, 2), (True, 2)])
+@for_each("counts", [(10, None), (None, 2), (-10, 2), (10, -2), (10, 2.5), (2**60, 2), (True, 2)])
 def test_counts_that_cannot_be_are_unknown_and_end_a_run_with_a_budget(tmp_path, counts) -> None:
     def odd(request: Request) -> Response:
         return replace(counted(request), usage=Usage(*counts))

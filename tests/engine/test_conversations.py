@@ -9,6 +9,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.errors import DataError, ModelError
+from tests.cases import for_each
 from tests.engine.fakes import EchoExchange, FakeTask
 
 
@@ -116,7 +117,7 @@ def test_a_given_up_request_ends_its_document_with_the_reason() -> None:
     assert [request.id for request in desk.conversations.open_requests()] == [second.id]
 
 
-@pytest.mark.parametrize("stage", ["open", "advance", "answer"])
+@for_each("stage", ["open", "advance", "answer"])
 def test_a_task_that_raises_fails_one_document(stage: str) -> None:
     class Raises(EchoExchange):
         def __getattribute__(self, name: str) -> Any:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lmms_eval.engine.stopping import DOCUMENTS, HopelessTasks, TaskEnds
+from tests.cases import for_each
 
 
 def failed(number: int, reason: str = "process_results raised KeyError: 'column {}'", **answer: Any) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def test_the_same_failure_of_every_first_document() -> None:
     )
 
 
-@pytest.mark.parametrize("at", [0, 7, DOCUMENTS - 1])
+@for_each("at", [0, 7, DOCUMENTS - 1])
 def test_one_score_is_hope(at: int) -> None:
     records = [failed(number) for number in range(DOCUMENTS - 1)]
     assert not reason_after(*records[:at], scored(99), *records[at:], failed(98), failed(97))

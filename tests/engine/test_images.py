@@ -23,6 +23,7 @@ from lmms_eval.engine.records import (
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.storage import codec
+from tests.cases import for_each
 from tests.painting import png
 
 IMAGE = generated_image(png(1))
@@ -59,7 +60,7 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path) -> None:
     assert path.read_bytes() == png(1) and folder.holds(IMAGE)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("image", "problem"),
     [
         (GeneratedImage.from_bytes(b"<svg/>", "image/svg+xml"), "no svg\\+xml file"),
@@ -125,8 +126,8 @@ def test_records_hold_hash_type_and_order_alone() -> None:
     assert "parts" not in response_record(Response("t", text="x"), "")
 
 
-@pytest.mark.parametrize("with_paths", [False, True])
-@pytest.mark.parametrize("several", [False, True])
+@for_each("with_paths", [False, True])
+@for_each("several", [False, True])
 def test_answers_keep_their_parts_through_json(several: bool, with_paths: bool) -> None:
     located = replace(IMAGE, data=None, path="/somewhere")
     text = InterleavedText(["a", located])
@@ -140,7 +141,7 @@ def test_answers_keep_their_parts_through_json(several: bool, with_paths: bool) 
     assert images_in({"answers": [record]}) == [IMAGE]
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut"])
+@for_each("damage", ["gone", "cut"])
 def test_a_response_without_its_picture_does_not_count(tmp_path: Path, damage: str) -> None:
     store = RunStore(tmp_path, "scoring")
     store.keep(SAID, "")

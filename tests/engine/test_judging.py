@@ -19,6 +19,7 @@ from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import JournalError
 from lmms_eval.judges.providers import Judge
+from tests.cases import for_each
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 from tests.engine.judged import JudgedTask, Script, failure, run, scripted
 
@@ -117,7 +118,7 @@ def test_a_share_of_unread_documents_is_allowed_by_the_budget(tmp_path: Path) ->
     assert value(tight) is None
 
 
-@pytest.mark.parametrize("reply", ["", "\u200b", "no number"])
+@for_each("reply", ["", "\u200b", "no number"])
 def test_a_judge_without_any_readable_reply_gives_no_score_whatever_the_budget(tmp_path: Path, reply: str) -> None:
     result = run(tmp_path, JudgedTask(5), FakeModel(), scripted(Script(lambda *_: reply)), budget=1.0)
     assert value(result) is None

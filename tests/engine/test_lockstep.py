@@ -12,6 +12,7 @@ from lmms_eval.engine import lockstep
 from lmms_eval.engine.lockstep import REPEATED, Lockstep
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.engine.team import Team, TeamError
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.test_team import team_of
 
@@ -116,7 +117,7 @@ def test_one_that_fails_is_asked_again_alone_by_all_together() -> None:
     assert sorted(name for name in recorded if REPEATED not in name) == sorted(f"fake/{n}/0/0/0" for n in range(12))
 
 
-@pytest.mark.parametrize(("kind", "again"), [("internal", True), ("out_of_memory", True), ("bad_request", False)])
+@for_each(("kind", "again"), [("internal", True), ("out_of_memory", True), ("bad_request", False)])
 def test_failures_that_are_recorded_at_once(kind: str, again: bool) -> None:
     task = FakeTask(4)
     (member,) = members([task], requests(task, range(2)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.engine.headline import RandomOrder, interleaved, place_in
 from lmms_eval.engine.plan import plan_task
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 
 
@@ -86,7 +87,7 @@ def test_strata_of_a_task_keep_pace_each_in_random_order() -> None:
         place_in(order.name(plan), "fake", "1")
 
 
-@pytest.mark.parametrize(("name", "doc_id"), [("cost", "1"), ("random:x:y", "1"), ("random:0:y", "a"), ("", "1")])
+@for_each(("name", "doc_id"), [("cost", "1"), ("random:x:y", "1"), ("random:0:y", "a"), ("", "1")])
 def test_names_of_no_random_order_have_no_places(name: str, doc_id: str) -> None:
     with pytest.raises(ValueError):
         place_in(name, "quiz", doc_id)

@@ -10,10 +10,11 @@ from lmms_eval.api.task import Sample
 from lmms_eval.engine import plan as plan_module
 from lmms_eval.engine.plan import dealt_units, drawn, ordered, plan_task, run_key, units
 from lmms_eval.errors import UsageError
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("limit", "offset", "documents"),
     [
         (None, 0, range(10)),

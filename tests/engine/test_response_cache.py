@@ -24,6 +24,7 @@ from lmms_eval.engine.share import _add_report
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.records import to_dict
+from tests.cases import for_each
 from tests.engine.fakes import FakeModel, FakeTask
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,7 @@ def counts(hit: int = 0, stored: int = 0, skipped: int = 0, failed: int = 0, dam
     return {"hit": hit, "stored": stored, "skipped": skipped, "failed": failed, "damaged": damaged}
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
+@for_each("rounds", [1, 3])
 def test_a_second_identical_run_asks_nothing(tmp_path: Path, rounds: int) -> None:
     first = ask(tmp_path / "1", cache(tmp_path), FakeModel(), FakeTask(20, rounds=rounds))
     model = FakeModel()
@@ -109,7 +110,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+@for_each("answer", BAD.values(), ids=BAD)
 def test_nothing_failed_or_blank_is_stored(tmp_path: Path, answer: Any) -> None:
     assert ask(tmp_path / "1", cache(tmp_path), FakeModel(answer)).asking.cache == counts()
     model = FakeModel()
@@ -192,7 +193,7 @@ def test_what_changes_no_answer_changes_no_key(tmp_path: Path) -> None:
     assert CacheKeys(IDENTITY, False).key(other, conversation(Path(one).read_bytes())) == base
 
 
-@pytest.mark.parametrize("over", [{"doc_id": 1}, {"seed": 1}, {"round": 1}, {"index": 1}, {"context": "c"}])
+@for_each("over", [{"doc_id": 1}, {"seed": 1}, {"round": 1}, {"index": 1}, {"context": "c"}])
 def test_models_that_read_documents_have_the_document_in_the_key(over: dict[str, Any]) -> None:
     messages, keys = ChatMessages(messages=[]), CacheKeys(IDENTITY, True)
     base = keys.key(request(), messages)
@@ -207,7 +208,7 @@ SAMPLED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", SAMPLED, ids=str)
+@for_each("options", SAMPLED, ids=str)
 def test_generation_that_samples_is_skipped_and_counted(tmp_path: Path, options: dict[str, Any]) -> None:
     made = request(generation=options)
     plain = cache(tmp_path)

@@ -73,7 +73,7 @@ def test_scoring_in_the_process_and_in_workers_is_the_same(tmp_path: Path) -> No
 
 
 def test_without_workers_everything_is_scored_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "start_worker", None)
+    monkeypatch.setattr(scoring, "ScoringProcess", None)
     task = make(tmp_path, ["well", "raise"])
     utils = tmp_path / "utils.py"
     assert ends(run(task, jobs(task), 0)) == [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine.records import answer_record
-from lmms_eval.engine.scoring import score_in, start_worker
+from lmms_eval.engine.scoring import ScoringProcess
 from lmms_eval.processes import ChildError
 from lmms_eval.storage import codec
 from tests.engine.scoring_task import ANSWER, MODULE, make
@@ -30,8 +30,8 @@ scorer.drain()
 """
 
 
-def job(doc_id: int) -> bytes:
-    return codec.dumps({"task": "probe", "doc_id": doc_id, "answers": [answer_record(ANSWER)]})
+def job(doc_id: int) -> dict[str, Any]:
+    return {"task": "probe", "doc_id": doc_id, "answers": [answer_record(ANSWER)]}
 
 
 def record(line: bytes) -> dict[str, Any]:
@@ -54,9 +54,9 @@ def wait_for(condition: Any, seconds: float = 20) -> bool:
 
 
 def test_jobs_are_answered_and_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
-    worker = start_worker(MODULE, {"probe": make(tmp_path, ["well", "raise"]).spec()})
-    assert record(score_in(worker, job(0), 10))["scores"][0]["metrics"]["acc"] == 1.0
-    assert "KeyError" in record(score_in(worker, job(1), 10))["failed"]
+    worker = ScoringProcess(MODULE, {"probe": make(tmp_path, ["well", "raise"]).spec()})
+    assert record(worker.score(job(0), 10))["scores"][0]["metrics"]["acc"] == 1.0
+    assert "KeyError" in record(worker.score(job(1), 10))["failed"]
     start = time.monotonic()
     worker.close()
     assert time.monotonic() - start < 1.5
@@ -64,13 +64,11 @@ def test_jobs_are_answered_and_the_end_of_input_ends_the_process(tmp_path: Path)
 
 
 def test_the_time_limit_is_for_the_scoring_not_for_the_start(tmp_path: Path) -> None:
-    worker = start_worker(MODULE, {"probe": make(tmp_path, ["well", "hang"]).spec()})
+    worker = ScoringProcess(MODULE, {"probe": make(tmp_path, ["well", "hang"]).spec()})
     try:
-        assert "scores" in record(
-            score_in(worker, job(0), 0.2)
-        )  # an interpreter does not start in 0.2 s on a busy machine
+        assert "scores" in record(worker.score(job(0), 0.2))  # an interpreter does not start in 0.2 s on a busy machine
         with pytest.raises(ChildError, match=r"no answer within 0\.2 s"):
-            score_in(worker, job(1), 0.2)
+            worker.score(job(1), 0.2)
     finally:
         worker.kill()
         worker.close()
@@ -82,18 +80,18 @@ def test_the_level_of_its_log_is_handed_over(
     verbosity: str, warnings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VERBOSITY", "CRITICAL")  # of the parent process
-    worker = start_worker(MODULE, {"probe": make(tmp_path, ["warn"]).spec()}, verbosity)
-    assert "scores" in record(score_in(worker, job(0), 10))
+    worker = ScoringProcess(MODULE, {"probe": make(tmp_path, ["warn"]).spec()}, verbosity)
+    assert "scores" in record(worker.score(job(0), 10))
     worker.close()
     assert capfd.readouterr().err.count("the answer is odd") == warnings
 
 
 def test_a_process_that_was_killed_is_noticed(tmp_path: Path) -> None:
-    worker = start_worker(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
-    score_in(worker, job(0), 10)
+    worker = ScoringProcess(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
+    worker.score(job(0), 10)
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(ChildError, match="ended with code -9"):
-        score_in(worker, job(0), 10)
+        worker.score(job(0), 10)
     worker.close()
 
 
@@ -106,8 +104,8 @@ def test_pipes_beyond_the_first_thousand_files_work(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1300), hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
-        worker = start_worker(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
-        assert "scores" in record(score_in(worker, job(0), 10))
+        worker = ScoringProcess(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
+        assert "scores" in record(worker.score(job(0), 10))
         worker.close()
     finally:
         for handle in opened:
@@ -129,15 +127,10 @@ def test_a_worker_in_the_middle_of_a_job_ends_when_its_parent_is_killed(tmp_path
 
 def test_a_job_carries_its_document(tmp_path: Path) -> None:
     task = make(tmp_path, ["well"])
-    worker = start_worker(MODULE, {"probe": task.spec()})
+    worker = ScoringProcess(MODULE, {"probe": task.spec()})
     try:
-        line = codec.dumps(
-            {
-                "task": "probe", "doc_id": 0, "answers": [answer_record(ANSWER)],
-                "document": {**task.documents.stored(0), "answer": "another"},
-            }
-        )  # fmt: skip
-        scored = record(score_in(worker, line, 60))
+        document = {**task.documents.stored(0), "answer": "another"}
+        scored = record(worker.score({**job(0), "document": document}, 60))
     finally:
         worker.close()
     assert scored["scores"][0]["metrics"]["acc"] == 0.0

@@ -9,6 +9,7 @@ from lmms_eval.engine import plan as plan_module
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, plan_task, shared_units
 from lmms_eval.engine.share import Share
 from lmms_eval.errors import UsageError
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.test_team import team_of
 
@@ -33,7 +34,7 @@ def plans_of(machine: int) -> list[TaskPlan]:
     return [plan_task(SeenOtherwise(40, machine), None, 0)]
 
 
-@pytest.mark.parametrize("in_lockstep", [False, True])
+@for_each("in_lockstep", [False, True])
 def test_every_document_is_taken_once_where_estimates_differ(
     monkeypatch: pytest.MonkeyPatch, in_lockstep: bool
 ) -> None:

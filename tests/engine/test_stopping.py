@@ -24,6 +24,7 @@ from lmms_eval.engine.plan import TaskPlan, plan_task
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.engine.fakes import FakeModel, FakeTask
 from tests.engine.journaled import KEY, failed, scored
 from tests.engine.test_team import team_of
@@ -78,7 +79,7 @@ def test_few_documents_decide_nothing() -> None:
     assert decided(plan, HalfWidth(1.0)) == LEAST
 
 
-@pytest.mark.parametrize(("number", "is_excluded"), [(0.1, True), (0.99, True), (2 / 3, False)])
+@for_each(("number", "is_excluded"), [(0.1, True), (0.99, True), (2 / 3, False)])
 def test_a_number_is_excluded(number: float, is_excluded: bool) -> None:
     prefix = Prefix([part()], {"fake": ORDER.of(plan_task(FakeTask(300), None, 0))})
     assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(number)) == is_excluded

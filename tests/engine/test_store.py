@@ -24,6 +24,7 @@ from lmms_eval.engine.records import (
     written,
 )
 from lmms_eval.engine.store import RunStore
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import KEY, failed, scored, values_of
 
@@ -78,7 +79,7 @@ def test_thoughts_and_stops_are_found_again_as_they_were(tmp_path: Path) -> None
     assert "thoughts" not in plain and "stops" not in plain and "ended_by" not in plain
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("finish", "thoughts", "text", "reason"),
     [
         ("stop", None, "b", ""),
@@ -231,7 +232,7 @@ def test_what_other_processes_wrote_is_checked_when_it_is_adopted(tmp_path: Path
     store.close()
 
 
-@pytest.mark.parametrize("line", ["[1]", "7", "{}", '{"key": "other"}'])
+@for_each("line", ["[1]", "7", "{}", '{"key": "other"}'])
 def test_lines_that_are_no_records_of_this_run_do_no_harm(tmp_path: Path, line: str) -> None:
     for name in ("responses-0.jsonl", "scores-0.jsonl"):
         (tmp_path / name).write_text(line + "\n")
@@ -321,7 +322,7 @@ def test_lines_of_another_process_are_written_as_they_are(tmp_path: Path) -> Non
     assert b'"key":"another"' in (tmp_path / "three" / "scores-0.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "taken"),
     [
         ({"finish_reason": 7}, {"finish_reason": "7"}),

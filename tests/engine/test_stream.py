@@ -13,6 +13,7 @@ import pytest
 from lmms_eval.api.request import Request
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.errors import DataError
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 
 
@@ -401,7 +402,7 @@ def test_a_full_block_is_what_the_budget_has_room_for() -> None:
     assert 1 <= len(source.take_full(8) or []) <= 3
 
 
-@pytest.mark.parametrize(("takes_s", "threads"), [(0.0, 1), (0.03, 3)])
+@for_each(("takes_s", "threads"), [(0.0, 1), (0.03, 3)])
 def test_threads_come_to_help_where_preparing_takes_its_time(takes_s: float, threads: int) -> None:
     names: set[str] = set()
 

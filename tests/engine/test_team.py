@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.engine import team as team_module
 from lmms_eval.engine.team import HostedStore, Place, Team, TeamError, place_from_environment
 from lmms_eval.errors import UsageError
+from tests.cases import for_each
 
 
 class MemoryStore:
@@ -44,7 +45,7 @@ def team_of(size: int) -> list[Team]:
     return [Team(Place(rank, size, rank), store) for rank in range(size)]
 
 
-@pytest.mark.parametrize(("total", "size"), [(0, 2), (1, 4), (100, 3), (5000, 4)])
+@for_each(("total", "size"), [(0, 2), (1, 4), (100, 3), (5000, 4)])
 def test_blocks_cover_every_document_once(total: int, size: int) -> None:
     teams = team_of(size)
     taken: list[int] = []
@@ -117,7 +118,7 @@ def test_runs_of_a_batch_do_not_meet() -> None:
     assert list(second.next_block(1)) == [0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "message"),
     [
         ({"WORLD_SIZE": "two"}, "whole numbers"),
@@ -196,7 +197,7 @@ class Gone(MemoryStore):
         raise RuntimeError("recvValue failed")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call",
     [
         lambda team: team.receive("never", 1), lambda team: team.publish("name", 1), lambda team: team.next_block(9),

@@ -17,6 +17,7 @@ from lmms_eval.config import build_config
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation import caching
 from lmms_eval.evaluation.run import RunReport, run
+from tests.cases import for_each
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, right, tasks
 
 SECRET = "sk-very-secret-0123456789abcdef"
@@ -86,14 +87,14 @@ def second(tmp: Path, over: dict[str, Any]) -> tuple[list[int], RunReport]:
     return model.asked, report
 
 
-@pytest.mark.parametrize("over", CHANGED.values(), ids=CHANGED)
+@for_each("over", CHANGED.values(), ids=CHANGED)
 def test_one_factor_changed_is_a_miss(tmp_path: Path, over: dict[str, Any]) -> None:
     asked, report = second(tmp_path, dict(over))
     assert sorted(asked) == list(range(DOCUMENTS))
     assert part(report) == {"stored": DOCUMENTS}
 
 
-@pytest.mark.parametrize("over", THE_SAME.values(), ids=THE_SAME)
+@for_each("over", THE_SAME.values(), ids=THE_SAME)
 def test_what_changes_no_answer_is_a_hit(tmp_path: Path, over: dict[str, Any]) -> None:
     asked, report = second(tmp_path, dict(over))
     assert asked == []

@@ -11,6 +11,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.run import run
 from lmms_eval.results import load
 from lmms_eval.storage.lines import unsealed
+from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, fails_on, inputs_of, run_folders
 
 
@@ -19,7 +20,7 @@ def planned(tmp_path: Path, **over: object) -> list[int]:
     return list(plan.doc_ids)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("over", "documents"),
     [
         ({"ids": "1,3-4"}, [1, 3, 4]),
@@ -37,7 +38,7 @@ def test_documents_are_chosen_before_anything_is_asked(tmp_path: Path, over: dic
     assert planned(tmp_path, **over) == documents
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("over", "said"),
     [
         ({"ids": "6"}, "has no document 6: it has 6"),
@@ -56,7 +57,7 @@ def test_what_cannot_be_chosen_is_refused_in_one_line(tmp_path: Path, over: dict
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("over", [{"ids": "1,x"}, {"where": "score ="}])
+@for_each("over", [{"ids": "1,x"}, {"where": "score ="}])
 def test_mistakes_are_found_with_the_options(over: dict) -> None:
     with pytest.raises(UsageError, match=f"--{next(iter(over))}"):
         build_config({"model": "baseline", "tasks": NAME, **over})

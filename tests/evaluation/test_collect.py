@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.api.model import lmms
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import AbsentDataError, DataError, ModelError, TaskError, UnknownNameError
+from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, inputs_of, tasks
 from tests.tasks.kit import BASE, write_rows, write_yaml
 
@@ -34,7 +35,7 @@ def key(tmp: Path, **over: Any) -> str:
     return inputs_of(config(tmp, **over)).key
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"model_args": "strategy=constant"},
@@ -51,7 +52,7 @@ def test_what_can_change_an_answer_changes_the_key(tmp_path: Path, change: dict[
     assert key(tmp_path, **change) != key(tmp_path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"output_path": None},
@@ -75,7 +76,7 @@ def edit(tmp: Path, file: str, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         lambda tmp: edit(tmp, f"{NAME}.jsonl", "Question 3", "Question three"),
@@ -136,7 +137,7 @@ def test_a_model_object_is_taken_as_it_is_and_stays_the_callers(tmp_path: Path) 
     assert collected.choice.backend == "tests.evaluation.kit.Told (chat)"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "over", "resumable"),
     [
         (lambda: Told(name="a"), {}, True),

@@ -14,6 +14,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.evaluation.generation import effective_request
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import run
+from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, inputs_of, right
 from tests.servers.stub import StubServer
 
@@ -93,9 +94,7 @@ def test_options_reach_an_open_server_as_they_are(tmp_path: Path) -> None:
     assert sent.keys() == body.keys() - {"model", "messages"}
 
 
-@pytest.mark.parametrize(
-    "address", ["https://api.openai.com/v1", "https://r.openai.azure.com/v1", "https://api.x.ai/v1"]
-)
+@for_each("address", ["https://api.openai.com/v1", "https://r.openai.azure.com/v1", "https://api.x.ai/v1"])
 def test_a_vendors_own_service_gets_no_unknown_option(tmp_path: Path, address: str) -> None:
     arguments = f"model=m,base_url={address},api_key=k"
     chosen = config(tmp_path, model="openai", model_args=arguments, gen_kwargs="foo_bar=1")

@@ -12,6 +12,7 @@ from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import AbsentDataError, DataError, MissingDataError, TaskError
 from lmms_eval.evaluation.collect import load_tasks, with_files
 from lmms_eval.evaluator import simple_evaluate
+from tests.cases import for_each
 
 
 class Loading:
@@ -50,7 +51,7 @@ def test_nothing_changes_where_all_is_there() -> None:
     assert load_tasks(given) is given
 
 
-@pytest.mark.parametrize("direct", [frozenset({"a"}), frozenset({"a", "b"})])
+@for_each("direct", [frozenset({"a"}), frozenset({"a", "b"})])
 def test_a_task_that_was_named_itself_must_have_data(direct: frozenset[str]) -> None:
     with pytest.raises(AbsentDataError, match="no folder"):
         load_tasks(selection(Loading("a", ABSENT), Loading("b"), direct=direct))
@@ -61,7 +62,7 @@ def test_some_task_must_have_data() -> None:
         load_tasks(selection(Loading("a", ABSENT), Loading("b", ABSENT)))
 
 
-@pytest.mark.parametrize(("error", "raised"), [(DataError("torn"), DataError), (ZeroDivisionError(), TaskError)])
+@for_each(("error", "raised"), [(DataError("torn"), DataError), (ZeroDivisionError(), TaskError)])
 def test_damaged_data_end_the_run(error: Exception, raised: type[Any]) -> None:
     with pytest.raises(raised):
         load_tasks(selection(Loading("a", error), Loading("b")))

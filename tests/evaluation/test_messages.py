@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import lmms
@@ -15,6 +13,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.records import response_from_record
 from lmms_eval.evaluation.run import run
 from lmms_eval.storage.lines import sealed, unsealed
+from tests.cases import for_each
 from tests.conversing import QUESTION, Speaker, sample_rows, talked
 from tests.evaluation.kit import NAME, Told, config
 from tests.painting import png
@@ -187,6 +186,6 @@ def test_a_plugin_that_renders_its_prompts_tells_none(tmp_path: Path) -> None:
     assert "messages" not in row and "sent_media" not in row
 
 
-@pytest.mark.parametrize("record", [{"id": "t/0/0/0/0", "text": "x"}])
+@for_each("record", [{"id": "t/0/0/0/0", "text": "x"}])
 def test_a_response_of_an_older_journal_has_no_messages(record: Row) -> None:
     assert response_from_record(record).messages == ()

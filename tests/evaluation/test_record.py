@@ -13,6 +13,7 @@ from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.storage.lines import sealed
+from tests.cases import for_each
 from tests.engine.test_team import MemoryStore
 from tests.evaluation.kit import config, inputs_of, run_folders
 
@@ -59,7 +60,7 @@ def test_a_new_run_reserves_its_names(tmp_path: Path) -> None:
     record.folder.release()
 
 
-@pytest.mark.parametrize("state", ["interrupted", "withheld", "running"])
+@for_each("state", ["interrupted", "withheld", "running"])
 def test_what_is_not_complete_goes_on_under_its_stamp(tmp_path: Path, state: str) -> None:
     first = ended(tmp_path, state)
     again = opened(tmp_path)
@@ -90,7 +91,7 @@ def test_a_completed_run_whose_command_was_killed_is_shown_again(tmp_path: Path)
     anew.folder.release()
 
 
-@pytest.mark.parametrize("how", ["damaged", "missing", "other options"])
+@for_each("how", ["damaged", "missing", "other options"])
 def test_where_it_cannot_be_shown_it_goes_on(tmp_path: Path, how: str) -> None:
     first = finished(tmp_path, "complete", b'{"table":"t"}')
     report = first.folder.path / "shown.json"
@@ -192,7 +193,7 @@ def test_a_stamp_survives_a_continuation_without_an_output_path(tmp_path: Path) 
     again.folder.release()
 
 
-@pytest.mark.parametrize(("attempt", "goes_on"), [(0, False), (1, True)])
+@for_each(("attempt", "goes_on"), [(0, False), (1, True)])
 def test_what_an_earlier_attempt_of_the_same_launch_completed_is_not_asked_again(
     tmp_path: Path, attempt: int, goes_on: bool
 ) -> None:

@@ -15,6 +15,7 @@ from lmms_eval.errors import DataError, RunLockedError, UsageError
 from lmms_eval.evaluation import run as run_module
 from lmms_eval.evaluation.record import open_record
 from lmms_eval.evaluation.run import RunReport, run
+from tests.cases import for_each
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on, inputs_of, right, run_folders, tasks
 
 SCORE = "exact_match,none"
@@ -68,7 +69,7 @@ def test_a_completed_run_is_asked_anew_and_with_resume_it_is_not(tmp_path: Path)
     assert len(list((tmp_path / "out").rglob("*_results.json"))) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("file", "field", "asked"),
     [("scores-0.jsonl", b'"exact_match":1.0', []), ("responses-0.jsonl", b'"text":"', [0])],
     ids=["score", "answer"],
@@ -248,7 +249,7 @@ def test_answers_checked_alone_stand_in_the_results_and_the_notes(tmp_path: Path
     assert "batch_check" not in told(tmp_path, Told()).results
 
 
-@pytest.mark.parametrize(("own", "given", "asked"), [(3, None, 3), (3, 1, 1), (3, 2, 2), (1, None, 1), (1, 2, 2)])
+@for_each(("own", "given", "asked"), [(3, None, 3), (3, 1, 1), (3, 2, 2), (1, None, 1), (1, 2, 2)])
 def test_repeats_of_the_command_win_over_those_of_the_task(
     tmp_path: Path, own: int, given: int | None, asked: int
 ) -> None:

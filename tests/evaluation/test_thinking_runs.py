@@ -13,6 +13,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Response
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.models.remote.stops import NOTE
+from tests.cases import for_each
 from tests.evaluation.kit import config, run_folders
 from tests.servers.thinking import FORMS, THOUGHTS, ThinkingServer
 
@@ -54,7 +55,7 @@ def score(report: RunReport) -> Any:
     return report.results["results"][NAME]["exact_match,none"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
 def test_no_stop_is_sent_that_nobody_stated(tmp_path: Path, form: str) -> None:
     write_task(tmp_path / "tasks")
     with ThinkingServer(form) as server:
@@ -67,7 +68,7 @@ def test_no_stop_is_sent_that_nobody_stated(tmp_path: Path, form: str) -> None:
         assert "blank" not in row
 
 
-@pytest.mark.parametrize("form", THINKING)
+@for_each("form", THINKING)
 def test_a_thought_that_is_cut_is_no_answer(tmp_path: Path, form: str) -> None:
     write_task(tmp_path / "tasks", long=2)
     with ThinkingServer(form) as server:
@@ -122,8 +123,8 @@ def test_truncated_answers_of_a_model_that_does_not_think_are_scored_as_they_are
     assert (outcome["blank"], outcome["in_thought"]) == (0, 0)
 
 
-@pytest.mark.parametrize("tells", [False, True])
-@pytest.mark.parametrize("form", THINKING)
+@for_each("tells", [False, True])
+@for_each("form", THINKING)
 def test_a_stated_stop_applies_behind_the_thoughts(tmp_path: Path, form: str, tells: bool) -> None:
     write_task(tmp_path / "tasks", long=0, until=["\n\n"])
     with ThinkingServer(form, tells) as server:
@@ -173,7 +174,7 @@ def test_thoughts_switched_off_by_the_template(tmp_path: Path) -> None:
     assert score(report) == 1.0 and not any("thoughts" in row for row in samples(tmp_path))
 
 
-@pytest.mark.parametrize("form", ["inline", "reasoning_content"])
+@for_each("form", ["inline", "reasoning_content"])
 def test_a_task_may_ask_for_its_thoughts(tmp_path: Path, form: str) -> None:
     write_task(tmp_path / "tasks")
     with ThinkingServer(form) as server:

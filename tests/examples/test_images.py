@@ -11,6 +11,7 @@ import yaml
 
 from lmms_eval.cli.main import main
 from lmms_eval.utils.redaction import is_secret_key
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -36,7 +37,7 @@ def test_there_are_a_job_and_a_server() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pod", PODS, ids=["job", "server"])
+@for_each("pod", PODS, ids=["job", "server"])
 def test_pods_are_restricted_and_keep_their_data(pod: dict[str, Any]) -> None:
     (container,) = pod["containers"]
     user = int(re.findall(r"^USER (\d+):\d+$", DOCKERFILE, re.MULTILINE)[0])

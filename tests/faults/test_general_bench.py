@@ -15,6 +15,7 @@ import openpyxl
 import pytest
 
 from lmms_eval.tasks.general_bench.facts import tasks_by_id
+from tests.cases import for_each
 from tests.faults.bad_input import here
 from tests.faults.command import lmms_eval, results
 from tests.faults.general_bench_kit import (
@@ -74,7 +75,7 @@ def test_one_task_is_bad_and_the_others_are_scored(bad: Bad, healthy: Registered
         assert found.cells.get(cell_of(bad.task)) == (score["strict"] and pytest.approx(score["strict"]))
 
 
-@pytest.mark.parametrize("bad", RESULTS, ids=lambda bad: bad.name)
+@for_each("bad", RESULTS, ids=lambda bad: bad.name)
 def test_one_result_is_bad_and_the_others_are_entered(bad: Bad, tmp_path: Path) -> None:
     root = data_set(tmp_path / "data")
     bad.spoil(root)
@@ -98,7 +99,7 @@ def workbook(path: Path, *header: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "says"),
     [
         ("other.xlsx", ("other.xlsx, sheet NLP: no column 'Task Name'; columns: 'A', 'B'",)),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lmms_eval.api.filter import Filter
 from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
+from tests.cases import for_each
 
 ANSWERS = st.lists(st.lists(st.text(max_size=8), max_size=4), max_size=5)
 
@@ -18,7 +19,7 @@ def run(name: str, answers: list[list[Any]], docs: list[Any] | None = None, **kw
     return FilterPipeline("p", (filter_class(name)(**kwargs),)).run(answers, docs or [{}] * len(answers))
 
 
-@pytest.mark.parametrize("name", sorted(FILTERS))
+@for_each("name", sorted(FILTERS))
 def test_every_filter_is_one(name: str) -> None:
     assert issubclass(filter_class(name), Filter)
 
@@ -65,7 +66,7 @@ def test_multi_choice_regex_needs_choices() -> None:
     assert run("multi_choice_regex", [["x"]], [{"choices": ["", "green"]}], regex_pattern="@(.)") == [["[invalid]"]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "kwargs", "what"),
     [
         ("regex", {"regex_pattern": "("}, "regular expression"),

@@ -13,6 +13,7 @@ from lmms_eval.filters.reasoning import (
     strip_reasoning_tags,
     thoughts_apart,
 )
+from tests.cases import for_each
 
 ONE_PAIR = [("<think>", "</think>")]
 TAGGED = st.lists(st.sampled_from(["<think>", "</think>", "a", " b ", "\n"]), max_size=12).map("".join)
@@ -67,9 +68,7 @@ def test_configuration_is_pairs_or_a_usage_error(text: str) -> None:
     assert pairs is None or all(opening and closing for opening, closing in pairs)
 
 
-@pytest.mark.parametrize(
-    "value", ['[["a", ""]]', '[["a"]]', '["ab"]', "5", '{"a": 1}', "[[1, 2]]", "true", "[" * 99999]
-)
+@for_each("value", ['[["a", ""]]', '[["a"]]', '["ab"]', "5", '{"a": 1}', "[[1, 2]]", "true", "[" * 99999])
 def test_other_json_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match="reasoning tags"):
         parse_reasoning_tags_config(cli_value=value)
@@ -98,7 +97,7 @@ ANSWERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "thought", "answer"), ANSWERS)
+@for_each(("text", "thought", "answer"), ANSWERS)
 def test_thoughts_at_the_start_are_apart_from_the_answer(
     text: str, thought: tuple[str, bool] | None, answer: str
 ) -> None:

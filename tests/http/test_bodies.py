@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from lmms_eval.http.bounds import BoundedBody
+from tests.cases import for_each
 
 
 def answered(pieces: list[bytes | None], head: dict[str, str] | None = None) -> tuple[int | None, bytes]:
@@ -37,7 +37,7 @@ def answered(pieces: list[bytes | None], head: dict[str, str] | None = None) -> 
     return next((one["status"] for one in sent if one["type"] == "http.response.start"), None), b"".join(read)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pieces", "head", "status", "read"),
     [
         ([b"12345", b"67890"], {}, 200, b"1234567890"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.http.guard import Guard, is_loopback
+from tests.cases import for_each
 
 GUARD = Guard("8000", "secret-token")
 HOST = {"host": "127.0.0.1:8000"}
 KNOWN = {**HOST, "cookie": "other=1; lmms_view_8000=secret-token"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "headers", "query", "status"),
     [
         ("GET", HOST, "secret-token", None),
@@ -65,7 +64,7 @@ BEARER = {"authorization": "Bearer a-secret-token"}
 JSON = {"content-type": "application/json; charset=utf-8"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("guard", "method", "headers", "query", "status"),
     [
         (SERVER, "GET", BEARER, "", None),

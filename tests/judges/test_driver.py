@@ -16,6 +16,7 @@ from lmms_eval.engine.response_cache import CacheKeys
 from lmms_eval.errors import JournalError, MediaError
 from lmms_eval.judges import Judge, JudgeOptions, ask, open_judge, register_script
 from lmms_eval.judges.prompts import user_turn
+from tests.cases import for_each
 from tests.servers.stub import StubServer
 
 
@@ -120,7 +121,7 @@ def test_a_prompt_that_cannot_be_rendered_is_one_error() -> None:
     assert asked == ["a", "b"]
 
 
-@pytest.mark.parametrize("in_loop", [False, True])
+@for_each("in_loop", [False, True])
 def test_servers_are_asked_concurrently(in_loop: bool) -> None:
     with StubServer(delay=0.1) as server:
         judge = open_judge(JudgeOptions("jury", server.url, {"num_concurrent": 8}), {})

@@ -9,13 +9,14 @@ from PIL import Image
 from lmms_eval.engine.prompts import content_fingerprint
 from lmms_eval.errors import MediaError, TaskError
 from lmms_eval.judges.prompts import bounded_picture, fill_template, user_turn
+from tests.cases import for_each
 
 
 def test_what_is_filled_in_is_no_template() -> None:
     assert fill_template("{a} {{}} {b!r}", {"a": "{b}", "b": "x"}, "here") == "{b} {} 'x'"
 
 
-@pytest.mark.parametrize("template", ["{c}", "{a.__class__}", "{a[0]}", "{}", "{a", "{a:Q}"])
+@for_each("template", ["{c}", "{a.__class__}", "{a[0]}", "{}", "{a", "{a:Q}"])
 def test_templates_that_cannot_be_filled(template: str) -> None:
     with pytest.raises(TaskError, match="here"):
         fill_template(template, {"a": "text"}, "here")

@@ -4,11 +4,12 @@ import pytest
 
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.judges import DEFAULT_JUDGE_MODEL, JudgeOptions, open_judge
+from tests.cases import for_each
 
 URL = "http://user:hunter2@127.0.0.1:9/v1?key=secret"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "provider", "name"),
     [
         ("gpt-4o", "openai", "gpt-4o"),

@@ -11,6 +11,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.storage.lines import sealed
+from tests.cases import for_each
 
 
 def write(path: Path, *rows: dict[str, object]) -> str:
@@ -49,7 +50,7 @@ def test_of_a_journal_those_lines_count_that_fit_their_checksums(tmp_path: Path)
     assert said(f"replay:{tmp_path / 'r.jsonl'}", "a", "b") == [None, "5"]
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"text": "a"}', '{"id": "x"}', '{"id": "x", "text": 3}'])
+@for_each("line", ["{", "[]", '{"text": "a"}', '{"id": "x"}', '{"id": "x", "text": 3}'])
 def test_other_lines_are_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "r.jsonl").write_text(f'{{"id": "a", "text": "b"}}\n{line}\n')
     with pytest.raises(ModelError, match="line 2"):

@@ -4,9 +4,10 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.replies import READERS, parse_binary_response, parse_json, parse_score, reader
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "readable", "unreadable"),
     [
         ("text", "well", " \n"),
@@ -33,7 +34,7 @@ def test_a_tasks_own_reader_refuses_by_none_false_or_an_error() -> None:
         reader("number", "here")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "right"),
     [
         ("true", True),
@@ -63,6 +64,6 @@ def test_scores_are_held_within_their_range() -> None:
     assert parse_score("none") == 0
 
 
-@pytest.mark.parametrize("text", ["[1]", "{" * 100_000 + "}" * 100_000, '{"a": [1}'])
+@for_each("text", ["[1]", "{" * 100_000 + "}" * 100_000, '{"a": [1}'])
 def test_what_is_no_object_is_empty(text: str) -> None:
     assert parse_json(text) == {}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.evaluation.judged_kit import NAME, rated_task
 from tests.faults.command import results
 from tests.launch.test_processes import environment, free_port
@@ -32,7 +33,7 @@ def start(work: Path, urls: tuple[str, str], rank: int, port: int, cwd: Path) ->
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("shared", [True, False])
+@for_each("shared", [True, False])
 def test_two_processes_judge_every_document_once(tmp_path: Path, shared: bool) -> None:
     rated_task(tmp_path / "tasks", DOCUMENTS)
     port = free_port()

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.kill_resume import final_state
 from benchmarks.workload import text_task
+from tests.cases import for_each
 from tests.launch.test_processes import environment, free_port
 from tests.painting import DIFFERENT
 
@@ -33,7 +34,7 @@ def pictures(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (out / "images").iterdir()}
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@for_each("shared", [False, True])
 def test_pictures_of_all_processes_stand_beside_the_first_ones_samples(tmp_path: Path, shared: bool) -> None:
     text_task(tmp_path / "tasks", DOCUMENTS)
     port = free_port()

@@ -88,6 +88,6 @@ def test_samples_as_table_and_lines_without_secrets(run: Run) -> None:
 
 
 def test_without_wandb_the_install_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmms_eval.compat.imports.is_package_available", lambda name: False)
+    monkeypatch.setattr("lmms_eval.compat.helpers.is_package_available", lambda name: False)
     with pytest.raises(MissingOptionalDependencyError, match=r"pip install lmms_eval\[wandb\]"):
         WandbLogger()

@@ -12,6 +12,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.media import encode_wav, load_audio, wire_audio
 from lmms_eval.media.audio import sniff
 from lmms_eval.media.sent import recording
+from tests.cases import for_each
 from tests.media.draw import picture, tone, write_video
 
 
@@ -55,13 +56,13 @@ def test_channels_are_averaged_on_either_axis() -> None:
         assert np.allclose(load_audio({"array": array, "sampling_rate": 8000}).samples, left / 2)
 
 
-@pytest.mark.parametrize("array", [np.zeros(0), np.zeros((2, 2, 2))])
+@for_each("array", [np.zeros(0), np.zeros((2, 2, 2))])
 def test_shapes_without_meaning_are_refused(array: np.ndarray) -> None:
     with pytest.raises(MediaError, match="shape"):
         encode_wav(array, 8000)
 
 
-@pytest.mark.parametrize(("name", "codec", "kind"), [("a.mp3", "libmp3lame", "mp3"), ("a.flac", "flac", "flac")])
+@for_each(("name", "codec", "kind"), [("a.mp3", "libmp3lame", "mp3"), ("a.flac", "flac", "flac")])
 def test_files_of_known_formats_go_out_untouched(name: str, codec: str, kind: str, tmp_path: Path) -> None:
     path = write_sound(tmp_path / name, codec)
     wire = wire_audio(path)
@@ -86,7 +87,7 @@ def test_arrays_become_wav() -> None:
     assert np.allclose(load_audio(base64.b64decode(wire.base64)).samples, tone(), atol=1e-3)
 
 
-@pytest.mark.parametrize(("name", "codec"), [("a.mp3", "libmp3lame"), ("a.flac", "flac"), ("a.m4a", "aac"), ("", "")])
+@for_each(("name", "codec"), [("a.mp3", "libmp3lame"), ("a.flac", "flac"), ("a.m4a", "aac"), ("", "")])
 def test_how_long_a_sound_is_that_goes_out_is_noted(name: str, codec: str, tmp_path: Path) -> None:
     sound = write_sound(tmp_path / name, codec) if name else {"array": tone(), "sampling_rate": 8000}
     with recording() as sent:

@@ -12,6 +12,7 @@ from PIL import Image
 from lmms_eval.errors import MediaError
 from lmms_eval.media import EncodedImage, WireOptions, encode_image, image_url, to_rgb, wire_image
 from lmms_eval.media import encode as encode_module
+from tests.cases import for_each
 from tests.media.draw import encoded, picture
 from tests.media.test_image import rotated_jpeg, transparent_palette
 
@@ -24,7 +25,7 @@ def decoded(wire: EncodedImage) -> Image.Image:
     return image
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("image_format", "mode", "mime"),
     [
         ("JPEG", "RGB", "image/jpeg"), ("JPEG", "L", "image/jpeg"), ("PNG", "RGB", "image/png"),
@@ -41,7 +42,7 @@ def test_original_bytes_go_out_untouched(image_format: str, mode: str, mime: str
     assert wire_image(data).data_url == f"data:{mime};base64,{base64.b64encode(data).decode()}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         encoded(picture("RGBA"), "PNG"), encoded(picture("LA"), "PNG"), transparent_palette(), rotated_jpeg(),
@@ -110,7 +111,7 @@ def test_metadata_of_the_source_does_not_leave() -> None:
         assert back.size == image.size
 
 
-@pytest.mark.parametrize("image_format", ["JPEG", "PNG", "WEBP"])
+@for_each("image_format", ["JPEG", "PNG", "WEBP"])
 def test_cut_files_do_not_go_out(image_format: str) -> None:
     noise = Image.fromarray(np.random.default_rng(2).integers(0, 255, (96, 96, 3), dtype=np.uint8))
     data = encoded(noise, image_format)

@@ -16,6 +16,7 @@ from lmms_eval.media import video_file as video_file_module
 from lmms_eval.media.reference import MediaRef
 from lmms_eval.media.video import FRAMES, Sampling, VideoFrames, collect_frames, probe
 from lmms_eval.media.video_file import VideoFile
+from tests.cases import for_each
 from tests.media.draw import HEIGHT, WIDTH, number_of, numbered_frame, write_video
 
 B_FRAMES = {"bf": 3, "b_strategy": 0, "b-pyramid": "normal"}
@@ -77,7 +78,7 @@ def read(path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch, way: s
         return read_frames(path, sampling)
 
 
-@pytest.mark.parametrize("name", [*VIDEOS, "variable frame rate"])
+@for_each("name", [*VIDEOS, "variable frame rate"])
 def test_both_ways_give_the_same_frames_and_times(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(name, tmp_path)
     info = probe(path, counts=True)
@@ -94,7 +95,7 @@ def test_both_ways_give_the_same_frames_and_times(name: str, tmp_path: Path, mon
     assert [number_of(frame) for frame in passed.array] == list(passed.indices)
 
 
-@pytest.mark.parametrize("name", ["B-frames", "open groups", "few key frames", "variable frame rate", "an older codec"])
+@for_each("name", ["B-frames", "open groups", "few key frames", "variable frame rate", "an older codec"])
 def test_they_are_sought_for_real(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison above is none of one pass with another."""
     path = made(name, tmp_path)

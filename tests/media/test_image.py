@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from PIL import Image
 from lmms_eval.errors import MediaError
 from lmms_eval.media import Bounds, fit, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb, wire_image
 from lmms_eval.media.image import UNBOUNDED
+from tests.cases import for_each
 from tests.media.draw import encoded, picture
 
 
@@ -24,7 +27,7 @@ def transparent_palette() -> bytes:
     return encoded(picture("P"), "PNG", transparency=0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "mode", "image_format", "alpha", "rotation"),
     [
         (encoded(picture(), "PNG"), "RGB", "PNG", False, 1),
@@ -72,8 +75,8 @@ def test_header_of_a_picture_in_memory() -> None:
     assert (found.width, found.mode, found.has_alpha, found.nbytes, found.format) == (40, "LA", True, 0, "")
 
 
-@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP", "GIF", "TIFF"])
-@pytest.mark.parametrize("share", [0.5, 0.9])
+@for_each("image_format", ["PNG", "JPEG", "WEBP", "GIF", "TIFF"])
+@for_each("share", [0.5, 0.9])
 def test_cut_files_are_errors_that_name_the_file(image_format: str, share: float, tmp_path: Path) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
     data = encoded(noise, image_format)
@@ -83,7 +86,7 @@ def test_cut_files_are_errors_that_name_the_file(image_format: str, share: float
         load_image(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"not a picture", b"\xff\xd8\xff\xe0", bytes(1000)])
+@for_each("data", [b"", b"\x89PNG\r\n\x1a\n", b"not a picture", b"\xff\xd8\xff\xe0", bytes(1000)])
 def test_what_is_no_picture_is_an_error(data: bytes) -> None:
     for read in (load_image, header):
         with pytest.raises(MediaError):
@@ -142,7 +145,7 @@ def test_wide_integers_within_a_byte_stay() -> None:
     assert to_rgb(Image.new("I", (2, 2), 51200)).getpixel((0, 0)) == (200, 200, 200)
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I", "F"])
+@for_each("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I", "F"])
 def test_every_mode_becomes_rgb(mode: str) -> None:
     image = to_rgb(picture(mode))
     assert (image.mode, image.size) == ("RGB", (40, 30))
@@ -170,8 +173,8 @@ def test_load_rgb_gives_every_caller_its_own_copy(tmp_path: Path) -> None:
     assert load_rgb(path, bounds=Bounds(max_pixels=300)).size == (20, 15)
 
 
-@pytest.mark.parametrize("orientation", [1, 3, 6])
-@pytest.mark.parametrize("image_format", ["JPEG", "PNG"])
+@for_each("orientation", [1, 3, 6])
+@for_each("image_format", ["JPEG", "PNG"])
 def test_load_rgb_decodes_a_large_jpeg_at_a_smaller_scale(
     image_format: str, orientation: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +195,17 @@ def test_load_rgb_decodes_a_large_jpeg_at_a_smaller_scale(
         assert np.abs(np.asarray(found).astype(int) - np.asarray(wanted)).max() <= 6
 
 
+def test_a_png_that_states_its_orientation_after_the_pixels_keeps_its_proportions() -> None:
+    exif = Image.Exif()
+    exif[274] = 6
+    body = b"eXIf" + exif.tobytes()[6:]
+    plain = encoded(picture(), "PNG")
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    data = plain[:-12] + chunk + plain[-12:]  # before the chunk that ends the file
+    assert load_rgb(data).size == load_image(data).size == (30, 40)
+    assert np.array_equal(np.asarray(load_rgb(data)), np.asarray(load_image(data)))
+
+
 def test_load_rgb_sees_a_changed_file(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(encoded(Image.new("RGB", (4, 4), "red"), "PNG"))
@@ -208,7 +222,7 @@ def test_a_sound_is_no_picture() -> None:
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(ran) print\nshowpage\n%%EOF\n"
 
 
-@pytest.mark.parametrize("name", ["a.eps", "a.png", "a.jpg"])
+@for_each("name", ["a.eps", "a.png", "a.jpg"])
 def test_a_picture_that_is_a_program_is_not_opened(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from PIL import EpsImagePlugin
 
@@ -225,7 +239,7 @@ def test_a_picture_that_is_a_program_is_not_opened(name: str, tmp_path: Path, mo
     assert not started
 
 
-@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "ICO"])
+@for_each("image_format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "ICO"])
 def test_formats_that_are_opened(image_format: str, tmp_path: Path) -> None:
     picture(size=(32, 32)).save(tmp_path / "a.any", format=image_format)
     assert load_rgb(tmp_path / "a.any").size == (32, 32)

@@ -35,6 +35,7 @@ from lmms_eval.media.opened import Deferred, keep_originals
 from lmms_eval.media.originals import KEEPING, carried, original_of
 from lmms_eval.media.sent import recording
 from lmms_eval.tasks.data.features import decode_image
+from tests.cases import for_each
 from tests.media.draw import encoded, picture
 
 Way = Callable[[bytes], Any]
@@ -97,9 +98,9 @@ def content(wire: EncodedImage) -> bytes:
     return base64.b64decode(wire.base64)
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("touch", [False, True])
+@for_each("name", FILES)
+@for_each("way", WAYS)
+@for_each("touch", [False, True])
 def test_an_unchanged_picture_goes_out_as_its_file(way: str, name: str, touch: bool) -> None:
     data = FILES[name]
     image = WAYS[way](data)
@@ -114,7 +115,7 @@ def test_an_unchanged_picture_goes_out_as_its_file(way: str, name: str, touch: b
     assert np.array_equal(np.asarray(image), np.asarray(plain(data)))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_it_is_not_decoded_for_that(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     image = WAYS[way](FILES["jpeg"])
     if way == "datasets":  # decodes it itself
@@ -151,9 +152,9 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", ["jpeg", "grey jpeg", "png", "palette png", "webp"])
-@pytest.mark.parametrize("way", WAYS)
+@for_each("change", CHANGES)
+@for_each("name", ["jpeg", "grey jpeg", "png", "palette png", "webp"])
+@for_each("way", WAYS)
 def test_a_changed_picture_is_sent_as_it_is(way: str, name: str, change: str) -> None:
     image = WAYS[way](FILES[name])
     made = CHANGES[change](image)
@@ -231,9 +232,9 @@ TURNED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TURNED)
-@pytest.mark.parametrize("way", ["column", "bytes", "datasets"])
-@pytest.mark.parametrize("touch", [False, True])
+@for_each("name", TURNED)
+@for_each("way", ["column", "bytes", "datasets"])
+@for_each("touch", [False, True])
 def test_a_file_with_an_orientation_is_never_sent_itself(way: str, name: str, touch: bool) -> None:
     """Servers that heed the tag would show it otherwise than those that do not."""
     image = WAYS[way](TURNED[name])
@@ -251,8 +252,8 @@ def test_a_file_with_an_orientation_is_never_sent_itself(way: str, name: str, to
         assert np.array_equal(np.asarray(image), np.asarray(upright))
 
 
-@pytest.mark.parametrize("image_format", ["JPEG", "PNG", "WEBP"])
-@pytest.mark.parametrize("way", WAYS)
+@for_each("image_format", ["JPEG", "PNG", "WEBP"])
+@for_each("way", WAYS)
 def test_a_file_that_says_that_it_is_upright_is_sent(way: str, image_format: str) -> None:
     data = turned(image_format, 1)
     image = WAYS[way](data)
@@ -274,7 +275,7 @@ def sixteen_bits() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         encoded(picture("CMYK"), "JPEG"), encoded(picture("RGBA"), "PNG"), encoded(picture("LA"), "PNG"),
@@ -285,7 +286,7 @@ def sixteen_bits() -> bytes:
         encoded(picture(), "PNG", transparency=(0, 0, 90)),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_other_files_are_encoded_as_before(way: str, data: bytes) -> None:
     image = WAYS[way](data)
     wire = wire_image(image)
@@ -311,7 +312,7 @@ def test_limits_hold() -> None:
     assert wire_image(by_column(FILES["png"]), options=WireOptions(max_bytes=200)).nbytes <= 200
 
 
-@pytest.mark.parametrize("name", ["jpeg", "png", "webp"])
+@for_each("name", ["jpeg", "png", "webp"])
 def test_a_cut_file_is_an_error_where_it_was_one(name: str) -> None:
     data = FILES[name][: len(FILES[name]) * 2 // 3]
     with pytest.raises(MediaError, match=r"^here: picture .* cannot be read"):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lmms_eval.errors import MediaError
 from lmms_eval.media import load_rgb, policy, resolve
 from lmms_eval.media.policy import CheckedUrl, MediaPolicy, is_public
+from tests.cases import for_each
 from tests.media.draw import encoded, picture
 
 PNG = encoded(picture(), "PNG")
@@ -84,7 +85,7 @@ def test_what_is_allowed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         one.medium(f"{root.parent}/secret/you.png")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "public"),
     [
         ("127.0.0.1", False), ("10.1.2.3", False), ("192.168.0.1", False), ("172.16.9.9", False), ("0.0.0.0", False),
@@ -105,7 +106,7 @@ def test_no_form_of_an_address_says_otherwise(address: Any) -> None:
     assert is_public(f"64:ff9b::{address}") is wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "http://127.0.0.1/a.png", "http://localhost:8000/a.png", "HTTP://LOCALHOST/a.png", "http://[::1]/a.png",

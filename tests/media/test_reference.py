@@ -15,6 +15,7 @@ import pytest
 from lmms_eval.errors import MediaError
 from lmms_eval.media import digest, resolve
 from lmms_eval.media import reference as reference_module
+from tests.cases import for_each
 from tests.media.draw import encoded, picture
 
 
@@ -68,7 +69,7 @@ def test_without_a_root_the_current_folder_counts(png: Path, monkeypatch: pytest
     assert resolve("one.png").path == png
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         "", "no such file.png", "x" * 5000, 7, {}, {"caption": "x"}, "data:image/png;base64,@@@",

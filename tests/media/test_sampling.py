@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.media import sample_count, uniform_indices
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "expected"),
     [
         ((100, 8, None, 25.0), 8),
@@ -24,7 +25,7 @@ def test_sample_count(arguments: tuple, expected: int) -> None:
     assert sample_count(*arguments) == expected
 
 
-@pytest.mark.parametrize("arguments", [(10, 0), (10, -1), (10, 4, 0.0), (10, 4, -1.0)])
+@for_each("arguments", [(10, 0), (10, -1), (10, 4, 0.0), (10, 4, -1.0)])
 def test_sample_count_refuses_nothing_to_take(arguments: tuple) -> None:
     with pytest.raises(ValueError, match="must be"):
         sample_count(*arguments)

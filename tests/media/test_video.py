@@ -14,6 +14,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.media import Sampling, probe, read_frames, uniform_indices, video
 from lmms_eval.media.video import FRAMES, select
 from lmms_eval.media.video_file import VideoInfo
+from tests.cases import for_each
 from tests.media.draw import HEIGHT, WIDTH, number_of, write_video
 
 
@@ -43,7 +44,7 @@ def test_frames_are_counted_where_the_container_does_not(tmp_path: Path) -> None
     assert numbers(path, Sampling(count=4)) == uniform_indices(37, 4)
 
 
-@pytest.mark.parametrize("suffix", ["webm", "mkv"])
+@for_each("suffix", ["webm", "mkv"])
 def test_webm_and_mkv_are_sampled_too(suffix: str, tmp_path: Path) -> None:
     path = write_video(tmp_path / f"a.{suffix}", 40, codec="libvpx" if suffix == "webm" else "libx264")
     assert len(read_frames(path, Sampling(count=5))) == 5
@@ -142,7 +143,7 @@ def test_a_header_that_tells_too_many_frames(tmp_path: Path) -> None:
         read_frames(path, Sampling(count=8, start=30.0, end=60.0))
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(fps=1.0), Sampling(step=1), Sampling(count=2_000_000_000)])
+@for_each("sampling", [Sampling(), Sampling(fps=1.0), Sampling(step=1), Sampling(count=2_000_000_000)])
 def test_a_claim_takes_no_memory(tmp_path: Path, sampling: Sampling) -> None:
     path = claiming(tmp_path / "lie.avi", 30, 2_000_000_000)
     tracemalloc.start()
@@ -163,7 +164,7 @@ def test_a_frame_of_claimed_size_takes_no_memory(tmp_path: Path) -> None:
         read_frames(path, Sampling(count=2))
 
 
-@pytest.mark.parametrize("data", [b"", b"not a video", bytes(4096)])
+@for_each("data", [b"", b"not a video", bytes(4096)])
 def test_what_is_no_video_is_an_error(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.mp4"
     path.write_bytes(data)

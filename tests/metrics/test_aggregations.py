@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.metrics import AGGREGATIONS, aggregations
+from tests.cases import for_each
 
 LABELS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40)
 
@@ -62,7 +63,7 @@ def test_bypass_is_the_constant() -> None:
     assert aggregations.bypass([]) == 999
 
 
-@pytest.mark.parametrize("name", sorted(set(AGGREGATIONS) - {"bypass"}))
+@for_each("name", sorted(set(AGGREGATIONS) - {"bypass"}))
 def test_no_values_is_an_error_that_names_itself(name: str) -> None:
     with pytest.raises(UsageError, match=name):
         AGGREGATIONS[name].function()([])

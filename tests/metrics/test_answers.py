@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.verifiers.steps import ContainsVerifier, NumericToleranceVerifier
+from lmms_eval.compat.verifiers import ContainsVerifier, NumericToleranceVerifier
 from lmms_eval.errors import UsageError
 from lmms_eval.metrics.answers import contains, mcq_match, numeric
 from lmms_eval.metrics.math_answers import math_verify
 from lmms_eval.metrics.speech import wer
+from tests.cases import for_each
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False).map(str) | st.text("0123456789.,-% x", max_size=12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("truth", "answer", "wanted"),
     [("B", "b", 1.0), ("(b).", "I pick B", 1.0), ("B", "A or maybe C", 0.0), ("red", "Red.", 1.0), ("A", "", 0.0)],
 )
@@ -45,12 +46,12 @@ def test_negative_tolerances_are_refused() -> None:
         numeric(["1"], ["1"], rel_tol=-1.0)
 
 
-@pytest.mark.parametrize(("truth", "answer"), [(None, "None"), (None, None), ("None", None), (None, r"\boxed{None}")])
+@for_each(("truth", "answer"), [(None, "None"), (None, None), ("None", None), (None, r"\boxed{None}")])
 def test_a_null_equals_no_answer_in_mathematics(truth, answer):
     assert math_verify([truth], [answer]) == 0.0
 
 
-@pytest.mark.parametrize("metric", [contains, mcq_match, numeric, math_verify, wer])
+@for_each("metric", [contains, mcq_match, numeric, math_verify, wer])
 def test_nothing_to_compare_is_an_error(metric) -> None:
     with pytest.raises(UsageError, match=metric.__name__):
         metric(references=[], predictions=["a"])

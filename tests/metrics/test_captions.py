@@ -21,6 +21,7 @@ from lmms_eval.metrics.captions import (
     meteor,
     rouge_l,
 )
+from tests.cases import for_each
 
 WORDS = ["a", "the", "cat", "dog", "runs", "sits", "on", "mat", "hill", "red", "green", "over"]
 TOKENS = st.lists(st.sampled_from("abcde"), max_size=9)
@@ -179,7 +180,7 @@ def test_what_is_known_is_not_asked_for_again(java, monkeypatch, tmp_path):
     assert set(captions._known) == {"e", "c"}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@for_each("seed", range(3))
 def test_rouge_is_the_toolkits(seed):
     from pycocoevalcap.rouge.rouge import Rouge
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.metrics.mmmu import audio_letter, egoschema_letter, mmmu_letter
 from lmms_eval.utils.answer_reading import RUN_SEED, noting_chance
+from tests.cases import for_each
 
 OPTIONS = {"A": "a red cup", "B": "a blue cup", "C": "a green cup", "D": "a dark blue cup"}
 Rule = Callable[[str, object], str]
@@ -28,7 +29,7 @@ def by_audio(answer: str, document: object) -> str:
 RULES = (by_mmmu, by_egoschema, by_audio)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "mmmu", "egoschema", "audio"),
     [
         ("B", "B", "B", "B"),
@@ -53,7 +54,7 @@ def test_the_rules_side_by_side(answer: str, mmmu: str | None, egoschema: str | 
         assert (None if chance.drew else found) == wanted, rule.__name__
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 def test_letters_are_drawn_by_seed_and_document(rule: Rule) -> None:
     drawn = [rule("no idea", number) for number in range(100)]
     assert drawn == [rule("no idea", number) for number in range(100)]
@@ -70,7 +71,7 @@ def test_any_answer_gives_a_letter(answer: str, rule: Rule) -> None:
     assert rule(answer, 1) in OPTIONS
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 def test_long_answers_are_read(rule: Rule) -> None:
     assert rule("x " * 50_000 + "(C)", 1) == "C"
 
@@ -81,7 +82,7 @@ def test_egoschema_does_not_know_an_option_without_the_full_stop_that_the_answer
     assert chance.drew
 
 
-@pytest.mark.parametrize("rule", [mmmu_letter, egoschema_letter])
+@for_each("rule", [mmmu_letter, egoschema_letter])
 def test_without_options_nothing_can_be_drawn(rule: Callable[..., str]) -> None:
     with pytest.raises(IndexError):
         rule("no idea", {}, 1)

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.metrics import mmmu
 from lmms_eval.metrics.mmmu import candidates, is_right
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "meanings"),
     [
         ("The answer is 5.", [5.0]),
@@ -32,7 +32,7 @@ def test_what_an_answer_may_mean(answer: str, meanings: list[float | str]) -> No
     assert candidates(answer) == meanings
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "gold", "right"),
     [
         ("It is copper wire", ["copper"], True),

@@ -1,9 +1,8 @@
-import pytest
-
 from lmms_eval.metrics.text import relaxed_accuracy
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "reference", "score"),
     [
         ("105", "100", 1.0),
@@ -29,6 +28,6 @@ def test_numbers_are_compared_within_five_percent_and_texts_as_they_are(
     assert relaxed_accuracy(answer, reference) == score
 
 
-@pytest.mark.parametrize(("answer", "score"), [("0", 1.0), ("0%", 1.0), ("-0.0", 1.0), ("0.01", 0.0), ("zero", 0.0)])
+@for_each(("answer", "score"), [("0", 1.0), ("0%", 1.0), ("-0.0", 1.0), ("0.01", 0.0), ("zero", 0.0)])
 def test_zero_is_a_number_where_that_is_asked_for(answer: str, score: float) -> None:
     assert relaxed_accuracy(answer, "0.0", is_zero_a_number=True) == score

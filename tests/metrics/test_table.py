@@ -3,13 +3,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from lmms_eval.metrics import AGGREGATIONS, METRICS
 from lmms_eval.stats import NAMED_STATISTICS
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("name", sorted(METRICS))
+@for_each("name", sorted(METRICS))
 def test_every_metric_has_its_functions_and_aggregation(name: str) -> None:
     entry = METRICS[name]
     assert entry.aggregation in AGGREGATIONS
@@ -17,7 +16,7 @@ def test_every_metric_has_its_functions_and_aggregation(name: str) -> None:
     assert entry.function("no such type") is None
 
 
-@pytest.mark.parametrize("name", sorted(AGGREGATIONS))
+@for_each("name", sorted(AGGREGATIONS))
 def test_every_aggregation_can_be_imported(name: str) -> None:
     entry = AGGREGATIONS[name]
     assert callable(entry.function())

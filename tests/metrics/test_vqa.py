@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.metrics.vqa import answer_accuracy, normalised, without_punctuation
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wanted"),
     [
         ("The Two dogs.", "2 dogs"),
@@ -30,7 +31,7 @@ def test_full_stops_are_counted_from_the_left() -> None:
     assert without_punctuation("a.b.c.") == "abc"
 
 
-@pytest.mark.parametrize(("given_by", "score"), [(0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 1.0), (10, 1.0)])
+@for_each(("given_by", "score"), [(0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 1.0), (10, 1.0)])
 def test_an_answer_of_some_of_ten_people(given_by: int, score: float) -> None:
     people = ["red"] * given_by + [f"other {number}" for number in range(10 - given_by)]
     assert answer_accuracy("red", people) == pytest.approx(score)

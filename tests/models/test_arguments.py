@@ -3,17 +3,16 @@
 import subprocess
 import sys
 
-import pytest
-
 from lmms_eval.models.building import Argument, arguments_of
 from lmms_eval.models.registry import BUILTIN_MANIFESTS, ModelRegistry
+from tests.cases import for_each
 
 
 def arguments(name: str) -> dict[str, Argument]:
     return {one.name: one for one in arguments_of(name, ModelRegistry().resolve(name).load())}
 
 
-@pytest.mark.parametrize("name", [manifest.model_id for manifest in BUILTIN_MANIFESTS])
+@for_each("name", [manifest.model_id for manifest in BUILTIN_MANIFESTS])
 def test_every_argument_has_a_meaning(name: str) -> None:
     found = arguments(name)
     assert found

@@ -10,6 +10,7 @@ import pytest
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.baseline import Baseline
+from tests.cases import for_each
 from tests.models.fakes import FakeTask, answers
 
 DOCS = [
@@ -49,7 +50,7 @@ def test_gold_names_the_choice_that_a_number_means() -> None:
     assert [response.text for response in found.values()] == ["blue", "red", "7", "text"]
 
 
-@pytest.mark.parametrize("answer", [1, "1", "y", "[1]", ["y"], [1, 2]])
+@for_each("answer", [1, "1", "y", "[1]", ["y"], [1, 2]])
 def test_gold_choice_is_the_likeliest(answer: Any) -> None:
     task = FakeTask([{"question": "q", "answer": answer, "choices": ["x", "y", "z"]}], output_type="multiple_choice")
     found = answers(Baseline(), task.choice_requests(0))

@@ -19,6 +19,7 @@ from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.models.remote.model import RemoteModel
 from lmms_eval.models.sglang import SGLang
 from lmms_eval.models.vllm import VLLM
+from tests.cases import for_each
 
 SERVER = "model=m,base_url=http://127.0.0.1:1/v1"
 
@@ -59,14 +60,14 @@ def test_a_misspelt_one_is_refused() -> None:
         ModelRegistry().build("openai", f"{SERVER},max_frame_nm=3")
 
 
-@pytest.mark.parametrize("cls", [HuggingFace, RemoteModel, VLLM, SGLang])
+@for_each("cls", [HuggingFace, RemoteModel, VLLM, SGLang])
 def test_every_back_end_ignores_the_same(cls: type[Model]) -> None:
     names = [pattern.replace("*", "mode") for pattern in IGNORED]
     assert sorted(ignored_arguments(cls, [*names, "pretrained", "num_frames"])) == sorted(names)
 
 
-@pytest.mark.parametrize("name", ["dummy", "plm", "async_hf", "openai", "vllm"])
-@pytest.mark.parametrize("argument", ["allow_remote", "fail_on_missing", "max_tokens", "num_gpus", "temperature"])
+@for_each("name", ["dummy", "plm", "async_hf", "openai", "vllm"])
+@for_each("argument", ["allow_remote", "fail_on_missing", "max_tokens", "num_gpus", "temperature"])
 def test_arguments_of_single_wrappers_are_used_or_noted(name: str, argument: str) -> None:
     cls = ModelRegistry().resolve(name).load()
     noted = ignored_arguments(cls, [argument])

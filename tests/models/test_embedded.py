@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.models.hf.options import EMBEDDED, model_location
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).with_name("embedded_answers.json")
@@ -52,7 +53,7 @@ def evaluate(out: Path, batch_size: int, *more: str) -> dict[str, Any]:
     return {"macro_mean": macro_mean, "samples": rows}
 
 
-@pytest.mark.parametrize("batch_size", [1, 8])
+@for_each("batch_size", [1, 8])
 def test_every_answer_and_the_macro_mean_are_the_stored_ones(tmp_path: Path, batch_size: int) -> None:
     stored = json.loads(STORED.read_text())
     found = evaluate(tmp_path, batch_size)

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.workload import text_task
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 from tests.models.offline.engines import Recorder, stand_ins, write_tokenizer
 from tests.servers.stub import StubServer
 
@@ -121,7 +122,7 @@ def test_a_service(
     assert results(tmp_path)["outcomes"][TASK]["scored"] == 2
 
 
-@pytest.mark.parametrize("script", [name for name in SERVICES if name != "openai_compatible.sh"])
+@for_each("script", [name for name in SERVICES if name != "openai_compatible.sh"])
 def test_a_script_without_its_key_says_which_one(script: str, tmp_path: Path) -> None:
     variable = SERVICES[script][0]
     environment = {name: value for name, value in os.environ.items() if name != variable}

@@ -20,6 +20,7 @@ from lmms_eval.api.request import Request, Response, Thoughts
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
 from lmms_eval.models.legacy import LegacyAdapter, TaskDict
+from tests.cases import for_each
 from tests.models.fakes import FakeTask, ListStream, answers
 
 
@@ -63,7 +64,7 @@ def test_answers_in_chunks_of_the_given_size() -> None:
     assert task.data_sets_opened == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("batch_size", "own", "expected"), [(None, None, 8), (4, None, 32), ("auto", 2, 16), (None, 3, 24), ("2", 5, 16)]
 )
 def test_default_chunk_is_eight_batches(batch_size: Any, own: int | None, expected: int) -> None:
@@ -176,7 +177,7 @@ def test_partial_results_come_before_the_chunk_ends() -> None:
     assert [response.text for response in given] == ["a1!", "a2!"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "arguments", "result"),
     [
         ("generate_until", ("same", {}), "early"),
@@ -330,7 +331,7 @@ def test_another_value_error_with_the_same_text_stays_a_failure() -> None:
     assert found["fake/1/0/0/0"].text == "fine"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("returned", "message"),
     [
         (["one"], "returned 1 results for 2 requests"),
@@ -418,7 +419,7 @@ def test_not_implemented_below_generation_is_one_sample() -> None:
     assert found["fake/0/0/0/0"].error is not None
 
 
-@pytest.mark.parametrize(("raised", "seen"), [(SystemExit(0), LmmsEvalError), (KeyboardInterrupt(), KeyboardInterrupt)])
+@for_each(("raised", "seen"), [(SystemExit(0), LmmsEvalError), (KeyboardInterrupt(), KeyboardInterrupt)])
 def test_what_ends_the_process_is_not_a_failed_sample(raised: BaseException, seen: type[BaseException]) -> None:
     class Ending(Plugin):
         def generate_until(self, requests: list[Instance]) -> Any:

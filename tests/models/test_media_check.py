@@ -12,6 +12,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import MediaError
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.models.baseline import Baseline, open_media
+from tests.cases import for_each
 from tests.media.draw import tone, write_video
 from tests.models.fakes import FakeTask
 
@@ -46,9 +47,7 @@ def test_a_frame_that_is_missing_is_found(media: dict[str, Path]) -> None:
         open_media(shown({"type": "video", "url": [str(media["image"]), "gone.png"]}))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "opens"), [({}, True), ({"no_media": True}, False), ({"strategy": "constant"}, False)]
-)
+@for_each(("arguments", "opens"), [({}, True), ({"no_media": True}, False), ({"strategy": "constant"}, False)])
 def test_only_gold_answers_look_at_the_prompt(arguments: dict[str, Any], opens: bool) -> None:
     request = FakeTask([{"question": "q", "answer": "a"}]).request(0)
     built: list[int] = []

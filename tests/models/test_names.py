@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.registry import ModelRegistry, foreign_names
+from tests.cases import for_each
 from tests.models.names_table import DOCUMENT, NAMES, document, rows
 
 
@@ -20,7 +21,7 @@ def test_no_name_both_runs_and_needs_more() -> None:
     assert set(NAMES) <= listed | set(foreign_names())
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.group != "needs"], ids=lambda row: row.name)
+@for_each("row", [row for row in rows() if row.group != "needs"], ids=lambda row: row.name)
 def test_a_name_that_runs_has_a_class(row: object) -> None:
     registry = ModelRegistry()
     resolved = registry.resolve(row.name)  # type: ignore[attr-defined]

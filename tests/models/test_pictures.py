@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
@@ -16,6 +15,7 @@ from lmms_eval.api.model import lmms
 from lmms_eval.api.request import GeneratedImage, Response, Usage
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.replay import Replay
+from tests.cases import for_each
 from tests.models.fakes import FakeTask, answers
 from tests.painting import png
 
@@ -60,7 +60,7 @@ def test_a_plugin_gives_pictures_as_bytes_file_or_image(tmp_path: Path) -> None:
     assert (decoded.format, decoded.size, decoded.getpixel((0, 0))) == ("PNG", (3, 2), (1, 2, 3, 4))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "told"),
     [(b"<svg/>", "6 bytes that are no PNG"), (7, "type int"), (Path("/absent.png"), "absent.png")],
 )
@@ -131,7 +131,7 @@ def test_replay_of_repeats_and_rounds(tmp_path: Path) -> None:
     assert found[1].text == "b" and found[2].error is not None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "told"),
     [
         (named(sha256="0" * 64), "another hash"),

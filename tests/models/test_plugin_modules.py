@@ -79,7 +79,7 @@ def test_what_this_package_lacks_is_the_plugins(first: str, package: Path) -> No
         "import plug.models.model_utils.thyme.state as state\n"
         "print(chat.Chat.__bases__[0] is simple.Gemini is named.Gemini, named is simple, simple.__spec__.name,\n"
         "      chat.Chat().generate_until([1]), simple.Gemini().generate_until([1]), state.COUNT,\n"
-        "      ours.read_video_pyav.__module__ == 'lmms_eval.compat.model_utils.load_video',\n"
+        "      ours.read_video_pyav.__module__ == 'lmms_eval.compat.media',\n"
         "      chat.read_video_pyav is ours.read_video_pyav, hasattr(ours, 'no_such_name'))\n",
     )
     assert done.stdout.strip() == (

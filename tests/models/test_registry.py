@@ -19,6 +19,7 @@ from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions, adapt_model, build_model
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import AVAILABLE_SIMPLE_MODELS, BUILTIN_MANIFESTS, ModelRegistry, ResolvedModel
+from tests.cases import for_each
 from tests.models.fakes import FakeTask, answers
 from tests.parity.vectors import GOLDEN_DIR
 
@@ -78,7 +79,7 @@ def write_entry_point(folder: Path, distribution: str, entry: str) -> None:
     (info / "entry_points.txt").write_text(f"[lmms_eval.models]\n{entry}\n")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "alias",
     [
         "openai",
@@ -253,7 +254,7 @@ def test_a_plugin_takes_its_own_name_out_and_registers_again() -> None:
     assert ModelRegistry().resolve("registered_twice").load() is MODEL_REGISTRY["registered_twice"] is Simple
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "kind", "message"),
     [
         (f"{HERE}.Simple", "chat", "is_simple=True"),
@@ -281,7 +282,7 @@ def test_a_missing_package_is_named_with_its_install_command(tmp_path: Path, mon
             ResolvedModel(ModelManifest("m", chat_class_path=path), path, "chat").load()
 
 
-@pytest.mark.parametrize("code", ["import lmms_eval.no_such", "from lmms_eval.api import no_such"])
+@for_each("code", ["import lmms_eval.no_such", "from lmms_eval.api import no_such"])
 def test_a_plugin_is_never_told_to_install_this_package(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,7 +342,7 @@ def test_model_args_win_over_options() -> None:
     assert built.concurrency == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "flag", "trusts"),
     [({}, False, False), ({}, True, True), ({"trust_remote_code": False}, True, False)],
 )
@@ -368,7 +369,7 @@ def test_argument_strings() -> None:
     assert built.plugin.given == {"pretrained": "a/b", "batch_size": 1, "depth": 3, "flag": True}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "kind", "arguments", "message"),
     [
         ("Simple", "simple", {}, r"needs --model_args pretrained=\.\.\."),

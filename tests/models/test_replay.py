@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.api.request import Thoughts
 from lmms_eval.errors import ModelError
 from lmms_eval.models.replay import Replay
+from tests.cases import for_each
 from tests.models.fakes import FakeTask, answers
 from tests.parity.vectors import GOLDEN_DIR
 
@@ -74,7 +75,7 @@ def test_missing_and_failed_documents_have_no_answer(tmp_path: Path) -> None:
     assert kinds == [None, "bad_request", "bad_request"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "raw",
     [
         {"filtered_resps": [["1.5", "True"], ["2.5", "False"]]},
@@ -140,7 +141,7 @@ def test_the_newest_samples_of_a_folder(tmp_path: Path) -> None:
     assert Replay(str(tmp_path)).identity()["files"][0][0] == "20250102_000000_samples_fake.jsonl"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text", "message"),
     [
         ("samples_fake.jsonl", "{\n", "line 1 is not a samples row"),
@@ -167,7 +168,7 @@ def submission(response: str) -> list[dict[str, Any]]:
     return [{"task_name": "colours", "query_response": queries}]
 
 
-@pytest.mark.parametrize("wrap", [lambda tasks: tasks, lambda tasks: {"data": tasks}])
+@for_each("wrap", [lambda tasks: tasks, lambda tasks: {"data": tasks}])
 def test_submission_files(tmp_path: Path, wrap: Any) -> None:
     path = tmp_path / "megabench_core_all_query_responses.json"
     path.write_text(json.dumps(wrap(submission("first"))))
@@ -223,13 +224,13 @@ def test_an_answer_to_another_document_is_none(tmp_path: Path) -> None:
     assert replayed(path, FakeTask(DOCS)) == ["r0", "r1", "r2"]  # a task that tells no hashes
 
 
-@pytest.mark.parametrize("told", [None, "", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"])
+@for_each("told", [None, "", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"])
 def test_a_hash_that_tells_nothing_is_not_compared(tmp_path: Path, told: str | None) -> None:
     path = write(tmp_path / "samples_fake.jsonl", [{"doc_id": 0, "resps": "r", "doc_hash": told}])
     assert replayed(path, Hashed(DOCS[:1])) == ["r"]
 
 
-@pytest.mark.parametrize(("told", "found"), [
+@for_each(("told", "found"), [
     ("length", ["length", "length"]), (["stop", "content_filter"], ["stop", "content_filter"]),
     (["length"], ["length", "stop"]), ([None, "length"], ["stop", "length"]), (None, ["stop", "stop"]),
     (7, ["stop", "stop"]),

@@ -14,6 +14,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.registry import NAMED_SERVICES, ModelManifest, ModelRegistry
+from tests.cases import for_each
 from tests.models.openai.support import ask, make_request
 from tests.servers.batches import BatchServer
 from tests.servers.stub import StubServer
@@ -73,7 +74,7 @@ def test_batch_gpt4_is_openai_by_batches(tmp_path: Path, monkeypatch: pytest.Mon
         assert server.lines("batch-0")[0]["body"]["model"] == "gpt-x"
 
 
-@pytest.mark.parametrize("name", ["openrouter", "qwen_vl_api", "reka", "xai"])
+@for_each("name", ["openrouter", "qwen_vl_api", "reka", "xai"])
 def test_a_service_without_its_key_does_not_get_another_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
     with pytest.raises(ModelError, match=KEYS[name]):

@@ -11,6 +11,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.models.thoughts import ReadingRules, Written
+from tests.cases import for_each
 from tests.models.chat_form.test_thoughts import WRITES
 from tests.models.offline.engines import Recorder, Writer, stand_ins
 from tests.models.scripted import CHAT, THINKS, Script, save_model, scripted
@@ -22,7 +23,7 @@ def read(text: str, *until: str, **reading: Any) -> Written:
     return ReadingRules(until, PAIRS, **reading).read(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "options", "answer", "ended_by"),
     [
         ("a b", {}, "a ", "b"),

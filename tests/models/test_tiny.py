@@ -8,12 +8,13 @@ import pytest
 
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.tiny import ARCHITECTURES, build_tiny_vlm
+from tests.cases import for_each
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@for_each("architecture", ARCHITECTURES)
 def test_small_and_the_same_for_a_seed(tmp_path, architecture):
     from safetensors.torch import load_file
 

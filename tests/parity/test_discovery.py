@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.parity.compare import agree, decode
 from tests.parity.discovery import Rules, Unit, count_lines, find_units, load_rules, match
 from tests.parity.report import summary_lines, tally
@@ -41,7 +42,7 @@ def test_every_file_is_found_and_classified(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "path", "count"),
     [
         (("stem.jsonl",), "stem.jsonl", 2),
@@ -80,13 +81,13 @@ def check_verdicts(tmp_path: Path, verdicts: list[Verdict]) -> None:
         assert recorded["parity"]["path"] == "case"
 
 
-@pytest.mark.parametrize("verdicts", [[], [failed("no")], [PASSED, failed("no")], [deviates("unlisted")]])
+@for_each("verdicts", [[], [failed("no")], [PASSED, failed("no")], [deviates("unlisted")]])
 def test_check_fails(tmp_path: Path, verdicts: list[Verdict]) -> None:
     with pytest.raises(AssertionError):
         check_verdicts(tmp_path, verdicts)
 
 
-@pytest.mark.parametrize("verdicts", [[PASSED], [PASSED, deviates("known")], [pending("a part")]])
+@for_each("verdicts", [[PASSED], [PASSED, deviates("known")], [pending("a part")]])
 def test_check_passes(tmp_path: Path, verdicts: list[Verdict]) -> None:
     check_verdicts(tmp_path, verdicts)
 
@@ -134,7 +135,7 @@ def same_pair(vector: Vector) -> Verdict:
     return PASSED if found == (1, 2) else failed(f"expected {found}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("record", "state"),
     [
         ({"expected": 0, "wanted": 1, "deviation": "r"}, "deviates"),

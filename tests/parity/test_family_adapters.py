@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import for_each
 from tests.parity.replay import line_state
 
 FILTERS, MEDIA, TRACKER = (f"family_functions/{stem}.jsonl" for stem in ("filters", "media_resolver", "config_tracker"))
@@ -19,7 +18,7 @@ def record(function: str, *args: Any, **others: Any) -> dict[str, Any]:
 QUESTION = "Which one?\nA. teal!\nB. (old) rose"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "content", "state"),
     [
         (

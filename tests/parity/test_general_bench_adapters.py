@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.tasks.general_bench.levels.tables import template
+from tests.cases import for_each
 from tests.parity.replay import verdicts, write_lines
 from tests.parity.vectors import DATA_DIR
 from tests.tasks.general_bench.readers.pixel_files import write_flo, write_flow_png
@@ -23,7 +24,7 @@ def state(root: Path, path: str, record: dict[str, Any]) -> str:
     return verdict.state
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "write"),
     [("read_flow_png_base64", write_flow_png), ("read_flow_flo_base64", write_flo), ("read_flo_base64", write_flo)],
 )

@@ -13,6 +13,7 @@ import pytest
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request
 from lmms_eval.engine.response_cache import CacheKeys
+from tests.cases import for_each
 from tests.parity.adapters import harness_cache, harness_runs
 from tests.parity.replay import verdicts, write_json, write_lines, write_text
 from tests.parity.vectors import Verdict, deviates
@@ -57,7 +58,7 @@ def without_seed(request: Request) -> Request:
     return replace(request, generation={name: value for name, value in request.generation.items() if name != "seed"})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("blind", "named"),
     [
         (without_seed, "seed"),
@@ -141,7 +142,7 @@ def test_an_indented_alias_is_corrected_by_its_own_key(tmp_path: Path, monkeypat
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wanted", "named"),
     [
         ({"table": {"part B|none|acc": {"Value": 0.25}}}, "part B|none|acc"),
@@ -173,7 +174,7 @@ ARGUMENT = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expected", "state"),
     [
         ("|Tasks|Filter|n-shot|Metric|  |Value|  |Stderr|\n|-|-|-|-|-|-|-|-|\n"

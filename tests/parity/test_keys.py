@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.parity.adapters import milebench_prompts, mmie
 from tests.parity.discovery import match
 from tests.parity.keys import Keyed, Keys, keyed, leaves
@@ -227,13 +228,13 @@ def line_verdict(root: Path, path: str, record: dict[str, Any]) -> Verdict:
     return verdict
 
 
-@pytest.mark.parametrize("path", RECORDS)
+@for_each("path", RECORDS)
 def test_every_key_of_a_line_is_compared_or_named(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mmie, "GOLDEN_DIR", tmp_path)  # beside whose lines the pictures lie
     check_keys(line_keys(path), RECORDS[path], lambda record: line_verdict(tmp_path, path, record))
 
 
-@pytest.mark.parametrize("path", RECORDS)
+@for_each("path", RECORDS)
 def test_a_key_that_nobody_looks_at_fails_its_line(tmp_path: Path, path: str) -> None:
     verdict = line_verdict(tmp_path, path, {**RECORDS[path][0], "another_key": 1})
     assert verdict.state == "failed" and "nobody looks at another_key" in verdict.detail

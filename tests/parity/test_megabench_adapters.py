@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import for_each
 from tests.parity.replay import line_state
 
 PARSERS = "megabench/parsers.jsonl"
@@ -18,7 +17,7 @@ RIGHT = {"samples": [{"field": {"a": 1}, "query": 1.0, "info": {}}], "task_score
          "eval_type": "rule"}  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parser", "expected", "state"),
     [
         ("no_such_parser", {"error": "ValueError"}, "passed"),
@@ -35,7 +34,7 @@ def test_an_unknown_parser_is_refused_with_the_scoring_of_the_task(
     assert line_state(tmp_path, PARSERS, line) == state
 
 
-@pytest.mark.parametrize(("wanted", "state"), [({"a": ""}, "megabench_reply_none_is_empty"), ({"a": "x"}, "failed")])
+@for_each(("wanted", "state"), [({"a": ""}, "megabench_reply_none_is_empty"), ({"a": "x"}, "failed")])
 def test_a_corrected_parse_counts_as_its_deviation(tmp_path: Path, wanted: Any, state: str) -> None:
     rule = {"wanted": wanted, "deviation": "megabench_reply_none_is_empty"}
     line = {"parser": "answer_string", "response": None, "answer_key": "a", "expected": {"error": "AttributeError"}}
@@ -68,7 +67,7 @@ def run(*entries: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"kind": "run", "label": "vector", "submission": list(entries), "metric_infos": infos, **changes}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "state"),
     [
         (task(expected={"samples": []}, expected_summary=NOTHING), "passed"),
@@ -90,7 +89,7 @@ def test_tasks_without_queries_are_skipped_and_in_no_count(tmp_path: Path, line:
     assert line_state(tmp_path, TASKS, line) == state
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "state"),
     [
         (task(query(), expected=RIGHT, expected_summary=ONE), "passed"),
@@ -117,7 +116,7 @@ def test_tasks_go_through_the_evaluator(tmp_path: Path, line: dict[str, Any], st
 RULE = "megabench_truth_that_is_no_text_is_single_line"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "state"),
     [({}, RULE), ({"wanted": {**RIGHT, "task_score": 0.5}}, "failed"), ({"wanted_summary": NOTHING}, "failed")],
 )
@@ -129,7 +128,7 @@ def test_a_corrected_task_counts_as_its_deviation(tmp_path: Path, changes: dict[
         assert line_state(tmp_path, TASKS, line) == state
 
 
-@pytest.mark.parametrize(("wanted", "state"), [(0, "megabench_judge_reply_without_choices_is_empty"), (1, "failed")])
+@for_each(("wanted", "state"), [(0, "megabench_judge_reply_without_choices_is_empty"), (1, "failed")])
 def test_a_judge_reply_without_choices_is_empty(tmp_path: Path, wanted: int, state: str) -> None:
     line = {"metric": "ascii_art_gpt4o_judge", "response": "<><", "correct_answer": "/\\", "judge_output": None,
             "judge_calls": 1, "expected": {"error": "IndexError"}, "wanted": wanted,

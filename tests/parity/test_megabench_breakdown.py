@@ -5,9 +5,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lmms_eval.tasks.megabench.facts import labels
+from tests.cases import for_each
 from tests.parity.adapters.megabench_breakdown import MINUS_ONE, analysis, merged
 from tests.parity.replay import line_state, states, write_json
 
@@ -114,7 +113,7 @@ def test_all_files_of_a_line_are_merged_in_any_order(tmp_path: Path) -> None:
         assert line_state(tmp_path, LINES, tampered) == "failed"
 
 
-@pytest.mark.parametrize("key", ["eval_type", "example_info", "query_response", "task_name"])
+@for_each("key", ["eval_type", "example_info", "query_response", "task_name"])
 def test_an_expected_error_means_that_the_files_are_refused(tmp_path: Path, key: str) -> None:
     damaged = {name: value for name, value in scored("a").items() if name != key}
     line = {"files": {FILE: {"data": [damaged]}}, "task_meta": {"a": META}, "expected": {"error": "KeyError"}}

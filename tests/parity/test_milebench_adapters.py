@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import for_each
 from tests.parity.replay import line_state
 
 PROMPTS = "milebench/units/prompts.jsonl"
@@ -25,7 +24,7 @@ def prompt_line(sample_id: Any = 3, /, **item: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "state"),
     [
         (prompt_line(), "passed"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import for_each
 from tests.parity.replay import states, verdicts, write_json, write_lines, write_text
 from tests.parity.vectors import PASSED, Verdict, deviates
 
@@ -88,7 +87,7 @@ def file_case(ids: tuple[Any, ...], texts: tuple[str, ...], case: str = "any nam
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ids", "texts", "rule"),
     [
         (("1", "2"), ("p", "q"), "milebench_digit_ids_are_accepted"),
@@ -101,7 +100,7 @@ def test_a_file_at_which_the_reference_stops_is_known_by_its_content(
     assert line_verdict(tmp_path, FILE_CASES, file_case(ids, texts)) == deviates(rule)
 
 
-@pytest.mark.parametrize("name", ["string ids in predictions", "open-ended prediction is 33 full stops"])
+@for_each("name", ["string ids in predictions", "open-ended prediction is 33 full stops"])
 def test_a_name_alone_makes_no_deviation(tmp_path: Path, name: str) -> None:
     """Nothing is wrong with this file, so that the recorded error is one of the vector."""
     assert line_verdict(tmp_path, FILE_CASES, file_case((1, 2), ("p", "q"), name)).state == "failed"

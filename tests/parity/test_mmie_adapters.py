@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import for_each
 from tests.parity.replay import verdicts, write_json, write_text
 from tests.parity.vectors import PASSED, deviates
 
@@ -76,7 +75,7 @@ def test_a_corrected_run_without_a_rule_passes(tmp_path: Path) -> None:
     assert verdicts(tmp_path) == [PASSED] * 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "value"),
     [
         ("exit_code", 0),
@@ -93,7 +92,7 @@ def test_another_value_fails(tmp_path: Path, key: str, value: Any) -> None:
     assert first.state == "failed" and key in first.detail
 
 
-@pytest.mark.parametrize("key", ["exit_code", "unscored"])
+@for_each("key", ["exit_code", "unscored"])
 def test_a_run_without_these_keys_ended_well(tmp_path: Path, key: str) -> None:
     write_case(tmp_path, {name: value for name, value in WANTED.items() if name != key})
     assert verdicts(tmp_path)[0].state == "failed"

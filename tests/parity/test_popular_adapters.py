@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from tests.parity.adapters import popular_tasks
 from tests.parity.replay import line_state
 
@@ -39,7 +40,7 @@ def error(call: str, task: str, wanted: dict[str, Any], **others: Any) -> dict[s
     return {"id": "x", "kind": "error", "call": call, "task": task, "wanted": wanted, **others}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "state"),
     [
         # An item is refused with an error of our tree.
@@ -87,7 +88,7 @@ def test_an_exception_of_another_kind_is_no_refusal(tmp_path: Path, monkeypatch:
     assert line_state(tmp_path, "popular_tasks/made.jsonl", content) == "failed"
 
 
-@pytest.mark.parametrize(("shown", "state"), [("", MENDED), ("other words", "failed")])
+@for_each(("shown", "state"), [("", MENDED), ("other words", "failed")])
 def test_subtitles_without_font_tags_are_wanted_as_text(tmp_path: Path, shown: str, state: str) -> None:
     text = (
         f"This video's subtitles are listed below: \n{shown}\nSelect the best answer to the following multiple-choice "
@@ -105,7 +106,7 @@ def test_subtitles_without_font_tags_are_wanted_as_text(tmp_path: Path, shown: s
     assert line_state(tmp_path, "popular_tasks/made.jsonl", content) == state
 
 
-@pytest.mark.parametrize(("average", "state"), [(0.0, MENDED), (50.0, "failed")])
+@for_each(("average", "state"), [(0.0, MENDED), (50.0, "failed")])
 def test_a_lost_value_is_the_average_of_the_records_own_tables(tmp_path: Path, average: float, state: str) -> None:
     row = {
         "question_id": "0", "query": "q", "choices": ["a", "b"], "answer": "a", "extraction": "B", "prediction": "b",
@@ -123,7 +124,7 @@ def test_a_lost_value_is_the_average_of_the_records_own_tables(tmp_path: Path, a
     assert line_state(tmp_path, "popular_tasks/made.jsonl", content) == state
 
 
-@pytest.mark.parametrize("metric", ["gpt_eval_llava_all", "gpt_eval_llava_conv"])
+@for_each("metric", ["gpt_eval_llava_all", "gpt_eval_llava_conv"])
 def test_both_means_stand_beside_the_number_of_all_and_of_a_category(tmp_path: Path, metric: str) -> None:
     rows = [
         {"question": "q", "ans1": "a", "ans2": "b", "context": "c", "category": "llava_bench_conv", "review": "r",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.facts import tasks
+from tests.cases import for_each
 from tests.parity.adapters import megabench_evaluator
 from tests.parity.adapters.megabench_evaluator import RULE, analysis_places, full_places, other_figures, phantom_places
 from tests.parity.replay import states, write_json
@@ -44,7 +45,7 @@ def test_what_one_side_lacks_is_named_at_its_top() -> None:
     assert tree([{"name": "a"}, {"name": "a"}]) == {"a": {"name": "a"}, "a#2": {"name": "a"}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "state"),
     [
         (output(scored("a", 1), scored("b", 0), mean=0.5), "passed"),

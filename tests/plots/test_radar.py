@@ -8,6 +8,7 @@ pytest.importorskip("matplotlib")
 
 from lmms_eval.plots.figure import new_figure
 from lmms_eval.plots.radar import Rung, draw_ladder, draw_radar, upper_limit
+from tests.cases import for_each
 
 SPOKES = ("a", "b\n1 / 2", "c", "d")
 
@@ -59,8 +60,6 @@ def test_the_limit_is_at_least_every_value(values):
     assert upper_limit(values) >= max([*values, 1])
 
 
-@pytest.mark.parametrize(
-    ("values", "limit"), [([], 100), ([0, -3], 100), ([0.3], 1), ([51.7], 60), ([100], 100), ([501], 1000)]
-)
+@for_each(("values", "limit"), [([], 100), ([0, -3], 100), ([0.3], 1), ([51.7], 60), ([100], 100), ([501], 1000)])
 def test_limits_are_round(values, limit):
     assert upper_limit(values) == limit

@@ -3,8 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lmms_eval.results import load
 from lmms_eval.results.audit import Audit, OtherRule, audit, audit_text
 from lmms_eval.results.run import Choice
@@ -12,6 +10,7 @@ from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.where import parse_where
+from tests.cases import for_each
 from tests.results.runs import FAILED, document, sample, write_run
 
 SHARE = ScoreRange(0.0, 1.0)
@@ -43,7 +42,7 @@ def test_rules_that_decided(tmp_path: Path) -> None:
     assert (found.told, found.unparsed, found.ambiguous) == (2, 1, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("read", "counts"),
     [
         (["A"], (0, 0)),

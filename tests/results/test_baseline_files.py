@@ -10,6 +10,7 @@ import pytest
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.results.baseline import choose_file, find_baseline, read_presets
+from tests.cases import for_each
 from tests.servers.hub import hub
 
 STAMP, LATER = "20250101_000000", "20250202_000000"
@@ -52,7 +53,7 @@ def test_presets(tmp_path: Path) -> None:
     assert read_presets(presets)["hub"] == "hf://user/repo"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         ("qwen25v", "neither a samples file nor a preset; did you mean qwen25vl.*has: qwen25vl"),
@@ -69,7 +70,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, text: str, words: str) -> N
         find_baseline(text, None)
 
 
-@pytest.mark.parametrize("content", ["- a", "a: 3", "a: {b: 3}", "3: a", "a: {b: {c: d}}", "a: [", "text"])
+@for_each("content", ["- a", "a: 3", "a: {b: 3}", "3: a", "a: {b: {c: d}}", "a: [", "text"])
 def test_a_file_that_holds_no_presets(tmp_path: Path, content: str) -> None:
     presets = tmp_path / "presets.yaml"
     presets.write_text(content)

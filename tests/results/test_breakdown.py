@@ -3,12 +3,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import pytest
-
 from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown, breakdown_text
 from lmms_eval.stats import Interval, MeanSpread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.results.runs import FAILED, document, sample, write_run
 
 
@@ -80,7 +79,7 @@ def test_intervals_of_a_task_that_stopped_early_hold_at_every_look(tmp_path: Pat
         assert early.high - early.low > cell.high - cell.low
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "asked", "reason"),
     [
         ("", 81, "stopped early, order not known"),
@@ -102,7 +101,7 @@ def test_a_number_that_is_no_mean_is_told(tmp_path: Path) -> None:
     assert breakdown(percent, percent.task("quiz")).note == ""
 
 
-@pytest.mark.parametrize("lines", [[], [FAILED]])
+@for_each("lines", [[], [FAILED]])
 def test_nothing_scored(tmp_path: Path, lines: list[dict]) -> None:
     run = load(write_run(tmp_path, lines))
     (cell,) = breakdown(run, run.task("quiz")).cells

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from lmms_eval.engine.headline import place_in
 from lmms_eval.results.breakdown import (
@@ -23,6 +22,7 @@ from lmms_eval.results.breakdown import (
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.stats import NoInterval
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 
 SHARES = ScoreRange(0, 1)
 
@@ -63,7 +63,7 @@ def test_a_cell_of_one_cluster_has_no_interval() -> None:
     assert (second.no_interval, second.is_few) == ("", False)
 
 
-@pytest.mark.parametrize(("n", "is_few"), [(FEW - 1, True), (FEW, False)])
+@for_each(("n", "is_few"), [(FEW - 1, True), (FEW, False)])
 def test_few_documents_are_marked(n: int, is_few: bool) -> None:
     assert whole_cell(MetricDocuments.of([0.0, 1.0] * n, SHARES)).is_few is False
     assert whole_cell(MetricDocuments.of([1.0] * n, SHARES)).is_few is is_few

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.results import load
 from lmms_eval.results.columns import Columns, column_names, value_of
+from tests.cases import for_each
 from tests.results.runs import sample, write_run
 
 
@@ -30,7 +30,7 @@ def test_a_run_without_samples_gives_an_empty_frame(tmp_path: Path) -> None:
     assert load(write_run(tmp_path, [])).to_pandas().shape == (0, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "kind", "plain"),
     [
         ([1, None, 2], "integer", [1, None, 2]),

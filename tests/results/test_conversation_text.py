@@ -12,6 +12,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.cli.main import main
 from lmms_eval.results import load
 from lmms_eval.results.sample import Piece, SampleMessage, conversations_of
+from tests.cases import for_each
 from tests.conversing import QUESTION, Speaker, rated_run, talked
 
 
@@ -89,7 +90,7 @@ MEDIUM = {"type": "image", "path": "/a.png"}
 ONLY = (SampleMessage("user", (Piece(kind="image", medium=MEDIUM), Piece("asked"))),)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "found",
     [
         None, [], "text", 3, [[]], {"role": "user"}, [{"role": "user"}], [{"content": []}], [["user", "x"]], [None],

@@ -12,6 +12,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.results import export as module
 from lmms_eval.results import load
 from lmms_eval.results.export import FORMS, export
+from tests.cases import for_each
 from tests.results.runs import STAMP, sample, write_run
 
 HOSTILE = {
@@ -98,7 +99,7 @@ def test_an_empty_run_gives_an_empty_file(tmp_path: Path) -> None:
         assert export(run.samples, form, tmp_path / f"x.{form}").rows == 0
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
+@for_each("form", ["parquet", "csv"])
 def test_ten_thousand_samples_take_little_time(tmp_path: Path, form: str) -> None:
     path = write_run(tmp_path, [])
     text = json.dumps(sample(0))

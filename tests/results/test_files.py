@@ -13,6 +13,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.results import load
 from lmms_eval.results.files import find_run, find_runs, samples_beside
 from lmms_eval.storage.run_folder import RunFolder
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import values_of
 from tests.results.runs import KEY, STAMP, document, write_record, write_run
@@ -88,6 +89,6 @@ def test_several_unfinished_ones_are_named(tmp_path: Path) -> None:
         find_run(tmp_path)
 
 
-@pytest.mark.parametrize("task", ["/", "../x", ""])
+@for_each("task", ["/", "../x", ""])
 def test_tasks_whose_names_are_no_names_of_files_have_no_samples(tmp_path: Path, task: str) -> None:
     assert samples_beside(write_run(tmp_path), task) is None

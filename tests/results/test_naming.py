@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.errors import ConfigError, JournalError
 from lmms_eval.results.files import ResultFiles, model_folder, reserve, start_stamp
+from tests.cases import for_each
 
 MOMENT = datetime(2024, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -19,7 +20,7 @@ def test_names() -> None:
     assert files.samples("quiz") == Path("out/20241231_235959_samples_quiz.jsonl")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "folder"),
     [
         ("model=org/name,base_url=x", "out/org__name"),

@@ -36,6 +36,7 @@ from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.runs import read_report_runs
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import KEY as SCORING_KEY
 from tests.engine.journaled import failed, scored
@@ -370,7 +371,7 @@ def test_a_finished_run_is_a_followed_one_without_news(made: Mapping[tuple[str, 
             assert (read.name, read.state, read.notes) == (followed.run.name, followed.run.state, followed.run.notes)
 
 
-@pytest.mark.parametrize("state", [stopped, stopped_over_strata])
+@for_each("state", [stopped, stopped_over_strata])
 def test_a_run_that_stopped_early_is_compared_with_itself(
     tmp_path: Path, state: Callable[[Path], Made], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from lmms_eval import stats
@@ -17,6 +16,7 @@ from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.document import results_document
 from lmms_eval.results.tables import make_table, tables
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import aggregated, failed, metric, scored
 from tests.results.finished import FACTS, run_result, selection, task_result
@@ -53,8 +53,8 @@ def test_tables_of_tasks_groups_and_speed(tmp_path: Path) -> None:
     assert cells[:8] == ["- Inner", "", "", "", "", "", "±", "N/A"]
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [1.0, 0.0, 1.0]])
-@pytest.mark.parametrize("lost", [0, 2])
+@for_each("values", [[], [1.0], [1.0, 0.0, 1.0]])
+@for_each("lost", [0, 2])
 def test_absent_and_withheld_numbers(tmp_path: Path, values: list[float], lost: int) -> None:
     if not values and not lost:
         return

@@ -21,6 +21,7 @@ from lmms_eval.results.run import Choice, command_of
 from lmms_eval.storage.lines import JournalWriter, sealed
 from lmms_eval.utils.document_ids import parse_ids
 from lmms_eval.utils.where import WhereError, parse_where
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import failed, scored
 from tests.results.runs import FAILED, KEY, STAMP, document, sample, write_record, write_run
@@ -70,7 +71,7 @@ def test_a_sample_has_typed_values(tmp_path: Path) -> None:
         task.sample(9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("more", "outcome"),
     [
         ({"resps": " ", "filtered_resps": ""}, "blank"),
@@ -123,7 +124,7 @@ def test_an_unfinished_run_is_read_from_its_journals(tmp_path: Path) -> None:
     assert run.table == ""
 
 
-@pytest.mark.parametrize("has_results", [True, False])
+@for_each("has_results", [True, False])
 def test_documents_beyond_an_early_end_do_not_count(tmp_path: Path, has_results: bool) -> None:
     order = RandomOrder(3)
     plan = TaskPlan(QUIZ, tuple(range(10)), original=10)
@@ -189,7 +190,7 @@ def test_one_samples_file_is_a_run_of_one_task(tmp_path: Path) -> None:
     assert [one.score for one in load(alone).samples()] == [1.0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "said"),
     [
         ("x.json", "{}", "not a results file"),
@@ -215,7 +216,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("where", "ids", "chosen"),
     [
         ("topic == 'a' and score < 1", None, ["0"]),
@@ -309,7 +310,7 @@ def test_failed_lines_have_no_numbers(tmp_path: Path) -> None:
     assert [(one.metrics, one.tokens.input, one.media) for one in run.samples()] == [({}, None, ())]
 
 
-@pytest.mark.parametrize("part", [3, {"quiz": 4}])
+@for_each("part", [3, {"quiz": 4}])
 def test_results_of_another_form_are_no_results(tmp_path: Path, part: object) -> None:
     path = write_run(tmp_path, [], document() | {"results": part})
     with pytest.raises(DataError, match="not a results file"):

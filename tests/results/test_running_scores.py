@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from lmms_eval.engine.headline import RandomOrder
@@ -12,6 +11,7 @@ from lmms_eval.engine.looks import Looks, Sampling
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.results.follow import AT_END, OUTSIDE, WAITS, RunningScore
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.results.records import PART
 
@@ -27,7 +27,7 @@ def failed(doc_id: int) -> dict[str, Any]:
     return {"task": "quiz", "doc_id": doc_id, "failed": "lost"}
 
 
-@pytest.mark.parametrize("count", [1, 25, 59, 60])
+@for_each("count", [1, 25, 59, 60])
 def test_the_interval_is_the_one_that_the_run_itself_shows(count: int) -> None:
     looks = Looks([PLAN], Sampling(RandomOrder(0), shown=(PART,)), TaskEnds())
     score = RunningScore([PART], {"quiz": ORDER})

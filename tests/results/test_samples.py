@@ -13,6 +13,7 @@ from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import JournalError
 from lmms_eval.results.samples_file import json_text, write_samples
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import answer, failed, scored, store_of
 
@@ -80,7 +81,7 @@ def test_likelihoods_are_lists_of_pairs(tmp_path: Path) -> None:
     assert len(row["token_counts"]) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "shown"),
     [({(1, 2): "x"}, {"(1, 2)": "x"}), ({"b", "a"}, ["a", "b"]), (b"x", "sha256:2d711642"), ("cut \ud83d", "cut ")],
 )

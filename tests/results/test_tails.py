@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.storage.lines import JournalReplaced, JournalTails, JournalWriter, LineReader
+from tests.cases import for_each
 
 
 def numbers(tails: JournalTails) -> list[int]:
@@ -73,7 +74,7 @@ def test_a_torn_line_that_was_gone_on_from_is_damaged(tmp_path: Path) -> None:
     assert (tails.torn, tails.damaged) == (0, 1)
 
 
-@pytest.mark.parametrize("becomes", ["gone", "shorter", "another"])
+@for_each("becomes", ["gone", "shorter", "another"])
 def test_a_journal_that_was_begun_anew_is_told(tmp_path: Path, becomes: str) -> None:
     path = tmp_path / "scores-0.jsonl"
     writer = JournalWriter(path)

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher
 from lmms_eval.sandbox.launcher import Outcome, Policy, Program
+from tests.cases import for_each
 from tests.sandbox.kit import (
     COMBINATIONS,
     LIMITS,
@@ -322,7 +323,7 @@ def test_daemons_cannot_be_started(policy: Policy) -> None:
     assert refused(attempt(DAEMON, policy))
 
 
-@pytest.mark.parametrize("layers", [("namespaces",), ()], ids=["namespaces_alone", "nothing"])
+@for_each("layers", [("namespaces",), ()], ids=["namespaces_alone", "nothing"])
 def test_daemons_do_not_outlive_their_program_where_they_can_be_started(layers: tuple[str, ...]) -> None:
     policy = policy_of(layers, allow_unsafe=True)
     name = mark()

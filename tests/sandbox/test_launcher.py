@@ -25,6 +25,7 @@ from lmms_eval.sandbox.launcher import (
     using,
 )
 from lmms_eval.sandbox.layers import Layer
+from tests.cases import for_each
 from tests.sandbox.kit import only, policy_of
 
 
@@ -69,7 +70,7 @@ if __name__ == '__main__':
     assert ran(source).stdout == b"6 Point(x=1) 4\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "reason", "status"),
     [
         ("exit()", "ok", 0),
@@ -218,7 +219,7 @@ def test_a_child_serves_many_programs_and_is_replaced() -> None:
     assert ran("print(1)").stdout == b"1\n"
 
 
-@pytest.mark.parametrize("names", [("namespaces", "seccomp"), ("landlock", "seccomp")])
+@for_each("names", [("namespaces", "seccomp"), ("landlock", "seccomp")])
 def test_folders_of_children_are_removed(names: tuple[str, ...]) -> None:
     policy = policy_of(names)
     assert run(Program("import os; print(os.listdir())"), policy=policy).stdout == b"[]\n"

@@ -18,6 +18,7 @@ from lmms_eval.sandbox.layers import (
     probe_bubblewrap,
     probe_layers,
 )
+from tests.cases import for_each
 
 
 def test_every_layer_is_reported_once_with_what_it_does_or_why_not() -> None:
@@ -95,7 +96,7 @@ def test_bubblewrap_shows_no_folder_of_the_user(monkeypatch: pytest.MonkeyPatch)
     assert "--as-pid-1" in command
 
 
-@pytest.mark.parametrize("user", [0, 1000])
+@for_each("user", [0, 1000])
 def test_bubblewrap_leaves_root_what_bounds_its_threads(user: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
     command = bubblewrap("/usr/bin/bwrap", Setup("/nowhere", enclosed=True))

@@ -7,16 +7,17 @@ import pytest
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.sandbox.launcher import Policy, SandboxRefused, current_policy, not_confined, using
 from lmms_eval.sandbox.layers import probe_layers
+from tests.cases import for_each
 from tests.sandbox.kit import COMBINATIONS, only
 
 
-@pytest.mark.parametrize("names", COMBINATIONS.values(), ids=COMBINATIONS)
+@for_each("names", COMBINATIONS.values(), ids=COMBINATIONS)
 def test_what_suffices(names: tuple[str, ...]) -> None:
     assert not_confined(only(names)) == ()
     assert Policy(probe=lambda: only(names)).layers() == only(names)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "missing"),
     [
         ((), ("files", "network", "processes")),

@@ -4,8 +4,9 @@ import os
 import sys
 
 from lmms_eval.config import load_configs
-from lmms_eval.server.command import Additions, command_line, environment, run_options, write_config
+from lmms_eval.server.command import command_line, environment, run_options, with_sources, write_config
 from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.settings import ServerSettings
 
 
 def test_values_come_through_as_they_were(tmp_path):
@@ -41,12 +42,12 @@ def test_commands_are_lists_of_words(tmp_path):
 
 
 def test_additions_stand_beside_what_the_request_names():
-    additions = Additions(("/own",), ("mine",), "/data")
-    assert additions.join({"include_path": "/theirs", "model": "m"}) == {
+    settings = ServerSettings(include_paths=("/own",), plugins=("mine",), data_root="/data")
+    assert with_sources({"include_path": "/theirs", "model": "m"}, settings) == {
         "include_path": ["/own", "/theirs"], "plugins": ["mine"], "data_root": "/data", "model": "m",
     }  # fmt: skip
-    assert additions.join({"data_root": "/other"})["data_root"] == "/other"
-    assert Additions().join({"model": "m"}) == {"model": "m"}
+    assert with_sources({"data_root": "/other"}, settings)["data_root"] == "/other"
+    assert with_sources({"model": "m"}, ServerSettings()) == {"model": "m"}
 
 
 def test_the_environment_is_the_server_s_without_launchers_and_its_token():

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.workload import text_task
 from lmms_eval.server.outcome import results_files
 from lmms_eval.server.store import Job
+from tests.cases import for_each
 from tests.server.process import ServerProcess, running_server
 
 PLUGIN = Path(__file__).parent
@@ -63,7 +64,7 @@ def test_a_benchmark_that_writes_results_of_its_own_has_scores(server: ServerPro
     assert _get(server, f"/jobs/{job}/samples")["total"] == 59
 
 
-@pytest.mark.parametrize("name", ["task", "coco_captions_val2014_alg", "2026", "3d_task", "20260101_000000_megabench"])
+@for_each("name", ["task", "coco_captions_val2014_alg", "2026", "3d_task", "20260101_000000_megabench"])
 def test_results_of_a_run_are_told_from_other_files(tmp_path: Path, name: str) -> None:
     job = Job("j", 1, "completed", {"model": "m"}, str(tmp_path), "2026-01-01T00:00:00+00:00")
     output = tmp_path / "output"

@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.entrypoints import ServerArgs
 from lmms_eval.errors import ConfigError
+from tests.cases import for_each
 
 
 def test_the_family_s_settings_are_the_server_s():
@@ -12,7 +13,7 @@ def test_the_family_s_settings_are_the_server_s():
     assert settings.prefix == "lmms_eval_"
 
 
-@pytest.mark.parametrize("wrong", [{"port": 0}, {"port": 65536}, {"max_completed_jobs": 0}, {"temp_dir_prefix": "a/b"}])
+@for_each("wrong", [{"port": 0}, {"port": 65536}, {"max_completed_jobs": 0}, {"temp_dir_prefix": "a/b"}])
 def test_settings_out_of_bounds_are_refused(wrong):
     with pytest.raises(ConfigError):
         ServerArgs(**wrong)

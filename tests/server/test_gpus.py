@@ -4,9 +4,10 @@ import pytest
 
 from lmms_eval.errors import RequestError
 from lmms_eval.server.scheduler import Room
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("request_", "held", "found"),
     [
         ({}, [], ("0",)),
@@ -23,13 +24,13 @@ def test_a_run_gets_what_is_free_and_what_it_names(request_, held, found):
     assert Room(("0", "1", "2"), 3).find(request_, held) == found
 
 
-@pytest.mark.parametrize("request_", [{"num_gpus": 3}, {"device": "cuda:7"}, {"device": "cuda:0", "num_gpus": 2}])
+@for_each("request_", [{"num_gpus": 3}, {"device": "cuda:7"}, {"device": "cuda:0", "num_gpus": 2}])
 def test_what_never_fits_is_refused(request_):
     with pytest.raises(RequestError):
         Room(("0", "1"), 2).check(request_)
 
 
-@pytest.mark.parametrize("seen", [0, 1, 4])
+@for_each("seen", [0, 1, 4])
 def test_a_run_asks_for_no_more_gpus_than_there_are(seen):
     room = Room(seen=seen)
     room.check({"num_gpus": max(1, seen)})
@@ -39,7 +40,7 @@ def test_a_run_asks_for_no_more_gpus_than_there_are(seen):
             room.check({"num_gpus": count})
 
 
-@pytest.mark.parametrize("name", ["media_workers", "score_workers"])
+@for_each("name", ["media_workers", "score_workers"])
 def test_a_run_asks_for_no_more_workers_than_the_cores_take(name):
     Room(cores=2).check({name: 16})
     Room(cores=2).check({name: None})

@@ -8,6 +8,7 @@ import pytest
 from lmms_eval.config.options import options
 from lmms_eval.errors import RefusedRequestError, RequestError
 from lmms_eval.server.policy import Policy, without_paths
+from tests.cases import for_each
 
 FREE = {"system_instruction", "where", "reasoning_tags", "thinking_tags"}
 """Texts for a model, or of a grammar that names no file."""
@@ -176,7 +177,7 @@ def test_a_refusal_does_not_tell_what_is_there(policy, tmp_path, form):
         assert str(tmp_path) not in told.pop()
 
 
-@pytest.mark.parametrize("name", ["judge_model", "until", "t2i", "data_root", "judge_prompts", "prices", "ids"])
+@for_each("name", ["judge_model", "until", "t2i", "data_root", "judge_prompts", "prices", "ids"])
 def test_pipes_and_devices_are_no_files(tmp_path, name):
     os.mkfifo(tmp_path / "pipe")
     policy = Policy.of_places((str(tmp_path), "/dev"))

@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import cosine, krippendorff_alpha, pearson, weighted_kappa
+from tests.cases import for_each
 
 X = None
 PUBLISHED = (
@@ -67,7 +68,7 @@ def test_correlation_and_cosine() -> None:
     assert cosine([0, 0], [1, 2]) is None
 
 
-@pytest.mark.parametrize("function", [weighted_kappa, pearson, cosine])
+@for_each("function", [weighted_kappa, pearson, cosine])
 def test_lists_of_two_lengths(function) -> None:
     with pytest.raises(UsageError, match="2 scores against 1"):
         function([1, 2], [1])

@@ -31,11 +31,13 @@ from lmms_eval.stats.differences import (
     tango_interval,
 )
 from lmms_eval.stats.power import detectable, documents_needed, power_of_test
+from tests.cases import for_each
+from tests.conftest import FREEZE, UNFREEZE
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 
 
-@pytest.mark.parametrize(("b", "c"), [(0, 0), (1, 0), (3, 9), (40, 25), (300, 420), (5, 5)])
+@for_each(("b", "c"), [(0, 0), (1, 0), (3, 9), (40, 25), (300, 420), (5, 5)])
 def test_mcnemar(b: int, c: int) -> None:
     theirs = mcnemar([[50, b], [c, 50]], exact=True).pvalue if b + c else 1.0
     assert mcnemar_exact(b, c) == pytest.approx(theirs, **CLOSE)
@@ -43,7 +45,7 @@ def test_mcnemar(b: int, c: int) -> None:
     assert compare_pairs(first, second).p == pytest.approx(theirs, **CLOSE)
 
 
-@pytest.mark.parametrize("n", [3, 8, 13])
+@for_each("n", [3, 8, 13])
 def test_the_exact_permutation_test(n: int) -> None:
     generator = np.random.default_rng(n)
     for first, second in (generator.normal(0.4, 1, (2, n)), generator.integers(0, 4, (2, n)) / 3):
@@ -75,7 +77,7 @@ def test_the_normal_rest_of_many_flips_is_theirs(monkeypatch: pytest.MonkeyPatch
     assert rest == pytest.approx(whole, abs=4 * math.sqrt(2 * whole * (1 - whole) / 10_000))
 
 
-@pytest.mark.parametrize("n", [12, 60, 2_000])
+@for_each("n", [12, 60, 2_000])
 def test_equivalence(n: int) -> None:
     generator = np.random.default_rng(n)
     first = generator.normal(size=n)
@@ -105,7 +107,9 @@ def test_equivalence_of_right_or_wrong_scores() -> None:
 
 
 def test_the_correction_looks_at_no_object_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # the real gc.freeze
+    monkeypatch.undo()  # the library's own gc
+    monkeypatch.setattr(gc, "freeze", FREEZE)
+    monkeypatch.setattr(gc, "unfreeze", UNFREEZE)
 
     class Cycle:
         def __init__(self) -> None:
@@ -118,6 +122,7 @@ def test_the_correction_looks_at_no_object_of_the_process(monkeypatch: pytest.Mo
         assert seen() is not None and gc.get_freeze_count() == 0
     finally:
         gc.enable()
+        FREEZE()  # the modules again
 
 
 def test_multiplicity() -> None:
@@ -132,7 +137,7 @@ def test_multiplicity() -> None:
             holm([0.5, wrong])
 
 
-@pytest.mark.parametrize("n", [5, 30, 400, 10_000])
+@for_each("n", [5, 30, 400, 10_000])
 def test_power(n: int) -> None:
     theirs = TTestPower()
     for shift in (0.1, 1.0, 2.5, 5.0):
@@ -148,7 +153,7 @@ def test_many_documents_have_the_power_of_the_normal_test() -> None:
     assert theirs == pytest.approx(0.8, abs=1e-6)
 
 
-@pytest.mark.parametrize("effect", [0.02, 0.3, 1.5])
+@for_each("effect", [0.02, 0.3, 1.5])
 def test_documents_needed(effect: float) -> None:
     needed = documents_needed(1.0, -effect)
     assert needed == math.ceil(TTestPower().solve_power(effect, None, 0.05, 0.8))
@@ -163,9 +168,7 @@ def test_documents_that_settle_equivalence() -> None:
     assert documents_needed(0.0, 0.1) == 2
 
 
-@pytest.mark.parametrize(
-    ("effect", "options"), [(0.0, {}), (0.1, {"margin": 0.1}), (0.1, {"alpha": 0.0}), (0.1, {"power": 1.0})]
-)
+@for_each(("effect", "options"), [(0.0, {}), (0.1, {"margin": 0.1}), (0.1, {"alpha": 0.0}), (0.1, {"power": 1.0})])
 def test_plans_that_cannot_be(effect: float, options: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         documents_needed(1.0, effect, **options)
@@ -173,7 +176,7 @@ def test_plans_that_cannot_be(effect: float, options: dict[str, float]) -> None:
         detectable(1.0, 1)
 
 
-@pytest.mark.parametrize(("b", "c", "n"), [(9, 4, 40), (0, 3, 25), (12, 0, 12), (30, 31, 100)])
+@for_each(("b", "c", "n"), [(9, 4, 40), (0, 3, 25), (12, 0, 12), (30, 31, 100)])
 def test_the_score_statistic_is_that_of_the_constrained_likelihood(b: int, c: int, n: int) -> None:
     """Tango 1998, with the share that only the second run has right found by scipy's maximiser."""
     for difference in (-0.2, 0.05, 0.3):

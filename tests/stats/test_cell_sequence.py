@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from lmms_eval.stats import Interval, MeanSpread, Sampled, score_interval
 from lmms_eval.stats.cells import sampled_cells
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.stats.test_sequence import simulation_slack
 
 SHARES = ScoreRange(0, 1)
@@ -36,7 +36,7 @@ def capital(values, inside, total: int, mean: float) -> float:
     return sum(found) / len(found)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_ends_are_where_the_capital_reaches_its_limit(seed: int) -> None:
     source = np.random.default_rng(seed)
     values, inside = source.random(60).round(2), source.random(60) < 0.4
@@ -57,7 +57,7 @@ def most_striking_look(values, codes, truth: float) -> int:
     return int(np.argmax(far[: TOTAL * 9 // 10])) + 1
 
 
-@pytest.mark.parametrize("chance", [0.5, 0.8])
+@for_each("chance", [0.5, 0.8])
 def test_a_cell_that_somebody_stopped_at_its_most_striking_look(chance: float) -> None:
     """The interval of a single look, for a number of documents that was fixed before, is wrong far too often there."""
     source = np.random.default_rng(3)

@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from lmms_eval.stats import Interval, MeanSpread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 
 SHARE = ScoreRange(0.0, 1.0)
 SHARES, SIZES = (0.02, 0.2, 0.5, 0.98), (5, 12, 59, 500)
@@ -53,7 +54,7 @@ def binary_outcomes(n: int, p: float) -> list[tuple[bool, float]]:
     return outcomes
 
 
-@pytest.mark.parametrize(("n", "p"), CELLS)
+@for_each(("n", "p"), CELLS)
 def test_means_of_right_or_wrong_scores(n: int, p: float) -> None:
     """Exactly, over all outcomes."""
     covered = math.fsum(probability for holds_p, probability in binary_outcomes(n, p) if holds_p)
@@ -65,7 +66,7 @@ def test_means_of_right_or_wrong_scores(n: int, p: float) -> None:
         assert LEAST <= covered <= MOST
 
 
-@pytest.mark.parametrize(("n", "p"), sorted(UNREACHABLE))
+@for_each(("n", "p"), sorted(UNREACHABLE))
 def test_no_interval_at_all_can_be_nearer_there(n: int, p: float) -> None:
     """Whatever the method, its coverage is the probability of the outcomes whose intervals hold p: none fits."""
     probabilities = [float(binom.pmf(right, n, p)) for right in range(n + 1)]
@@ -124,8 +125,8 @@ def check(covered: float, n: int) -> None:
     assert n == 5 or covered <= MOST + NOISE
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize(("n", "p"), CELLS)
+@for_each("correlation", [0.0, 0.3, 1.0])
+@for_each(("n", "p"), CELLS)
 def test_means_over_clusters(n: int, p: float, correlation: float) -> None:
     """n clusters of 4; with correlation 1 they are n right-or-wrong scores, each seen 4 times."""
     check(coverage(clustered(p, n, 4, correlation), n, p), n)
@@ -153,9 +154,9 @@ def strata(p: float, n: int, tasks: int, contrast: float) -> Iterable[tuple[floa
     return zip(shares.mean(axis=1).tolist(), np.sqrt(total).tolist(), freedom.tolist(), silent.tolist(), strict=True)
 
 
-@pytest.mark.parametrize("contrast", [0.0, 1.0])
-@pytest.mark.parametrize("tasks", [3, 10])
-@pytest.mark.parametrize(("n", "p"), CELLS)
+@for_each("contrast", [0.0, 1.0])
+@for_each("tasks", [3, 10])
+@for_each(("n", "p"), CELLS)
 def test_macro_means(n: int, p: float, tasks: int, contrast: float) -> None:
     """With contrast 1 some tasks are always wrong or, at one half, always right: nothing is seen of their spread.
 
@@ -177,8 +178,8 @@ def test_a_task_of_few_answers_beside_one_that_hardly_varies() -> None:
     assert covered >= LEAST
 
 
-@pytest.mark.parametrize("answers", [8, 50])
-@pytest.mark.parametrize(("n", "p"), CELLS)
+@for_each("answers", [8, 50])
+@for_each(("n", "p"), CELLS)
 def test_means_of_tasks_that_are_drawn_themselves(n: int, p: float, answers: int) -> None:
     """n task scores, each a share of right ones with a chance of its own, as in MEGA-Bench's breakdown."""
     source = np.random.default_rng(13)

@@ -12,6 +12,7 @@ from lmms_eval.stats import Interval, NoInterval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.stats.interval import mean_stderr
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 
 SHARE = ScoreRange(0.0, 1.0)
 GENERATOR = np.random.default_rng(20_260)
@@ -22,7 +23,7 @@ def held(found: object) -> Interval:
     return found
 
 
-@pytest.mark.parametrize("n", [5, 20, 29])
+@for_each("n", [5, 20, 29])
 def test_few_documents_have_the_interval_of_the_paired_t_test(n: int) -> None:
     first, second = np.random.default_rng(n).normal(size=(2, n))
     found = compare_pairs(first, second)
@@ -60,7 +61,7 @@ def test_many_documents_have_the_studentised_bootstrap() -> None:
     assert found == compare_pairs(first, second, options=PairOptions(draws=40_000, within=SHARE))
 
 
-@pytest.mark.parametrize("kind", ["skewed", "heavy", "clustered"])
+@for_each("kind", ["skewed", "heavy", "clustered"])
 def test_groups_of_many_units_give_the_interval_of_single_ones(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the noise of the redraws, 0.027 errors for a quantile of 10,000 (three times that, for two ends)."""
     generator = np.random.default_rng(7)
@@ -83,7 +84,7 @@ def test_the_interval_ends_at_the_largest_difference_of_the_range() -> None:
     assert held(compare_pairs([1.0, 0.9, 1.0], [0.0, 0.0, 0.3]).interval).high > 1.0
 
 
-@pytest.mark.parametrize("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
+@for_each("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
 def test_constant_differences_say_nothing_of_their_spread(clusters: list[str] | None) -> None:
     found = compare_pairs(np.full(6, 0.75), np.full(6, 0.5), clusters, PairOptions(within=SHARE))
     assert found.interval == NoInterval("no spread")
@@ -92,7 +93,7 @@ def test_constant_differences_say_nothing_of_their_spread(clusters: list[str] | 
     assert (same.value, same.p) == (0.0, 1.0) and isinstance(same.interval, NoInterval)
 
 
-@pytest.mark.parametrize("scale", [1.0, 100.0])
+@for_each("scale", [1.0, 100.0])
 def test_right_or_wrong_scores_that_never_differ_have_an_interval(scale: float) -> None:
     """b = c = 0: Tango's limits are ± z² / (n + z²)."""
     scores = np.array([scale, 0.0] * 250)
@@ -141,7 +142,7 @@ def test_too_few_documents_have_no_interval() -> None:
     assert (cluster.p, cluster.interval) == (1.0, NoInterval("n = 1"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "clusters", "complaint"),
     [
         ([1.0], [1.0, 0.0], None, "1 values against 2"),

@@ -12,6 +12,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.stats import ANY_NUMBER, Interval, MeanSpread, NoInterval, clustered_stderr, mean_stderr, score_interval
 from lmms_eval.stats.interval import _poisson_limit
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 
 SHARE, PERCENT = ScoreRange(0.0, 1.0), ScoreRange(0.0, 100.0)
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=60)
@@ -88,7 +89,7 @@ def test_one_end_is_the_limit_of_an_end_that_moves_away(value: float, ratio: flo
     assert (mirrored.low, mirrored.high) == (-one.high, -one.low)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "spread", "within", "reason"),
     [
         (1.0, MeanSpread.of_scores([1.0], SHARE), SHARE, "n = 1"),
@@ -106,7 +107,7 @@ def test_a_degenerate_estimate_has_none_and_says_why(
     assert score_interval(value, spread, within) == NoInterval(reason)
 
 
-@pytest.mark.parametrize("score", [0.0, 0.3, 1.0])
+@for_each("score", [0.0, 0.3, 1.0])
 def test_equal_scores_within_a_range_are_not_certain(score: float) -> None:
     made = found(score, MeanSpread.of_scores([score] * 20, SHARE), SHARE)
     assert made.high - made.low > 0.15

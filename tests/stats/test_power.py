@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import PowerQuestion, power_analysis
 from lmms_eval.stats.power import detectable, power_of_test
+from tests.cases import for_each
 
 
 @given(st.floats(0.005, 0.5), st.floats(0.05, 1), st.floats(-0.9, 0.9))
@@ -28,7 +29,7 @@ def test_no_spread_of_the_differences() -> None:
     assert (result.min_n, result.current_power, result.min_detectable_effect) == (2, 1.0, 0.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("question", "current_n", "what"),
     [
         (PowerQuestion(0), None, "effect size"),
@@ -45,8 +46,8 @@ def test_bad_parameters_are_refused(question: PowerQuestion, current_n: int | No
         power_analysis(question, current_n)
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.05 / 3, 0.001, 1e-4])
-@pytest.mark.parametrize("n", [3, 10, 40, 1000, 100_000])
+@for_each("alpha", [0.05, 0.05 / 3, 0.001, 1e-4])
+@for_each("n", [3, 10, 40, 1000, 100_000])
 def test_a_detectable_difference_is_found_where_the_library_has_no_number_for_a_tail(n: int, alpha: float) -> None:
     found = detectable(0.5, n, alpha)
     assert power_of_test(found / 0.5 * math.sqrt(n), n - 1, alpha) == pytest.approx(0.8)

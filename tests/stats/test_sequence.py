@@ -13,6 +13,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.stats import Sampled, StratifiedSampled
 from lmms_eval.stats.sequence import Floor, rates
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 
 SHARE = ScoreRange(0, 1)
 DIFFERENCE = ScoreRange(-1, 1)
@@ -47,7 +48,7 @@ POPULATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", POPULATIONS)
+@for_each("name", POPULATIONS)
 def test_all_looks_hold_the_mean(name) -> None:
     draws = 250
     assert held_at_all_looks(POPULATIONS[name].astype(float), draws) >= 0.95 - simulation_slack(draws)
@@ -153,7 +154,7 @@ def test_half_widths_are_about_one_and_a_half_times_those_of_a_single_look() -> 
             assert 1.2 < (ends[look, 1] - ends[look, 0]) / 2 / single < 1.75
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("total", "within", "level"),
     [(10, ScoreRange(), 0.95), (10, ScoreRange(0, math.inf), 0.95), (0, SHARE, 0.95), (10, SHARE, 1.0)],
 )
@@ -164,7 +165,7 @@ def test_questions_without_an_answer_are_refused(total, within, level) -> None:
         StratifiedSampled([total, 5], [1, 1], within, level)
 
 
-@pytest.mark.parametrize("value", [(math.nan,), (1.2,), (0.5, 0.4), (-0.1, 0.5), (0.2, math.nan)])
+@for_each("value", [(math.nan,), (1.2,), (0.5, 0.4), (-0.1, 0.5), (0.2, math.nan)])
 def test_scores_outside_of_the_range_are_refused(value) -> None:
     for add in (Sampled(3, SHARE).add, lambda *pair: StratifiedSampled([3], [1], SHARE).add(0, *pair)):
         with pytest.raises(UsageError, match="in a range from 0 to 1"):
@@ -184,7 +185,7 @@ def test_more_documents_than_there_are_are_refused() -> None:
     assert (task.seen, group.seen) == (1, 1)
 
 
-@pytest.mark.parametrize("weights", [[1], [0, 0], [1, -1], [1, math.nan], [1, math.inf]])
+@for_each("weights", [[1], [0, 0], [1, -1], [1, math.nan], [1, math.inf]])
 def test_weights_that_are_none_are_refused(weights) -> None:
     with pytest.raises(UsageError, match="weights"):
         StratifiedSampled([3, 3], weights, SHARE)
@@ -223,8 +224,8 @@ STRATA = {
 }
 
 
-@pytest.mark.parametrize("unknown", [0.0, 0.2])
-@pytest.mark.parametrize("name", STRATA)
+@for_each("unknown", [0.0, 0.2])
+@for_each("name", STRATA)
 def test_all_looks_hold_the_weighted_mean(name, unknown) -> None:
     sizes, chances, weights = STRATA[name]
     strata, source, draws, held = strata_of(sizes, chances), np.random.default_rng(2), 100, 0

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import statistics as simulated
 from benchmarks.statistics import Scenario, Simulation, graded, right_or_wrong, shifted
 from lmms_eval.stats.power import detectable
+from tests.cases import for_each
 
 FEW = Simulation(draws=300, redraws=199)
 
@@ -17,12 +18,12 @@ def noise(share: float) -> float:
     return 3.5 * math.sqrt(share * (1 - share) / FEW.draws)
 
 
-@pytest.mark.parametrize("scenario", [right_or_wrong(0.5, 0.5), right_or_wrong(0.5, 0.5, 0.3), graded(2.0)])
+@for_each("scenario", [right_or_wrong(0.5, 0.5), right_or_wrong(0.5, 0.5, 0.3), graded(2.0)])
 def test_coverage(scenario: Scenario) -> None:
     assert simulated.coverage(FEW, scenario, 60) == pytest.approx(0.95, abs=noise(0.95))
 
 
-@pytest.mark.parametrize("scenario", [right_or_wrong(0.5, 0.5), right_or_wrong(0.5, 0.5, 0.3), graded(1.0)])
+@for_each("scenario", [right_or_wrong(0.5, 0.5), right_or_wrong(0.5, 0.5, 0.3), graded(1.0)])
 def test_errors_of_the_first_kind(scenario: Scenario) -> None:
     assert simulated.rejections(FEW, scenario, 30) <= 0.05 + noise(0.05)
 

@@ -9,17 +9,18 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import t_cdf, t_ppf, two_sided_p
+from tests.cases import for_each
 
 DEGREES = st.sampled_from([1, 2, 3, 4, 7, 30, 99, 100, 101, 1000, 100_000])
 
 
-@pytest.mark.parametrize("t", [0.001, 0.3, 1.0, 2.5, 40.0, 1e8])
+@for_each("t", [0.001, 0.3, 1.0, 2.5, 40.0, 1e8])
 def test_closed_forms(t: float) -> None:
     assert two_sided_p(t, 1) == pytest.approx(2 * math.atan(1 / t) / math.pi, rel=1e-12)  # Cauchy
     assert two_sided_p(t, 2) == pytest.approx(2 / (t * t + 2 + t * math.sqrt(t * t + 2)), rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("q", "df", "expected"),
     [
         (0.975, 1, 12.706204736174694),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.storage import codec
+from tests.cases import for_each
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 leaves = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | texts | st.binary()
@@ -59,7 +60,7 @@ def test_plain_json_is_given_for_what_loses_nothing(value: object) -> None:
     assert line is None or orjson.loads(line) == value == codec.encode(orjson.loads(line))
 
 
-@pytest.mark.parametrize("value", [math.nan, (1, 2), {1}, b"x", {3: 4}, 2**64, "\ud83d", datetime.now(UTC), uuid4()])
+@for_each("value", [math.nan, (1, 2), {1}, b"x", {3: 4}, 2**64, "\ud83d", datetime.now(UTC), uuid4()])
 def test_what_json_would_change_is_not_plain(value: object) -> None:
     assert codec.plain_json({"kept": 1, "value": [value]}) is None
 

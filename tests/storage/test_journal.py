@@ -10,6 +10,7 @@ import pytest
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import JournalSet, JournalWriter, LineReader, read_lines, sealed
+from tests.cases import for_each
 
 
 def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
     reader.close()
 
 
-@pytest.mark.parametrize("torn", [b'{"n": 1', b"\x00\x00", b'{"n": 1}'])
+@for_each("torn", [b'{"n": 1', b"\x00\x00", b'{"n": 1}'])
 def test_a_torn_last_line_is_ignored_and_closed(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(sealed(b'{"n":0}') + torn)

@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
+from tests.cases import for_each
 
 
 def test_the_content(tmp_path: Path) -> None:
@@ -13,7 +14,7 @@ def test_the_content(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json") == {"é": [1, None]}
 
 
-@pytest.mark.parametrize("text", ["", "{bad", "[" * 100_000, "\xff"])
+@for_each("text", ["", "{bad", "[" * 100_000, "\xff"])
 def test_damage_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(text.encode("latin-1"))

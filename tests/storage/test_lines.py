@@ -24,6 +24,7 @@ from lmms_eval.storage.lines import (
     sealed,
     unsealed,
 )
+from tests.cases import for_each
 
 OBJECTS = st.dictionaries(st.text(max_size=8), st.text() | st.integers(-(2**53), 2**53) | st.none(), min_size=1)
 
@@ -208,7 +209,7 @@ def test_a_journal_is_told_from_lines_that_a_person_wrote() -> None:
     assert not has_checksums(b'{"a":1}\n{"crc":"12345678"}\n')
 
 
-@pytest.mark.parametrize("how", ["deleted", "moved"])
+@for_each("how", ["deleted", "moved"])
 def test_a_folder_that_goes_away_is_noticed(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmms_eval.storage.lines.LOOK_EVERY_S", 0.0)
     path = tmp_path / "run" / "j.jsonl"

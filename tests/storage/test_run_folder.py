@@ -15,6 +15,7 @@ import pytest
 from lmms_eval.errors import RunLockedError, UsageError
 from lmms_eval.storage import run_folder
 from lmms_eval.storage.run_folder import DamagedRecord, Owner, RunFolder, check_output_path, this_process
+from tests.cases import for_each
 
 
 def test_a_second_live_owner_is_refused_and_the_message_names_it(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_a_reused_process_id_is_not_the_owner(tmp_path: Path) -> None:
     folder.release()
 
 
-@pytest.mark.parametrize(("age", "alive"), [(0, True), (600, False)])
+@for_each(("age", "alive"), [(0, True), (600, False)])
 def test_an_owner_on_another_host_lives_by_its_heartbeat(tmp_path: Path, age: float, alive: bool) -> None:
     folder = RunFolder(tmp_path)
     folder.owner_file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "started": "1"}))
@@ -82,7 +83,7 @@ def test_state_is_read_back_and_cleared(tmp_path: Path) -> None:
     folder.release()
 
 
-@pytest.mark.parametrize("damage", [b"{", b"", b"{}", b'{"state":"complete"}', b"\xff"])
+@for_each("damage", [b"{", b"", b"{}", b'{"state":"complete"}', b"\xff"])
 def test_a_damaged_state_is_told_from_none(tmp_path: Path, damage: bytes) -> None:
     folder = RunFolder(tmp_path)
     folder.write({"state": "running"})
@@ -167,7 +168,7 @@ def test_an_owner_that_was_replaced_does_not_remove_its_successor(tmp_path: Path
     assert folder.owner_file.read_text() == other
 
 
-@pytest.mark.parametrize("content", ['{"host": "elsewhere", "pid": 1, "started": "1"}', '{"host": "'])
+@for_each("content", ['{"host": "elsewhere", "pid": 1, "started": "1"}', '{"host": "'])
 def test_an_owner_file_with_a_time_in_the_future_does_not_lock_for_ever(tmp_path: Path, content: str) -> None:
     folder = RunFolder(tmp_path)
     folder.owner_file.write_text(content)
@@ -178,7 +179,7 @@ def test_an_owner_file_with_a_time_in_the_future_does_not_lock_for_ever(tmp_path
     folder.release()
 
 
-@pytest.mark.parametrize("pid", ['"self"', "-1", "0", "null", "99999999999999999999", "[1]"])
+@for_each("pid", ['"self"', "-1", "0", "null", "99999999999999999999", "[1]"])
 def test_an_owner_file_that_is_damaged_does_not_lock_for_ever(tmp_path: Path, pid: str) -> None:
     folder = RunFolder(tmp_path)
     folder.owner_file.write_text(f'{{"host": {json.dumps(socket.gethostname())}, "pid": {pid}, "started": "1"}}')

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.storage.codec import EACH, NEEDS, MisshapenError, shaped
+from tests.cases import for_each
 
 SHAPE: dict[str, Any] = {
     NEEDS: ("name",), "name": str, "parts": {EACH: {"n": float}}, "all": [{}], "flag": bool, "count": int,
@@ -26,7 +27,7 @@ def fits(value: Any, shape: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "found"),
     [
         ({"name": "a"}, {"name": "a"}),
@@ -40,7 +41,7 @@ def test_what_fits_is_returned_without_empty_parts(value: Any, found: Any) -> No
     assert fits(value, SHAPE)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "told"),
     [
         ([], "'' holds [], not an object"),

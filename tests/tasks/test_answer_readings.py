@@ -13,6 +13,7 @@ from lmms_eval.filters import FILTERS, filter_class
 from lmms_eval.results import load
 from lmms_eval.results.audit import audit
 from lmms_eval.utils.answer_reading import AnswerReading, noting_reading
+from tests.cases import for_each
 from tests.viewer.conftest import run_task, write_task
 
 OPTIONS = {"A": "a red kite", "B": "a heron", "C": "a swift", "D": "an owl"}
@@ -83,7 +84,7 @@ def test_rules(task: str, doc: dict[str, Any], answer: str, rule: str, found: An
     assert notes.reading == AnswerReading(rule, tuple(found))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "rule"),
     [("1", "judge's reply alone"), ("It is 0.", "first 0 or 1 of the judge's reply"), ("right", "nothing found")],
 )
@@ -94,7 +95,7 @@ def test_replies_of_a_judge(reply: str, rule: str) -> None:
     assert notes.reading.rule == rule
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "arguments", "answer", "doc", "rule", "found"),
     [
         ("regex", {"regex_pattern": "#### ([0-9]+)"}, "#### 4 #### 5", {}, "first match", "4"),

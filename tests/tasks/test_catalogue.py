@@ -14,6 +14,7 @@ from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.tasks import select_tasks
 from lmms_eval.tasks.catalogue import FAMILY_TASKS, Catalogue, IndexEntry
 from lmms_eval.utils.files import read_table
+from tests.cases import for_each
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -195,7 +196,7 @@ def test_tags_and_groups_hold_what_the_familys_do() -> None:
     assert _members(index, "coco2017_cap") == {"coco2017_cap_val", "coco2017_cap_test"}
 
 
-@pytest.mark.parametrize(("folder", "absent"), [
+@for_each(("folder", "absent"), [
     ("mmbench", "mmbench_ru_dev"), ("nextqa", "nextqa_oe_test"), ("coco_cap", "coco2014_cap_val"),
 ])  # fmt: skip
 def test_the_card_names_what_the_familys_group_has_beside(folder: str, absent: str) -> None:

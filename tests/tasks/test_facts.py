@@ -10,6 +10,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks import facts
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.facts import all_facts, facts_of
+from tests.cases import for_each
 
 CATALOGUE = Catalogue()
 
@@ -44,7 +45,7 @@ def test_a_group_has_a_row_of_its_own_or_none() -> None:
     assert group is not None and group.documents == 26 * 200 + 2 * 320 + 600
 
 
-@pytest.mark.parametrize(("column", "cell"), [(1, "many"), (2, "smell"), (3, "luck"), (4, "luck"), (9, "no-luck")])
+@for_each(("column", "cell"), [(1, "many"), (2, "smell"), (3, "luck"), (4, "luck"), (9, "no-luck")])
 def test_a_wrong_cell_is_told(column: int, cell: str, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     head = "name\tdocuments\tmodalities\tneeds\tuses\tchance\tdownload\tlicence\tpublished\tcontrols"
     cells = ["t", "3", "text", "", "", "", "", "", "", ""]
@@ -55,7 +56,7 @@ def test_a_wrong_cell_is_told(column: int, cell: str, tmp_path, monkeypatch) -> 
         all_facts.__wrapped__()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tag", "modality"),
     [("vqa", "image"), ("ocr", "image"), ("hallucination", "image"), ("video", "video"), ("audio", "audio")],
 )

@@ -13,6 +13,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_from_spec, select_tasks
+from tests.cases import for_each
 from tests.parity.vectors import GOLDEN_DIR
 from tests.tasks.kit import converse
 
@@ -62,7 +63,7 @@ def without_callables(value: Any) -> Any:
     return None if isinstance(value, str) and CALLABLE.match(value) else value
 
 
-@pytest.mark.parametrize("run", runs())
+@for_each("run", runs())
 def test_recorded_configurations(run: str) -> None:
     recorded = json.loads((RUNS / run / "results.json").read_text())
     patch = json.loads((RUNS / run / "wanted.json").read_text()) if (RUNS / run / "wanted.json").is_file() else {}
@@ -76,7 +77,7 @@ def test_recorded_configurations(run: str) -> None:
         assert {m.name: m.higher_is_better for m in task.metrics} == recorded["higher_is_better"][task.name]
 
 
-@pytest.mark.parametrize("run", runs())
+@for_each("run", runs())
 def test_recorded_rows(run: str) -> None:
     patch = json.loads((RUNS / run / "wanted.json").read_text()) if (RUNS / run / "wanted.json").is_file() else {}
     for task in tasks_of(run):

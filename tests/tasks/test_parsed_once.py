@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.prompts import media
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.task import YamlTask
+from tests.cases import for_each
 
 PARSERS = {
     "megabench_demo": "lmms_eval.tasks.megabench.data.QueryRow",
@@ -24,7 +25,7 @@ PARSERS = {
 """What makes the parsed form, by the task that uses it."""
 
 
-@pytest.mark.parametrize("name", PARSERS)
+@for_each("name", PARSERS)
 def test_a_document_is_parsed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: Counter[str] = Counter()
     module, _, parser = PARSERS[name].rpartition(".")

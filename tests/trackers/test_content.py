@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lmms_eval.engine.live import MeanSoFar, ProgressLook
 from lmms_eval.trackers.content import evenly, live_step, name_of_file, results_of, run_name
+from tests.cases import for_each
 
 STAMP = "20261123_101112"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "arguments", "name"),
     [
         ("openai", "model=gpt", f"openai_model=gpt_{STAMP}"),

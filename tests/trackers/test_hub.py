@@ -16,6 +16,7 @@ from lmms_eval.config.tracking import HUB, destination_arguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.trackers.hub import Repositories
+from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, fails_on, tasks
 from tests.servers.writable_hub import LARGE, TOKEN, WritableHub, writable_hub
 
@@ -198,7 +199,7 @@ def test_the_older_name_is_that_of_both_repositories_where_they_have_none() -> N
     assert named("details_repo_name=new,public_repo=true") == ("new", "new")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "over", "said"),
     [
         (BOTH, {"log_samples": False}, "push_samples_to_hub needs --log_samples"),

@@ -14,8 +14,9 @@ import pytest
 from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerTable
 from lmms_eval.trackers.session import TrackerProcess, TrackerReport, TrackerTimeouts
 from lmms_eval.utils.redaction import REDACTED, learn_secrets
+from tests.cases import for_each
 
-MODULE = "tests.trackers.trouble"
+MODULE = "tests.trackers.trouble:Trouble"
 SHORT = TrackerTimeouts(start=20.0, answer=1.5, end=20.0)
 
 
@@ -65,8 +66,8 @@ def test_a_tracker_is_told_everything_in_order(tmp_path: Path) -> None:
     assert not is_alive(calls[0]["pid"])
 
 
-@pytest.mark.parametrize("how", ["raise", "exit"])
-@pytest.mark.parametrize("call", ["step", "results", "samples", "finish"])
+@for_each("how", ["raise", "exit"])
+@for_each("call", ["step", "results", "samples", "finish"])
 def test_after_an_error_the_rest_is_told(tmp_path: Path, call: str, how: str) -> None:
     tracker = begun(tmp_path, **{"in": call, "how": how})
     tracker.offer(LiveNumbers(3, {}))

@@ -12,10 +12,6 @@ from pathlib import Path
 from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerPlace
 
 
-def new() -> Trouble:
-    return Trouble()
-
-
 class Trouble:
     def start(self, beginning: Beginning) -> TrackerPlace:
         self.arguments = dict(beginning.arguments)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.utils.installed import absent_name, error_text
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "name"),
     [
         ("import lmms_eval.no_such.deeper", "lmms_eval.no_such"),

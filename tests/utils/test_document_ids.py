@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.document_ids import ids_text, parse_ids
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "shortest"),
     [
         ("1,2,5-9", "1-2,5-9"),
@@ -39,7 +40,7 @@ def test_documents_of_a_task() -> None:
     assert 21 not in ids.of("quiz")
 
 
-@pytest.mark.parametrize("text", ["", "x", "5-", "-5", "9-5", "1,,x", "no/such/file", "quiz:1;2", "²", "1" * 5000])
+@for_each("text", ["", "x", "5-", "-5", "9-5", "1,,x", "no/such/file", "quiz:1;2", "²", "1" * 5000])
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--ids"):
         ids_text(text)

@@ -12,11 +12,12 @@ from lmms_eval.utils.launch import (
     visible_gpus,
     without_launcher,
 )
+from tests.cases import for_each
 
 TORCHRUN = {"WORLD_SIZE": "8", "RANK": "6", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "4"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "processes"),
     [
         ({}, 1),
@@ -36,7 +37,7 @@ ACCELERATE = {"ACCELERATE_USE_CPU": "True", "ACCELERATE_MIXED_PRECISION": "no"}
 MEETING = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "is_one_of_several"),
     [
         ({**ACCELERATE, **MEETING}, True),
@@ -56,7 +57,7 @@ def test_gpus_that_are_visible() -> None:
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "4, GPU-1a"}, lambda: 8) == ["4", "GPU-1a"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "gpus", "each", "own"),
     [
         (TORCHRUN, "abcd", 1, "c"),
@@ -70,7 +71,7 @@ def test_gpus_of_one_process(environ: dict[str, str], gpus: str, each: int, own:
     assert own_gpus(environ, gpus, each, "vllm") == own
 
 
-@pytest.mark.parametrize(("gpus", "each"), [("abc", 1), ("abcdef", 2), ("", 2)])
+@for_each(("gpus", "each"), [("abc", 1), ("abcdef", 2), ("", 2)])
 def test_too_few_gpus_for_all(gpus: str, each: int) -> None:
     with pytest.raises(ModelError, match=f"vllm takes {each} GPU.* 4 processes .* has {len(gpus)}: start fewer"):
         own_gpus(TORCHRUN, gpus, each, "vllm")
@@ -106,7 +107,7 @@ def _machine(root, files):
     return root
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "variables", "count"),
     [
         ({}, {}, 0),

@@ -7,6 +7,7 @@ import pytest
 from loguru import logger
 
 from lmms_eval.utils.logging import configure_logging, log_lines, process_number
+from tests.cases import for_each
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -65,7 +66,7 @@ def test_lines_are_not_format_strings(capsys) -> None:
     assert "Config env: A={x}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("verbosity", "shown"), [("INFO", "we"), ("ERROR", "e"), ("DEBUG", "diwe")])
+@for_each(("verbosity", "shown"), [("INFO", "we"), ("ERROR", "e"), ("DEBUG", "diwe")])
 def test_a_further_process_names_itself_and_logs_warnings_unless_asked_for_more(capsys, verbosity, shown) -> None:
     configure_logging(verbosity, process=3)
     for level in ("debug", "info", "warning", "error"):
@@ -81,7 +82,7 @@ def test_the_first_process_logs_as_one_that_is_alone(capsys) -> None:
     assert capsys.readouterr().err.endswith(" here\n")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environ", "number"),
     [({}, 0), ({"RANK": "2", "WORLD_SIZE": "4"}, 2), ({"RANK": "2", "WORLD_SIZE": "1"}, 0), ({"RANK": "x"}, 0)],
 )

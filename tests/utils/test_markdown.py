@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.utils.terminal import escaped
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "shown"),
     [
         ("snake_case", "snake_case"),

@@ -13,6 +13,7 @@ from lmms_eval.utils import (
     sanitize_model_name,
     shard_indices,
 )
+from tests.cases import for_each
 
 
 @given(st.integers(0, 60), st.integers(1, 7), st.none() | st.integers(0, 70), st.integers(0, 70))
@@ -45,7 +46,7 @@ def test_sample_size_is_a_count_or_a_usage_error(n: int, limit: float) -> None:
     assert size is None or (isinstance(size, int) and (limit >= 1 or size <= n))
 
 
-@pytest.mark.parametrize("limit", [-0.5, -2, float("nan"), float("inf")])
+@for_each("limit", [-0.5, -2, float("nan"), float("inf")])
 def test_other_limits_are_refused(limit: float) -> None:
     with pytest.raises(UsageError, match="limit"):
         get_sample_size(10, limit)
@@ -67,7 +68,7 @@ def test_a_baselines_stem_has_at_most_30_characters() -> None:
     assert baseline_display_name("y" * 40) == "y" * 40
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("baseline", "shown"),
     [
         ("hf://only", "hf://only"), ("hf://", "hf://"), ("hf://user/repo", "user/repo"),

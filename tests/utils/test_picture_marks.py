@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.utils.picture_marks import MAX_DESCRIPTION_CHARS, WantedPicture, count_marks, in_words, split_marks
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "pieces"),
     [
         ("no picture", ["no picture"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
 from lmms_eval.utils.prices import Price, Spending, read_prices
+from tests.cases import for_each
 
 TABLE = """
 currency: EUR
@@ -56,7 +57,7 @@ def test_costs_add_up(one, other) -> None:
     assert price.cost(first) + price.cost(second) == pytest.approx(price.cost(first + second))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "told"),
     [
         ("models: {m: {inputs: 1, output: 2}}", "unknown key 'inputs': did you mean 'input'"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.utils import redact, redaction
 from lmms_eval.utils.redaction import learn_secrets, mask_known, public_query, redact_text
+from tests.cases import for_each
 
 SECRET = "s3cr3tvalue0123456789"
 PLAIN = st.recursive(
@@ -23,9 +24,7 @@ def test_what_holds_no_secret_stays(value: object) -> None:
     assert redact(value) == value
 
 
-@pytest.mark.parametrize(
-    "key", ["api_key", "API_KEY", "hf_token", "token", "my_api_key", "db-password", "client_secret"]
-)
+@for_each("key", ["api_key", "API_KEY", "hf_token", "token", "my_api_key", "db-password", "client_secret"])
 def test_secrets_vanish_wherever_they_stand(key: str) -> None:
     value = {"a": [{key: SECRET}, (f"x=1,{key}={SECRET},y=2",)], "b": f'{key}="{SECRET},{SECRET}" tail'}
     written = json.dumps(redact(value))
@@ -33,7 +32,7 @@ def test_secrets_vanish_wherever_they_stand(key: str) -> None:
     assert "y=2" in written and "tail" in written
 
 
-@pytest.mark.parametrize("text", [f"hf_{SECRET}x", f"Authorization: Bearer {SECRET}", f"key sk-{SECRET}"])
+@for_each("text", [f"hf_{SECRET}x", f"Authorization: Bearer {SECRET}", f"key sk-{SECRET}"])
 def test_free_standing_keys_vanish(text: str) -> None:
     assert SECRET not in redact(text)
 
@@ -54,7 +53,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", redaction._Known())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "shown"),
     [
         ("http://KEYKEY@host/v1", "http://[REDACTED]@host/v1"),
@@ -151,7 +150,7 @@ def test_a_secret_as_an_address_spells_it() -> None:
     assert mask_known("key with%2Fslash%2Bplus%3D0, with/slash+plus=0") == "key [REDACTED], [REDACTED]"
 
 
-@pytest.mark.parametrize("piece", ["a", "http://", "token=", "?a=b&", "://@", "bearer ", "sk-", "a.b-", '"', "a:"])
+@for_each("piece", ["a", "http://", "token=", "?a=b&", "://@", "bearer ", "sk-", "a.b-", '"', "a:"])
 def test_long_texts_take_time_by_their_length_alone(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     began = time.process_time()

@@ -4,16 +4,16 @@ import csv
 import io
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.utils.terminal import no_formula
+from tests.cases import for_each
 
 TEXTS = st.text(st.sampled_from("a1 =+-@;,|\t\r\n\"'"), max_size=12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "safe"),
     [
         ("", ""),

@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.errors import UsageError
 from lmms_eval.utils import apply_template
+from tests.cases import for_each
 
 
 def test_rendering() -> None:
@@ -11,7 +12,7 @@ def test_rendering() -> None:
     assert apply_template("{{ q | regex_replace('[0-9]+', '#') }}", {"q": "a12b3"}) == "a#b#"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "template", [
         "{{ missing }}", "{{ q", "{% for %}", "{{ q.__class__.__mro__ }}", "{{ q | regex_replace('(', '') }}",
         "{% set _ = xs.append(1) %}",

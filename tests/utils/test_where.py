@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.utils.where import MAX_DEPTH, MAX_LENGTH, WhereError, parse_where
+from tests.cases import for_each
 
 SAMPLE: dict[str, Any] = {
     "application": "Perception",
@@ -23,7 +24,7 @@ SAMPLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("application == 'Perception' and score < 1", True),
@@ -60,7 +61,7 @@ def test_and_binds_more_tightly_than_or() -> None:
     assert found.columns == ("a", "b", "c")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "position", "said"),
     [
         ("score = 1", 7, "write =="),
@@ -119,7 +120,7 @@ def test_values_of_any_kind_can_be_compared(word: str, one: Any, other: Any) -> 
 LONG = ["(", "not ", "a == 1 or ", "not (a == 1 and ", "a in (1, ", ") ", "a == 1 and b == 2 or "]
 
 
-@pytest.mark.parametrize("part", LONG)
+@for_each("part", LONG)
 def test_long_hostile_texts_are_read_or_refused_at_once(part: str) -> None:
     text = (part * MAX_LENGTH)[: MAX_LENGTH - len("a == 1")] + "a == 1"
     begin = time.monotonic()

@@ -11,6 +11,7 @@ from lmms_eval.errors import ConfigError, TaskError
 from lmms_eval.tasks.data.locate import hub_copy
 from lmms_eval.tasks.yaml.loader import encode, parse_text
 from lmms_eval.utils.yaml_bounds import load_bounded
+from tests.cases import for_each
 
 LISTS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
@@ -24,7 +25,7 @@ BOMBS = {"lists": LISTS, "merges": MERGES, "circle": CIRCLE, "deep": DEEP, "bloc
 MESSAGE = "more than 1,000,000 values|an alias is inside the value that it names|nested more than 100 deep"
 
 
-@pytest.mark.parametrize("loader", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])
+@for_each("loader", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])
 def test_what_is_within_bounds(loader: type[yaml.SafeLoader]) -> None:
     text = "base: &base {a: 1, b: [2, 3]}\nother: {<<: *base, a: 4}\nagain: [*base, *base]\n"
     assert load_bounded(text, loader) == yaml.safe_load(text)
@@ -33,7 +34,7 @@ def test_what_is_within_bounds(loader: type[yaml.SafeLoader]) -> None:
         load_bounded("a: 1\n---\nb: 2\n", loader)
 
 
-@pytest.mark.parametrize("name", sorted(BOMBS))
+@for_each("name", sorted(BOMBS))
 def test_bombs_of_a_few_lines_are_refused(name: str, tmp_path: Path) -> None:
     tracemalloc.start()
     with pytest.raises(TaskError, match=rf"t\.yaml.*not valid task YAML: .*({MESSAGE})"):

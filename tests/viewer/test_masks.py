@@ -16,6 +16,7 @@ from lmms_eval.viewer.masks import has_masks, masks_of
 from lmms_eval.viewer.media import MediaFolders, MediaStore
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
+from tests.cases import for_each
 from tests.viewer.conftest import Watched, until
 
 FOLDER = "General-Bench-Openset/image/comprehension/Flood"
@@ -138,7 +139,7 @@ def test_key_points_are_points(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "prediction",
     [
         {"size": [40, 60], "counts": [1 << 62, 1]},
@@ -162,7 +163,7 @@ def test_what_is_no_mask_is_not_drawn(prediction: Any, tmp_path: Path) -> None:
     assert drawn(line_of({"mask": prediction}, None), tmp_path) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"task": "none"},

@@ -19,6 +19,7 @@ from lmms_eval.viewer.media import MOST_BYTES, MediaFolders, MediaStore
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import WrittenReport, write_report
 from lmms_eval.viewer.runs import read_report_runs
+from tests.cases import for_each
 
 
 def content(out: Path, name: str) -> Any:
@@ -200,9 +201,9 @@ def picture(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("mode", ["thumbnails", "full"])
-@pytest.mark.parametrize("is_sent", [True, False])
-@pytest.mark.parametrize("name", ["{secret}", "../secrets/key.png", "link.png", "folder/key.png"])
+@for_each("mode", ["thumbnails", "full"])
+@for_each("is_sent", [True, False])
+@for_each("name", ["{secret}", "../secrets/key.png", "link.png", "folder/key.png"])
 def test_a_foreign_run_shows_no_file_from_elsewhere(tmp_path: Path, name: str, is_sent: bool, mode: Any) -> None:
     secret, foreign = picture(tmp_path / "secrets/key.png"), tmp_path / "foreign"
     own = picture(foreign / "own.png")
@@ -254,7 +255,7 @@ def test_any_value_becomes_json_that_browsers_read(value) -> None:
     json.loads(json_of(value).encode("utf-8"), parse_constant=lambda name: pytest.fail(name))
 
 
-@pytest.mark.parametrize("keys", [{"thoughts"}, {"filtered_resps"}, {"resps"}])
+@for_each("keys", [{"thoughts"}, {"filtered_resps"}, {"resps"}])
 def test_thoughts_are_left_out_with_the_answers_that_hold_them(keys: set[str]) -> None:
     options = ReportOptions(redact=frozenset(keys))
     assert "thoughts" in options.redact

@@ -13,6 +13,7 @@ from lmms_eval.results.run import Choice
 from lmms_eval.utils.where import WhereError, parse_where
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
+from tests.cases import for_each
 from tests.results.runs import document, sample, write_run
 from tests.viewer.conftest import Watched
 from tests.viewer.test_report import content
@@ -22,7 +23,7 @@ def ids(out: Path, piece: str = "text-0-0-0") -> list[str]:
     return [one["id"] for one in content(out, piece)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "chosen"),
     [
         (["--ids", "1,4-5"], ["1", "4", "5"]),

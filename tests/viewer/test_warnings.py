@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lmms_eval.viewer.numbers import _outcome_warnings
+from tests.cases import for_each
 
 
 def texts(**counts: Any) -> list[str]:
@@ -21,6 +20,6 @@ def test_replies_that_the_judge_owes_and_bounds_of_truncated_answers_are_said() 
     ]
 
 
-@pytest.mark.parametrize("truncation", [None, [], "x", {"acc": None}, {"acc": [1]}, {"acc": {"low": "0", "high": 1}}])
+@for_each("truncation", [None, [], "x", {"acc": None}, {"acc": [1]}, {"acc": {"low": "0", "high": 1}}])
 def test_results_of_strangers_say_nothing_of_it(truncation: Any) -> None:
     assert texts(truncation=truncation) == []

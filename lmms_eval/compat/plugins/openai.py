@@ -1,4 +1,4 @@
-"""The base class of plugins that use OpenAI-compatible servers, and a back end over a client of the plugin's own."""
+"""The base classes of plugins that use OpenAI-compatible servers, and a back end over a client of the plugin's own."""
 
 from __future__ import annotations
 
@@ -268,3 +268,38 @@ class OpenAICompatible(DelegatingModel):
         common["api_key"] = settings.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
         version = os.environ.get("AZURE_OPENAI_API_VERSION")
         return openai.AzureOpenAI(azure_endpoint=self.base_url, api_version=version, **common)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings(OpenAISettings):
+    """Arguments of ``ChatOpenAICompatible``, including those of the chat form."""
+
+    pass_video_url: bool = False
+    enable_thinking_kwarg: bool | None = None
+
+
+class ChatOpenAICompatible(OpenAICompatible):
+    """The chat form.
+
+    Args:
+        positional, keywords: the fields of ``ChatSettings``; other keywords cause a warning.
+    """
+
+    is_simple = False
+    _settings_kind = ChatSettings
+
+    @takes(ChatSettings, any_other=True)
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        super().__init__(*positional, **keywords)
+
+    def _arguments(self) -> dict[str, Any]:
+        arguments, settings = super()._arguments(), self._given.settings
+        if not isinstance(settings, ChatSettings):
+            raise TypeError("the chat form has settings of its own")
+        if settings.pass_video_url:
+            arguments["pass_video_url"] = True
+            video = {"video": {"num_frames": self.max_frames_num}}
+            arguments["extra_body"] = {**arguments["extra_body"], "media_io_kwargs": video}
+        if settings.enable_thinking_kwarg is not None:
+            arguments["enable_thinking_kwarg"] = settings.enable_thinking_kwarg
+        return arguments

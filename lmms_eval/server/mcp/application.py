@@ -13,9 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError
-from lmms_eval.server.mcp.answers import ToolAnswer, ToolArguments, read, readable
+from lmms_eval.server.mcp.answers import Evaluate, ToolAnswer, ToolArguments, read, readable
 from lmms_eval.server.mcp.jobs import Jobs, OwnJobs
-from lmms_eval.server.mcp.toolbox import Caller, Toolbox
+from lmms_eval.server.mcp.toolbox import Toolbox
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.utils.installed import package_version
 
@@ -165,7 +165,26 @@ def make_server(toolbox: Toolbox) -> Any:
     from mcp.server.lowlevel import Server
 
     known = {tool.name: tool for tool in tools()}
-    listed = types.ListToolsResult(tools=[_described(tool) for tool in known.values()])
+    listed = types.ListToolsResult(
+        tools=[
+            types.Tool(
+                name=tool.name,
+                title=tool.title,
+                description=tool.text,
+                input_schema=tool.arguments.model_json_schema(),
+                output_schema=tool.answer.model_json_schema(mode="serialization"),
+                annotations=types.ToolAnnotations(
+                    read_only_hint=tool.is_reading,
+                    destructive_hint=tool.is_destructive,
+                    open_world_hint=not tool.is_reading,
+                ),
+            )
+            for tool in known.values()
+        ]
+    )
+
+    def refused(text: str) -> Any:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
     async def on_list(_context: Any, _params: Any) -> Any:
         return listed
@@ -173,17 +192,21 @@ def make_server(toolbox: Toolbox) -> Any:
     async def on_call(context: Any, params: Any) -> Any:
         tool = known.get(params.name)
         if tool is None:
-            return _refused(f"there is no tool {params.name[:80]!r}; there are {', '.join(known)}")
+            return refused(f"there is no tool {params.name[:80]!r}; there are {', '.join(known)}")
         try:
-            client = getattr(context.request, "client", None)
-            caller = Caller("" if client is None else client.host, context.session.report_progress)
-            method: Callable[[ToolArguments, Caller], Awaitable[ToolAnswer]] = getattr(toolbox, tool.name)
-            answer = await method(read(tool.arguments, params.arguments or {}), caller)
+            asked = read(tool.arguments, params.arguments or {})
+            if isinstance(asked, Evaluate):
+                client = getattr(context.request, "client", None)
+                report = context.session.report_progress
+                answer: ToolAnswer = await toolbox.evaluate(asked, "" if client is None else client.host, report)
+            else:
+                method: Callable[[ToolArguments], Awaitable[ToolAnswer]] = getattr(toolbox, tool.name)
+                answer = await method(asked)
         except LmmsEvalError as error:
-            return _refused(readable(str(error)))
+            return refused(readable(str(error)))
         except Exception:
             log.exception("%s", tool.name)
-            return _refused(f"{tool.name}: an internal error; the server's log has the details")
+            return refused(f"{tool.name}: an internal error; the server's log has the details")
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text())],
             structured_content=answer.model_dump(mode="json"),
@@ -191,24 +214,3 @@ def make_server(toolbox: Toolbox) -> Any:
 
     version = package_version("lmms_eval") or ""
     return Server("lmms-eval", version=version, instructions=INSTRUCTIONS, on_list_tools=on_list, on_call_tool=on_call)
-
-
-def _described(tool: Tool) -> Any:
-    from mcp import types
-
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.text,
-        input_schema=tool.arguments.model_json_schema(),
-        output_schema=tool.answer.model_json_schema(mode="serialization"),
-        annotations=types.ToolAnnotations(
-            read_only_hint=tool.is_reading, destructive_hint=tool.is_destructive, open_world_hint=not tool.is_reading
-        ),
-    )
-
-
-def _refused(text: str) -> Any:
-    from mcp import types
-
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)

@@ -7,14 +7,14 @@ import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from lmms_eval.errors import EvaluationServerError, UsageError
 from lmms_eval.results.follow import Snapshot
 from lmms_eval.server.client import AsyncEvalClient
 from lmms_eval.server.events import JobsProgress
-from lmms_eval.server.outcome import RunCache, page_of, records, scores_of
-from lmms_eval.server.service import FolderInUseError, Service
+from lmms_eval.server.outcome import page_of, records, runs_of, scores_of
+from lmms_eval.server.service import FolderInUseError, NoJobError, Service
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job
 
@@ -27,44 +27,16 @@ class NoRunError(UsageError):
     """The run does not exist."""
 
 
-class Jobs(Protocol):
-    """Jobs by id, in the form of ``GET /jobs/ID`` and its parts. All methods raise ``LmmsEvalError``."""
-
-    async def submit(self, body: Mapping[str, Any], client: str) -> str:
-        """Submit a run for a client, given by its address."""
-        ...
-
-    async def job(self, job_id: str) -> Mapping[str, Any]: ...
-
-    async def cancel(self, job_id: str) -> None: ...
-
-    async def scores(self, job_id: str) -> Mapping[str, Any]:
-        """Return the scores by model."""
-        ...
-
-    async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]: ...
-
-    async def progress(self, job_id: str) -> Snapshot | None:
-        """Return the current progress of a run; ``None`` before it has any."""
-        ...
-
-    async def task_names(self) -> Sequence[str] | None:
-        """List the tasks of the server; ``None`` if they are those of this process."""
-        ...
-
-    async def model_names(self) -> Sequence[str] | None: ...
-
-    async def close(self) -> None: ...
-
-
 class OwnJobs:
-    """The jobs of a server's folder, which is opened as soon as no other server uses it."""
+    """The jobs of a server's folder, which is opened as soon as no other server uses it.
+
+    Jobs and their parts have the form of ``GET /jobs/ID``. All methods raise ``LmmsEvalError``.
+    """
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
         self._service: Service | None = None
-        self._runs = RunCache()
         self._progress = JobsProgress()
 
     def open(self) -> Service:
@@ -82,6 +54,7 @@ class OwnJobs:
             return self._service
 
     async def submit(self, body: Mapping[str, Any], client: str) -> str:
+        """Submit a run for a client, given by its address, and return its id."""
         submission = await asyncio.to_thread(lambda: self.open().submit(json.dumps(body).encode(), client=client))
         return submission.job.job_id
 
@@ -96,15 +69,18 @@ class OwnJobs:
         await asyncio.to_thread(lambda: self.open().cancel(self._job(job_id).job_id))
 
     async def scores(self, job_id: str) -> Mapping[str, Any]:
+        """Return the scores by model."""
         return await asyncio.to_thread(lambda: scores_of(self._job(job_id)))
 
     async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]:
-        return await asyncio.to_thread(lambda: page_of(self._runs.of(self._job(job_id)), task, offset, limit, None))
+        return await asyncio.to_thread(lambda: page_of(runs_of(self._job(job_id)), task, offset, limit, None))
 
     async def progress(self, job_id: str) -> Snapshot | None:
+        """Return the current progress of a run; ``None`` before it has any."""
         return await asyncio.to_thread(lambda: self._progress.look(job_id, records(self._job(job_id))).snapshot)
 
     async def task_names(self) -> Sequence[str] | None:
+        """List the tasks of the server; ``None`` if they are those of this process."""
         return None
 
     async def model_names(self) -> Sequence[str] | None:
@@ -120,15 +96,15 @@ class OwnJobs:
 
     def _job(self, job_id: str) -> Job:
         service = self.open()
-        job = service.job(job_id)
-        if job is None:
+        try:
+            return service.job(job_id)
+        except NoJobError as error:
             queue = service.queue()
-            raise NoRunError(_no_run(job_id, [*queue["running_jobs"], *queue["queued_jobs"]]))
-        return job
+            raise NoRunError(_no_run(job_id, [*queue["running_jobs"], *queue["queued_jobs"]])) from error
 
 
 class ServerJobs:
-    """The jobs of an evaluation server (``lmms-eval serve``) that runs elsewhere.
+    """The jobs of an evaluation server (``lmms-eval serve``) that runs elsewhere, with the methods of ``OwnJobs``.
 
     Args:
         url: address of the server. The environment variable ``LMMS_EVAL_SERVER_TOKEN`` holds its token.
@@ -172,6 +148,9 @@ class ServerJobs:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+Jobs = OwnJobs | ServerJobs
 
 
 def try_to_open(jobs: Jobs) -> None:

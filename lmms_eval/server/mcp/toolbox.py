@@ -8,8 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.config.convert import argument_text
 from lmms_eval.errors import EvaluationServerError, LmmsEvalError, RequestError, UnknownNameError, UsageError
 from lmms_eval.server.mcp.answers import (
@@ -92,14 +90,6 @@ async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | No
     return samples, None, f"there are {passed} samples" if is_beyond else ""
 
 
-class Caller(Struct, frozen=True):
-    """Client that calls a tool."""
-
-    address: str
-    """Address of the client; empty if the call did not come over the network."""
-    report: Report
-
-
 class Toolbox:
     """The tools as methods.
 
@@ -111,14 +101,14 @@ class Toolbox:
     def __init__(self, jobs: Jobs, names: Names) -> None:
         self.jobs, self.names = jobs, names
 
-    async def list_tasks(self, asked: ListTasks, _caller: Caller) -> TaskList:
+    async def list_tasks(self, asked: ListTasks) -> TaskList:
         only = await self.jobs.task_names()
         return await asyncio.to_thread(self.names.tasks, (asked.query or "").strip(), only)
 
-    async def get_task_info(self, asked: GetTaskInfo, _caller: Caller) -> TaskInfo:
+    async def get_task_info(self, asked: GetTaskInfo) -> TaskInfo:
         return await asyncio.to_thread(self.names.task, asked.task_name)
 
-    async def list_models(self, asked: ListModels, _caller: Caller) -> ModelList:
+    async def list_models(self, asked: ListModels) -> ModelList:
         only = await self.jobs.model_names()
         found = await asyncio.to_thread(self.names.models, asked.include_aliases)
         if only is None:
@@ -126,25 +116,30 @@ class Toolbox:
         kept = [line for line in found.models if line.name in only]
         return ModelList(models=kept, total=len(kept))
 
-    async def get_model_info(self, asked: GetModelInfo, _caller: Caller) -> ModelInfo:
+    async def get_model_info(self, asked: GetModelInfo) -> ModelInfo:
         return await asyncio.to_thread(self.names.model, asked.model_name)
 
-    async def evaluate(self, asked: Evaluate, caller: Caller) -> RunStatus:
+    async def evaluate(self, asked: Evaluate, client: str, report: Report) -> RunStatus:
+        """Submit a run for a client, whose address is empty if the call did not come over the network."""
         if await self.jobs.task_names() is None:
-            await self._check_names(asked)
+            try:
+                await asyncio.to_thread(self.names.check, asked.model, asked.tasks)
+            except UnknownNameError as unknown:
+                tool = "list_models" if unknown.kind == "model" else "list_tasks"
+                raise UsageError(f"{unknown}; {tool} lists the names") from unknown
         body = asked.model_dump(exclude={"mode", "wait_timeout_s"}, exclude_none=True)
-        run_id = await self.jobs.submit(body, caller.address)
+        run_id = await self.jobs.submit(body, client)
         patience = {"async": 0.0, "auto": min(AUTO_WAIT_S, asked.wait_timeout_s), "sync": asked.wait_timeout_s}
         try:
-            await self._wait(run_id, patience[asked.mode], caller.report)
+            await self._wait(run_id, patience[asked.mode], report)
             return await self._status(run_id)
         except LmmsEvalError as error:
             raise UsageError(f"run {run_id} was submitted; ask get_run_status for its state: {error}") from error
 
-    async def get_run_status(self, asked: GetRunStatus, _caller: Caller) -> RunStatus:
+    async def get_run_status(self, asked: GetRunStatus) -> RunStatus:
         return await self._status(asked.run_id)
 
-    async def get_run_result(self, asked: GetRunResult, _caller: Caller) -> RunResult:
+    async def get_run_result(self, asked: GetRunResult) -> RunResult:
         job = await self.jobs.job(asked.run_id)
         models = await self._models(job)
         if not models and not asked.include_samples:
@@ -163,7 +158,7 @@ class Toolbox:
         note = "; ".join(part for part in (note, more) if part)
         return result.model_copy(update={"samples": samples, "next_offset": next_offset, "note": note})
 
-    async def cancel_run(self, asked: CancelRun, _caller: Caller) -> RunStatus:
+    async def cancel_run(self, asked: CancelRun) -> RunStatus:
         job = await self.jobs.job(asked.run_id)
         if job["status"] in FINAL:
             raise RequestError(f"run {asked.run_id} has ended: it is {job['status']}; there is nothing to cancel")
@@ -174,13 +169,6 @@ class Toolbox:
         text = "it is being cancelled; ask get_run_status until it has ended"
         return found.model_copy(update={"is_being_cancelled": True, "message": text})
 
-    async def _check_names(self, asked: Evaluate) -> None:
-        try:
-            await asyncio.to_thread(self.names.check, asked.model, asked.tasks)
-        except UnknownNameError as error:
-            tool = "list_models" if error.kind == "model" else "list_tasks"
-            raise UsageError(f"{error}; {tool} lists the names") from error
-
     async def _wait(self, run_id: str, patience_s: float, report: Report) -> None:
         # The first report comes at once: a client that loses this call knows the run's id.
         begin, reported_at = time.monotonic(), -math.inf
@@ -190,12 +178,10 @@ class Toolbox:
                 return
             if now - reported_at >= _REPORT_S:
                 reported_at = now
-                await report(now - begin, patience_s, f"run {run_id} is {job['status']}{await self._done(job)}")
+                progress = await self.jobs.progress(run_id) if job["status"] == "running" else None
+                done = f", {progress.done} of {progress.requested} documents done" if progress is not None else ""
+                await report(now - begin, patience_s, f"run {run_id} is {job['status']}{done}")
             await asyncio.sleep(_LOOK_S)
-
-    async def _done(self, job: Mapping[str, Any]) -> str:
-        progress = await self.jobs.progress(job["job_id"]) if job["status"] == "running" else None
-        return "" if progress is None else f", {progress.done} of {progress.requested} documents done"
 
     async def _models(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the scores by model; empty if the run has none yet."""
@@ -232,6 +218,4 @@ class Toolbox:
 
 
 def _scores(models: Mapping[str, Any]) -> list[Score]:
-    names = ("task", "metric", "filter", "value", "stderr", "low", "high", "n")
-    rows = [row for found in models.values() for row in found["scores"]]
-    return [Score(**{name: row[name] for name in names}, higher_is_better=row["higher"]) for row in rows]
+    return [Score(**row, higher_is_better=row["higher"]) for found in models.values() for row in found["scores"]]

@@ -12,7 +12,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,14 +25,12 @@ from lmms_eval.config.convert import argument_mapping, argument_text
 from lmms_eval.config.options import RUNNING
 from lmms_eval.errors import DataError, LmmsEvalError, RequestError, UsageError
 from lmms_eval.http.guard import Guard
-from lmms_eval.results.facts import part_of
 from lmms_eval.results.follow import Snapshot
+from lmms_eval.server.choices import OptionChoice, option_choices
 from lmms_eval.server.command import environment
-from lmms_eval.server.endpoints import NoJobError
 from lmms_eval.server.events import JobsProgress
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.outcome import RunCache, output_of, page_of, records, results_files
-from lmms_eval.server.page.choices import ModelChoices, OptionChoice, TaskChoices, option_choices
+from lmms_eval.server.outcome import output_of, records, results_files, rows_of
 from lmms_eval.server.page.preview import (
     NOT_TAKEN,
     SERVER_DEFAULTS,
@@ -43,7 +42,7 @@ from lmms_eval.server.page.preview import (
     read_request,
 )
 from lmms_eval.server.service import Service
-from lmms_eval.server.store import Job
+from lmms_eval.server.store import STATES, Job
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.records import to_dict
@@ -73,34 +72,6 @@ _GPUS = OptionChoice(
 )
 
 
-def command_output(words: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run ``lmms-eval`` with these words and return its output.
-
-    Raises:
-        LmmsEvalError: the command fails or takes too long.
-    """
-    command = [sys.executable, "-m", "lmms_eval", *words]
-    try:
-        done = subprocess.run(
-            command, env=dict(environment), capture_output=True, text=True, errors="replace", timeout=PATIENCE_S
-        )
-    except subprocess.TimeoutExpired:
-        raise LmmsEvalError(f"lmms-eval {words[0]} took longer than {PATIENCE_S:g} s and was ended") from None
-    if done.returncode != 0:
-        raise LmmsEvalError(f"lmms-eval {words[0]}: {redact_text(done.stderr.strip()[-2000:])}")
-    return redact_text(done.stdout)
-
-
-def missing_of(task: str, places: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """List the data and packages of a task that are missing on this machine. Nothing is downloaded.
-
-    Raises:
-        LmmsEvalError: the task cannot be described.
-    """
-    found = json.loads(command_output(["tasks", "describe", "--json", *places, "--", task], environment))
-    return [str(text) for text in found.get("missing") or ()]
-
-
 def entry(job: Job, position: int) -> dict[str, Any]:
     """Describe a job in a list."""
     tasks = job.request.get("tasks")
@@ -115,20 +86,6 @@ def entry(job: Job, position: int) -> dict[str, Any]:
         "tasks": [str(name) for name in tasks] if isinstance(tasks, list) else [],
         "position": position,
         "is_stopping": job.is_cancelled and not job.has_ended,
-    }
-
-
-def details(job: Job, position: int, shown: Preview) -> dict[str, Any]:
-    """Describe a job with its request, its scores and the pages that it can have."""
-    files = results_files(job)
-    return {
-        **entry(job, position),
-        "error": None if job.error is None else redact_text(job.error),
-        "request": redact(as_draft(job.request)),
-        "command": shown.command,
-        "yaml": shown.yaml,
-        "scores": scores(files[-1]) if files else [],
-        "can_report": job.has_ended and bool(files),
     }
 
 
@@ -154,16 +111,11 @@ def as_draft(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def scores(file: Path) -> list[dict[str, Any]]:
-    """List the scores of a results file; empty if it cannot be read."""
-    from lmms_eval.viewer.numbers import stated_rows
-
-    try:
-        document = read_json(file)
-    except (OSError, DataError):
-        return []
-    names = part_of(document, "results") if isinstance(document, dict) else {}
-    rows = [row for name in names for row in stated_rows(document, name)]
+def scores(job: Job) -> list[dict[str, Any]]:
+    """List the scores of a job's newest results file; empty without a file, or if it cannot be read."""
+    document: Any = None
+    with suppress(OSError, DataError):
+        document = read_json(file) if (file := next(reversed(results_files(job)), None)) else None
     return [
         {
             "task": row["task"],
@@ -174,19 +126,8 @@ def scores(file: Path) -> list[dict[str, Any]]:
             "documents": row["n"],
             "withheld": row.get("withheld", ""),
         }
-        for row in rows
+        for row in (rows_of(document) if isinstance(document, dict) else ())
     ]
-
-
-def log_piece(job: Job, place: int) -> dict[str, Any]:
-    """Read the log of a job from a position on. While the job runs, an incomplete last line is left out."""
-    piece = JobLog(job.files.log).read(place, LOG_BYTES)
-    gap = f"[{piece.left_out} bytes of the log are not kept]\n" if piece.left_out else ""
-    end = piece.data.rfind(b"\n") + 1  # secrets are masked in whole lines
-    if job.has_ended or (not end and len(piece.data) >= LOG_BYTES):
-        end = len(piece.data)
-    text = redact_text(piece.data[:end].decode("utf-8", "replace"))
-    return {"text": gap + text, "next": piece.next - (len(piece.data) - end)}
 
 
 class Views:
@@ -234,13 +175,6 @@ class Pages(Struct, frozen=True):
     name: str
     state: Literal["making", "ready", "failed"]
     error: str = ""
-
-
-def name_of(job_ids: Sequence[str]) -> str:
-    """Name the pages of jobs: the id of a single job, or a hash of several ids that does not depend on their order."""
-    if len(job_ids) == 1:
-        return job_ids[0]
-    return hashlib.sha256("\n".join(sorted(job_ids)).encode()).hexdigest()[:20]
 
 
 class PageMaker:
@@ -302,18 +236,6 @@ class PageMaker:
                 self._errors[name] = redact_text(error)
 
 
-def file_of(folder: Path, path: str) -> Path | None:
-    """Find a file of complete pages; ``None`` if it does not exist."""
-    root = (folder / _REPORT).resolve()
-    if not (folder / _MADE).exists():
-        return None
-    try:
-        found = (root / path).resolve()
-        return found if found.is_relative_to(root) and found.is_file() else None
-    except (OSError, ValueError):
-        return None
-
-
 class Desk:
     """Contents and actions of the page.
 
@@ -326,18 +248,13 @@ class Desk:
     def __init__(self, service: Service, guard: Guard, views: Views) -> None:
         self.service, self.guard, self._views = service, guard, views
         settings = service.settings
-        self.models = ModelChoices(settings.plugins)
+        self.models, self.tasks = service.models, service.tasks
         self._environment = environment(os.environ, None)
         self._pages = PageMaker(self._environment)
         self._compared = settings.folder.absolute() / "comparisons"
-        self._lock = threading.Lock()
-        self._runs, self._progress = RunCache(), JobsProgress()
-        self._previews: OrderedDict[str, Preview] = OrderedDict()
-
-    @cached_property
-    def tasks(self) -> TaskChoices:
-        with self._lock:
-            return TaskChoices(self.service.settings.include_paths, self.service.settings.plugins)
+        self._progress = JobsProgress()
+        self._forms = lru_cache(_MOST_FORMS)(lambda job_id: preview(as_draft(service.job(job_id).request)))
+        """The requests of jobs as commands and as files."""
 
     def offer(self) -> dict[str, Any]:
         """Return the models and options that can be chosen."""
@@ -374,7 +291,7 @@ class Desk:
                     yield Problem("model_args", f"model_args: {details.name} needs the argument {one.name}")
         for name in request.get("tasks") or ():
             try:
-                self.tasks.check(str(name))
+                self.tasks.check([str(name)])
             except LmmsEvalError as error:
                 yield Problem("tasks", str(error))
 
@@ -384,59 +301,68 @@ class Desk:
         except RequestError as error:
             yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
 
-    def task_choices(self) -> list[dict[str, Any]]:
-        return [to_dict(one) for one in self.tasks.all()]
-
     def machine(self) -> list[str]:
         """Return the output of ``lmms-eval doctor``. Raises ``LmmsEvalError``."""
-        return command_output(["doctor"], self._environment).splitlines()
+        return self._output(["doctor"]).splitlines()
 
     def missing(self, task: str) -> list[str]:
-        """List the missing data and packages of a task. Raises ``LmmsEvalError``."""
+        """List the missing data and packages of a task; nothing is downloaded. Raises ``LmmsEvalError``."""
         self.tasks.details(task)  # an unknown name fails here, without a process
         settings = self.service.settings
         places = ["--data_root", settings.data_root] if settings.data_root else []
         for path in settings.include_paths:
             places += ["--include-path", path]
-        return missing_of(task, places, self._environment)
+        found = json.loads(self._output(["tasks", "describe", "--json", *places, "--", task]))
+        return [str(text) for text in found.get("missing") or ()]
+
+    def _output(self, words: Sequence[str]) -> str:
+        """Return the output of ``lmms-eval WORDS``. Raises ``LmmsEvalError`` if it fails or takes too long."""
+        command = [sys.executable, "-m", "lmms_eval", *words]
+        try:
+            done = subprocess.run(
+                command, env=self._environment, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S
+            )
+        except subprocess.TimeoutExpired:
+            raise LmmsEvalError(f"lmms-eval {words[0]} took longer than {PATIENCE_S:g} s and was ended") from None
+        if done.returncode != 0:
+            raise LmmsEvalError(f"lmms-eval {words[0]}: {redact_text(done.stderr.strip()[-2000:])}")
+        return redact_text(done.stdout)
 
     def jobs(self) -> list[dict[str, Any]]:
         """List all jobs in the order of submission."""
         store = self.service.store
-        found = store.of_state("queued", "running", "completed", "failed", "cancelled")
-        return [entry(job, store.position(job)) for job in found]
+        return [entry(job, store.position(job)) for job in store.of_state(*STATES)]
 
     def job(self, job_id: str) -> dict[str, Any]:
-        """Describe a job. Raises ``NoJobError``."""
-        job = self._job(job_id)
-        is_going = job.state == "running"
+        """Describe a job with its request, its scores and the pages that it can have. Raises ``NoJobError``."""
+        job = self.service.job(job_id)
+        is_going, files = job.state == "running", results_files(job)
         snapshot = self._progress.look(job_id, records(job)).snapshot if is_going else None
+        shown = self._forms(job_id)
         return {
-            **details(job, self.service.store.position(job), self._forms(job)),
+            **entry(job, self.service.store.position(job)),
+            "error": None if job.error is None else redact_text(job.error),
+            "request": redact(as_draft(job.request)),
+            "command": shown.command,
+            "yaml": shown.yaml,
+            "scores": scores(job),
+            "can_report": job.has_ended and bool(files),
             "progress": None if snapshot is None else progress(snapshot),
             "can_view": is_going and output_of(job).is_dir(),
         }
 
-    def _forms(self, job: Job) -> Preview:
-        """Return the request of a job as a command and as a file; cached."""
-        with self._lock:
-            found = self._previews.pop(job.job_id, None) or preview(as_draft(job.request))
-            self._previews[job.job_id] = found
-            while len(self._previews) > _MOST_FORMS:
-                self._previews.popitem(last=False)
-        return found
-
     def view(self, job_id: str) -> ASGIApp:
         """Return the live view of a job. Raises ``NoJobError``, ``DataError``."""
-        job = self._job(job_id)
-        return self._views.app(output_of(job))
+        return self._views.app(output_of(self.service.job(job_id)))
 
     def log(self, job_id: str, place: int) -> dict[str, Any]:
         """Read a job's log from a position on. Raises ``NoJobError``, ``RequestError``."""
+        job = self.service.job(job_id)
         try:
-            return log_piece(self._job(job_id), place)
+            piece = JobLog(job.files.log).whole_lines(place, LOG_BYTES, job.has_ended)  # secrets are masked in lines
         except OSError as error:
             raise RequestError(f"the log cannot be read: {error.strerror or error}") from error
+        return {"text": redact_text(piece.text()), "next": piece.next}
 
     def start(self, request: Mapping[str, Any], key: str | None, client: str) -> dict[str, Any]:
         """Submit a job. Raises ``LmmsEvalError`` if it is refused."""
@@ -444,56 +370,44 @@ class Desk:
         submission = self.service.submit(json.dumps(wanted).encode(), key, client)
         return {"job_id": submission.job.job_id, "command": preview(wanted).command}
 
-    def submitted(self, key: str) -> str | None:
-        """Return the id of the job that was submitted with a key."""
-        found = self.service.store.of_key(key)
-        return None if found is None else found.job_id
-
     def make_pages(self, job_ids: Any) -> Pages:
-        """Make the pages of ended jobs. Raises ``NoJobError``, ``RequestError``, ``UsageError``."""
+        """Make the pages of ended jobs. Those of several are named by a hash that does not depend on their order.
+
+        Raises:
+            NoJobError: a job does not exist.
+            RequestError: the ids are no list, or a job has not ended or has no results.
+            UsageError: there are no jobs, or too many.
+        """
         if not isinstance(job_ids, list) or not all(isinstance(one, str) for one in job_ids):
             raise RequestError("jobs: give a list of the names of jobs")
-        jobs = [self._job(one) for one in dict.fromkeys(job_ids)]
-        name = name_of([job.job_id for job in jobs])
-        folder = _pages_of(jobs[0]) if len(jobs) == 1 else self._compared / name
-        return self._pages.make(name, folder, [_results_folder(job) for job in jobs])
+        jobs = [self.service.job(one) for one in dict.fromkeys(job_ids)]
+        for job in jobs:
+            if not job.has_ended or not results_files(job):
+                raise RequestError(f"the evaluation {job.job_id} has no results: it is {job.state}")
+        name = hashlib.sha256("\n".join(sorted(job.job_id for job in jobs)).encode()).hexdigest()[:20]
+        name, folder = (jobs[0].job_id, _pages_of(jobs[0])) if len(jobs) == 1 else (name, self._compared / name)
+        return self._pages.make(name, folder, [output_of(job) for job in jobs])
 
     def page_file(self, name: str, path: str) -> Path | None:
-        """Find a file of the pages of a job, or of a comparison of several."""
-        job = self.service.job(name)
-        if job is not None:
-            return file_of(_pages_of(job), path)
-        return file_of(self._compared / name, path) if _COMPARISON.fullmatch(name) else None
+        """Find a file of the pages of a job, or of a comparison of several; ``None`` if it does not exist."""
+        job = self.service.store.get(name)
+        if job is None and not _COMPARISON.fullmatch(name):
+            return None
+        folder = self._compared / name if job is None else _pages_of(job)
+        root = (folder / _REPORT).resolve()
+        if not (folder / _MADE).exists():
+            return None
+        try:
+            found = (root / path).resolve()
+            return found if found.is_relative_to(root) and found.is_file() else None
+        except (OSError, ValueError):
+            return None
 
     def runs(self) -> list[dict[str, Any]]:
         """List the jobs of this server that have results."""
         jobs = self.service.store.of_state("completed", "failed", "cancelled")
         return [entry(job, 0) for job in jobs if results_files(job)]
 
-    def results(self, job_id: str) -> dict[str, Any]:
-        """Return the scores of a job's run. Raises ``NoJobError``."""
-        job = self._job(job_id)
-        files = results_files(job)
-        return {"job_id": job_id, "scores": scores(files[-1]) if files else []}
-
-    def samples(self, job_id: str, task: str, offset: int, limit: int) -> dict[str, Any]:
-        """Read samples of a task. Raises ``NoJobError``, ``RequestError``, ``DataError``."""
-        job = self._job(job_id)
-        return page_of(self._runs.of(job), task, offset, limit, None)
-
-    def _job(self, job_id: str) -> Job:
-        job = self.service.job(job_id)
-        if job is None:
-            raise NoJobError(job_id)
-        return job
-
 
 def _pages_of(job: Job) -> Path:
     return Path(job.folder) / "pages"
-
-
-def _results_folder(job: Job) -> Path:
-    """Return the output folder of an ended job. Raises ``RequestError`` if the job has no results."""
-    if not job.has_ended or not results_files(job):
-        raise RequestError(f"the evaluation {job.job_id} has no results: it is {job.state}")
-    return output_of(job)

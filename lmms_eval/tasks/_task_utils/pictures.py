@@ -15,10 +15,10 @@ def image_part(path: Path) -> dict[str, Any]:
     Raises:
         MediaError: the file is missing or cannot be read.
     """
-    from lmms_eval.media.encode import WireOptions, is_untouched
+    from lmms_eval.media.encode import is_untouched
     from lmms_eval.media.image import header
 
-    if is_untouched(header(path), WireOptions()):
+    if is_untouched(header(path)):
         return {"type": "image", "url": str(path)}
     return {"type": "image", "url": open_image(path)}
 

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from lmms_eval.tasks.data.sizes import Item
 
 
-_PLAIN = (str, int, float, bytes)
-
-
 def described(documents: Documents) -> dict[str, Any] | None:
     """Describe documents as JSON for ``CarriedSource``; ``None`` if they hold media and cannot be sent."""
     if documents.media_columns:
@@ -27,15 +24,6 @@ def described(documents: Documents) -> dict[str, Any] | None:
         "where": source.where,
         "rows": len(documents),
     }
-
-
-def can_be_carried(value: Any) -> bool:
-    """Return whether a stored value is unchanged after it is written to a pipe and read back."""
-    if isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, list):
-        return value is None or isinstance(value, _PLAIN)
-    return all([type(item) is str or can_be_carried(item) for item in value])
 
 
 class CarriedSource:

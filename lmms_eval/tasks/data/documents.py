@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -39,27 +39,12 @@ class PlainRow(Struct):
 
     values: Mapping[str, Any]
     """Values as stored; columns that need decoding are undecoded."""
-    nested: tuple[str, ...]
+    nested: Sequence[str]
     """Columns of lists and mappings. Each reader gets a copy of them."""
+    nbytes: int
+    """Estimated size in memory."""
     parsed: dict[Hashable, Any] = field(default_factory=dict)
     """Results of functions over the document, by function and further arguments."""
-    nbytes: int = 0
-    """Estimated size in memory."""
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> PlainRow:
-        nested = [name for name, value in values.items() if isinstance(value, list | dict)]
-        return cls(values, tuple(nested), nbytes=_ROW_BYTES + _size(values))
-
-    def copy(self) -> dict[str, Any]:
-        """Copy the values, so that a reader may change them."""
-        made = dict(self.values)
-        for name in self.nested:
-            try:
-                made[name] = msgspec.to_builtins(made[name], builtin_types=_UNCHANGEABLE)
-            except TypeError:  # a value of another type, such as an array
-                made[name] = _copied(made[name])
-        return made
 
 
 class RowsInFlight:
@@ -75,14 +60,17 @@ class RowsInFlight:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def keep(self, key: Hashable, row: PlainRow) -> None:
+    def keep(self, key: Hashable, values: Mapping[str, Any]) -> PlainRow:
         """Keep a row until it is dropped, or until newer rows need its place."""
+        nested = [name for name, value in values.items() if isinstance(value, list | dict)]
+        row = PlainRow(values, nested, _ROW_BYTES + _size(values))
         with self._lock:
             known = self._rows.pop(key, None)
             self._rows[key] = row
             self._bytes += row.nbytes - (0 if known is None else known.nbytes)
             while self._bytes > self._max_bytes:
                 self._bytes -= self._rows.pop(next(iter(self._rows))).nbytes
+        return row
 
     def drop(self, key: Hashable) -> None:
         """Drop the row of a scored document."""
@@ -110,6 +98,15 @@ def _size(value: Any) -> int:
     elif not isinstance(value, list):
         return 8
     return sum([len(item) if type(item) in _TEXTS else _size(item) for item in value])
+
+
+def can_be_carried(value: Any) -> bool:
+    """Return whether a stored value is unchanged after it is written to a pipe and read back."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, list):
+        return value is None or isinstance(value, str | int | float | bytes)
+    return all([type(item) is str or can_be_carried(item) for item in value])
 
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -257,8 +254,7 @@ class Documents(Sequence[Mapping[str, Any]]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self._read(number) for number in range(*index.indices(len(self)))]
-        number, row = self._row(int(index))
-        return self._document(number, self._with_media(number, row.copy()), row.parsed)
+        return self._copy(int(index), self.columns)
 
     def __iter__(self) -> Iterator[Document]:
         """Iterate over all documents without caching their rows."""
@@ -266,17 +262,22 @@ class Documents(Sequence[Mapping[str, Any]]):
 
     def text_view(self, index: int) -> Document:
         """Return the document without its columns of type image, list of images or audio."""
-        number, row = self._row(index)
-        return self._document(number, row.copy(), row.parsed)
+        return self._copy(index, self.text_columns)
 
     def stored(self, index: int) -> Mapping[str, Any]:
         """Return the row as stored, with pictures as ``{bytes, path}`` mappings. The caller must not change it."""
         number, row = self._row(index)
-        return self._with_media(number, row.values)
+        return self._with_media(number, row.values) if self.media_columns else row.values
+
+    def pop(self, index: int) -> Mapping[str, Any]:
+        """Return the row of a scored document as stored, and drop it from the cache."""
+        number, row = self._row(index)
+        self._rows.drop((self._key, number))
+        return self._with_media(number, row.values) if self.media_columns else row.values
 
     def take(self, index: int, values: Mapping[str, Any]) -> None:
         """Cache the columns without media of a document as if they had been read."""
-        self._rows.keep((self._key, index), PlainRow.of(values))
+        self._rows.keep((self._key, index), values)
 
     def drop(self, index: int) -> None:
         """Drop the row of a scored document."""
@@ -289,25 +290,34 @@ class Documents(Sequence[Mapping[str, Any]]):
             raise IndexError(f"{self.source.where} has {len(self)} documents, not one numbered {index}")
         key = (self._key, number)
         row = self._rows.get(key)
-        if row is None:
-            row = PlainRow.of(self.source.row(number, self.text_columns))
-            self._rows.keep(key, row)
-        return number, row
+        return number, row or self._rows.keep(key, self.source.row(number, self.text_columns))
 
-    def _with_media(self, number: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _copy(self, index: int, columns: tuple[str, ...]) -> Document:
+        """Return all columns, or those without media, as copies that the reader may change."""
+        number, row = self._row(index)
+        values = dict(row.values)
+        for name in row.nested:
+            try:
+                values[name] = msgspec.to_builtins(values[name], builtin_types=_UNCHANGEABLE)
+            except TypeError:  # a value of another type, such as an array
+                values[name] = _copied(values[name])
+        if len(columns) > len(self.text_columns):
+            values = self._with_media(number, values)
+        made = self._undecoded(number, values) if self._decoded else Document(values)
+        made.parsed = row.parsed
+        return made
+
+    def _with_media(self, number: int, values: Mapping[str, Any]) -> dict[str, Any]:
         """Add the media columns to the others, in the order of the columns."""
-        if not self.media_columns:
-            return values
         media = self.source.row(number, self.media_columns)
         return {name: media[name] if name in media else values[name] for name in self.columns}
 
     def _read(self, number: int) -> Document:
-        return self._document(number, self.source.row(number, self.columns), None)
+        return self._undecoded(number, self.source.row(number, self.columns))
 
-    def _document(self, number: int, values: Mapping[str, Any], parsed: dict[Hashable, Any] | None) -> Document:
+    def _undecoded(self, number: int, values: Mapping[str, Any]) -> Document:
+        """Return a document whose values are decoded when they are read."""
         made = DeferredDocument(values) if self._decoded else Document(values)
-        if parsed is not None:
-            made.parsed = parsed
         for name, feature in self._decoded.items():
             if values.get(name) is not None:
                 where = f"{self.source.where}, document {number}, column {name!r}"
@@ -359,22 +369,23 @@ def pictures(row: Mapping[str, Any], features: Mapping[str, Any]) -> tuple[str, 
         feature = features.get(name)
         if feature is not None:
             found += [str(plain(picture)) for picture in picture_paths(feature, value) if picture is not None]
-        if isinstance(value, str | list) and (feature is None or not is_media(feature)):
-            found += _named_pictures([value] if isinstance(value, str) else value[:MAX_PICTURES])
+        if feature is not None and is_media(feature):
+            value = None
+        texts: Iterable[str] = [value] if isinstance(value, str) else _texts(value) if isinstance(value, list) else ()
+        for text in texts:
+            if text.startswith("data:image/"):
+                found.append(digest(text.encode()))
+            elif "\n" not in text and text.partition("?")[0][-_LONGEST_SUFFIX:].lower().endswith(PICTURE_SUFFIXES):
+                found.append(text)
         if len(found) >= MAX_PICTURES:
             break
     return tuple(found[:MAX_PICTURES])
 
 
-def _named_pictures(values: Sequence[Any]) -> list[str]:
-    found: list[str] = []
-    for value in values:
+def _texts(values: list[Any]) -> Iterator[str]:
+    """Yield the texts among the first items of a list, also of nested ones."""
+    for value in values[:MAX_PICTURES]:
         if isinstance(value, list):
-            found += _named_pictures(value[:MAX_PICTURES])
-        elif not isinstance(value, str):
-            continue
-        elif value.startswith("data:image/"):
-            found.append(digest(value.encode()))
-        elif "\n" not in value and value.partition("?")[0][-_LONGEST_SUFFIX:].lower().endswith(PICTURE_SUFFIXES):
-            found.append(value)
-    return found
+            yield from _texts(value)
+        elif isinstance(value, str):
+            yield value

@@ -22,10 +22,10 @@ from lmms_eval.tasks.general_bench.data.documents import item_of, stated_type
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, tasks_by_id
 from lmms_eval.tasks.general_bench.measures import registry
-from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
+from lmms_eval.tasks.general_bench.measures.registry import scoring_identity
 from lmms_eval.tasks.general_bench.nlp.types import type_of
 from lmms_eval.tasks.general_bench.prompts import questions, replies
-from lmms_eval.tasks.general_bench.readers.masks import mask
+from lmms_eval.tasks.general_bench.readers.regions import mask
 from lmms_eval.tasks.general_bench.readers.sides import Side
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import mimetypes
-import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.documents import once_per_document
-from lmms_eval.tasks._task_utils.media_files import hf_home
+from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 
 REPOSITORY = "TIGER-Lab/MEGA-Bench"
@@ -38,6 +37,7 @@ COLUMNS = (
     "query_media", "answer", "metric_info", "eval_context", "taxonomy_tree_path", "application", "input_format",
     "output_format",
 )  # fmt: skip
+_MEDIA_COLUMNS = ("global_media", "example_media", "query_media")
 _TYPES = mimetypes.MimeTypes()  # the built-in table only: the same on every machine
 
 
@@ -76,16 +76,11 @@ def media_root(data_root: str | Path | None = None) -> Path:
 @functools.lru_cache(maxsize=32)
 def _media_root(data_root: str | None, home: str) -> Path:
     target = Path(home) / MEDIA_FOLDER
-    folders = [target]
-    if data_root is not None:
-        root = Path(data_root).expanduser()
-        names = (REPOSITORY, REPOSITORY.replace("/", "__"), REPOSITORY.split("/")[1])
-        folders = [root, *(root / name for name in names), target]
+    folders = [*([] if data_root is None else copies_below(data_root, REPOSITORY)), target]
     for folder in folders:
         if (folder / _TOP).is_dir():
             return folder.absolute()
-    cached = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
-    for folder in (*folders, *sorted(cached.glob("snapshots/*"))):
+    for folder in (*folders, *hub_snapshots(REPOSITORY)):
         if (folder / ARCHIVE).is_file():
             return unpack(folder / ARCHIVE, target).absolute()
     tried = ", ".join(str(folder / _TOP) for folder in folders)
@@ -140,22 +135,14 @@ class QueryRow(Struct, frozen=True):
     eval_context: Any
     """The unchanged column; see ``read_context``."""
 
+    media: tuple[str, ...]
+    """All paths in the order of the prompt: description, demonstration, query."""
+    kind: Kind
+    """``video`` if every file is one, ``mixed`` if some are, else ``image`` (also without any media)."""
+
     @property
     def segments(self) -> tuple[PromptSegment, PromptSegment, PromptSegment]:
         return self.description, self.example, self.query
-
-    @property
-    def media(self) -> tuple[str, ...]:
-        """All paths in the order of the prompt: description, demonstration, query."""
-        return self.description.media + self.example.media + self.query.media
-
-    @property
-    def kind(self) -> Kind:
-        """``video`` if every file is one, ``mixed`` if some are, else ``image`` (also without any media)."""
-        videos = [is_video(path) for path in self.media]
-        if not any(videos):
-            return "image"
-        return "video" if all(videos) else "mixed"
 
 
 def is_video(path: str) -> bool:
@@ -176,38 +163,39 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
     missing = [column for column in COLUMNS[:11] if doc.get(column) is None]
     if missing:
         raise DataError(f"{where}: no column {', '.join(missing)}: is this the MEGA-Bench data set?")
-    answer = _literal(doc, "answer", where)
-    if not isinstance(answer, Mapping):
+    values: dict[str, Any] = {}
+    for column in ("answer", *_MEDIA_COLUMNS):
+        try:
+            values[column] = read_literal(doc[column]) if isinstance(doc[column], str) else doc[column]
+        except LiteralError as error:
+            raise DataError(f"{where}: column {column} is no Python literal: {error}") from error
+    if not isinstance(values["answer"], Mapping):
         raise DataError(f"{where}: column answer must be a mapping of fields")
+    _check_paths(values, where)
+    shared, example, query = (tuple(values[column]) for column in _MEDIA_COLUMNS)
+    media = shared + example + query
+    videos = [is_video(path) for path in media]
     return QueryRow(
         id=str(doc["id"]),
         task_name=str(doc["task_name"]),
-        description=PromptSegment(str(doc["task_description"]), _paths(doc, "global_media", where)),
-        example=PromptSegment(str(doc["example_text"]), _paths(doc, "example_media", where)),
-        query=PromptSegment(str(doc["query_text"]), _paths(doc, "query_media", where)),
-        answer=answer,
+        description=PromptSegment(str(doc["task_description"]), shared),
+        example=PromptSegment(str(doc["example_text"]), example),
+        query=PromptSegment(str(doc["query_text"]), query),
+        answer=values["answer"],
         answer_text=str(doc["answer"]),
         metric_info=doc["metric_info"],
         eval_context=doc["eval_context"],
+        media=media,
+        kind="image" if not any(videos) else "video" if all(videos) else "mixed",
     )
 
 
-def _literal(doc: Mapping[str, Any], column: str, where: str) -> Any:
-    value = doc[column]
-    if not isinstance(value, str):
-        return value
-    try:
-        return read_literal(value)
-    except LiteralError as error:
-        raise DataError(f"{where}: column {column} is no Python literal: {error}") from error
-
-
-def _paths(doc: Mapping[str, Any], column: str, where: str) -> tuple[str, ...]:
-    value = _literal(doc, column, where)
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise DataError(f"{where}: column {column} must be a list of paths")
-    for path in value:
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
-            raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")
-    return tuple(value)
+def _check_paths(values: Mapping[str, Any], where: str) -> None:
+    for column in _MEDIA_COLUMNS:
+        paths = values[column]
+        if not isinstance(paths, list | tuple) or not all(isinstance(item, str) for item in paths):
+            raise DataError(f"{where}: column {column} must be a list of paths")
+        for path in paths:
+            pure = PurePosixPath(path)
+            if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
+                raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")

@@ -46,26 +46,19 @@ class MediaAccess(Struct, frozen=True):
         return (self.root / path).absolute()
 
 
-def is_text_rebuilt(row: QueryRow) -> bool:
-    """Return whether the prompt of a row depends on its videos."""
-    return row.kind == "mixed"
+def prompt_text(row: QueryRow, media: MediaAccess | None) -> str:
+    """Join the three texts by newlines, as the reference harness does.
 
-
-def plain_text(row: QueryRow) -> str:
-    """Join the three texts by newlines, with placeholders; an empty demonstration leaves an empty line."""
-    return "\n".join(segment.text for segment in row.segments)
-
-
-def prompt_text(row: QueryRow, media: MediaAccess) -> str:
-    """Write the prompt as the reference harness does.
+    Texts keep their placeholders, except in a mixed row, which needs its media.
+    An empty demonstration leaves an empty line.
 
     Raises:
         DataError: placeholders and media of a mixed row do not match.
         MediaError: a video of a mixed row cannot be read.
     """
-    if not is_text_rebuilt(row):
-        return plain_text(row)
-    return "\n".join(_rebuilt(row, segment, media) for segment in row.segments)
+    if row.kind == "mixed" and media is not None:
+        return "\n".join(_rebuilt(row, segment, media) for segment in row.segments)
+    return "\n".join((row.description.text, row.example.text, row.query.text))
 
 
 def visuals(row: QueryRow, media: MediaAccess) -> list[Any]:
@@ -92,18 +85,14 @@ def messages(row: QueryRow, media: MediaAccess) -> list[dict[str, Any]]:
     """
     parts: list[dict[str, Any]] = []
     for name in row.media:
-        parts.extend(media_parts(name, media, as_frames=row.kind == "mixed"))
+        if row.kind == "image" or not is_video(name):
+            parts.append(image_part(media.path(name)))
+        elif row.kind == "mixed":
+            parts.extend({"type": "image", "url": image} for image in frames(name, media).images())
+        else:
+            parts.append({"type": "video", "url": video_path(name, media)})
     parts.append({"type": "text", "text": prompt_text(row, media)})
     return [{"role": "user", "content": parts}]
-
-
-def media_parts(name: str, media: MediaAccess, *, as_frames: bool) -> list[dict[str, Any]]:
-    """The content parts of one file: a picture, a video, or with ``as_frames`` a picture for each frame of a video."""
-    if not is_video(name):
-        return [image_part(media.path(name))]
-    if not as_frames:
-        return [{"type": "video", "url": video_path(name, media)}]
-    return [{"type": "image", "url": image} for image in frames(name, media).images()]
 
 
 def video_path(name: str, media: MediaAccess) -> str:

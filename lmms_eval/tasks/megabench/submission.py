@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.megabench.data import QueryRow
-from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.utils.files import read_plain
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
 
 
-def record(row: QueryRow, response: str | None) -> dict[str, Any]:
-    """Return the submission's record of one query; a missing response is an empty text."""
+def record(row: QueryRow, context: Mapping[str, Any], response: str | None) -> dict[str, Any]:
+    """Return the submission's record of one query with its evaluation context. No response is an empty text."""
     return {
         "task_name": row.task_name,
         "global_idx": row.id,
-        "eval_context": dict(read_context(row.eval_context)),
+        "eval_context": dict(context),
         "images": list(row.query.media),
         "query_text": row.query.text,
         "global_images": list(row.description.media),
@@ -74,11 +73,7 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
     Raises:
         DataError: the folder cannot be made or the file cannot be written.
     """
-    try:
-        with replacing(path) as file:
-            file.write(dumps(records).encode("utf-8"))
-    except OSError as error:
-        raise DataError(f"submission file {path} cannot be written: {error.strerror or error}") from error
+    write_whole(path, dumps(records), "submission file ")
 
 
 def read_submission(path: Path) -> list[Mapping[str, Any]]:

@@ -15,10 +15,11 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskN
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, sandbox_record, submission, summary
+from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, submission, summary
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
+from lmms_eval.tasks.megabench.metrics import SANDBOX
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
 from lmms_eval.tasks.megabench.settings import Settings
@@ -47,9 +48,7 @@ Options = Mapping[str, Any] | None
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """Return the prompt's text. Media are opened only for the one task that mixes pictures and videos."""
     row = parse_row(doc)
-    if not prompts.is_text_rebuilt(row):
-        return prompts.plain_text(row)
-    return prompts.prompt_text(row, Settings.of(lmms_eval_specific_kwargs).media)
+    return prompts.prompt_text(row, Settings.of(lmms_eval_specific_kwargs).media if row.kind == "mixed" else None)
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
@@ -105,6 +104,15 @@ def doc_to_judge(
     return judge_questions.questions(results[0] if results else "", query, spec)
 
 
+def sandbox_record() -> dict[str, Any]:
+    """Return the layers that confine programs now, and whether running without them is allowed."""
+    from lmms_eval.sandbox.launcher import current_policy
+
+    policy = current_policy()
+    layers = [layer.name for layer in policy.probe() if layer.active]
+    return {"layers": layers, "allow_unsafe_code": policy.allow_unsafe}
+
+
 @depends_on(scoring_data_identity)
 def process_results(
     doc: Mapping[str, Any],
@@ -122,9 +130,10 @@ def process_results(
     row = parse_row(doc)
     reply = results[0] if results else ""
     spec = task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
+    context = read_context(row.eval_context)
     data = Settings.of(lmms_eval_specific_kwargs).outside_data
-    outcome = score_query(reply, row.answer, spec, read_context(row.eval_context), verdicts, data)
-    record = {**submission.record(row, reply), "scores": outcome.as_dict()}
+    outcome = score_query(reply, row.answer, spec, context, verdicts, data)
+    record = {**submission.record(row, context, reply), "scores": outcome.as_dict()}
     if outcome.scorer_errors:
         record["scorer_error"] = dict(outcome.scorer_errors)
     value: dict[str, Any] = {
@@ -138,8 +147,8 @@ def process_results(
     missing = "; ".join(f"{field}: {reason}" for field, reason in outcome.not_evaluated.items())
     if outcome.reading is not None:
         value |= outcome.reading.as_dict()
-    if not missing and any(metric.runs_programs for metric in spec.metrics.values()):
-        value["sandbox"] = sandbox_record.sandbox_record()
+    if not missing and any(metric.needs == SANDBOX for metric in spec.metrics.values()):
+        value["sandbox"] = sandbox_record()
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
 
 

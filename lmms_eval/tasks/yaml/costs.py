@@ -7,7 +7,7 @@ requests in size. They are never part of results.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -55,20 +55,16 @@ _TRIES = 16
 """After so many consecutive missing files the rest of a window counts as unknown."""
 _MAX_PATH = 1_024
 _BASE64_LEAST = 512
-_VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})
+_VIDEO_SUFFIXES = ("mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts")
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_VIDEO_SUFFIXES, "video"),
+    **dict.fromkeys(AUDIO_SUFFIXES, "audio"),
+    **dict.fromkeys(IMAGE_SUFFIXES, "image"),
+}
+"""Kinds of media by the extension of a path or URL."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256}")
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 _ADDRESSES = ("http://", "https://")
-
-
-def kind_of_name(name: str) -> Kind | None:
-    """Return the kind of medium by the extension of a path or URL."""
-    suffix = name.split("?")[0].rpartition(".")[2].lower()
-    if suffix in IMAGE_SUFFIXES:
-        return "image"
-    if suffix in AUDIO_SUFFIXES:
-        return "audio"
-    return "video" if suffix in _VIDEO_SUFFIXES else None
 
 
 class CountedMedium(Struct, frozen=True):
@@ -86,30 +82,18 @@ def media_of_text(value: str) -> list[CountedMedium] | None:
     text = value.strip() if len(value) <= _MAX_PATH else value
     if text in ("", "[]", "None"):
         return []
+    size = len(text) * 0.75  # of base64
+    names = [text] if len(text) <= _MAX_PATH and "\n" not in text else []
     if text.startswith("data:") and "," in text[:_MAX_PATH]:
-        kind = text[5:10]
-        return [
-            CountedMedium("audio" if kind == "audio" else "video" if kind == "video" else "image", len(text) * 0.75)
-        ]
+        stated = text[5:10]
+        return [CountedMedium("audio" if stated == "audio" else "video" if stated == "video" else "image", size)]
     if text.startswith("["):
         names = [single or double for single, double in _QUOTED.findall(text)]
-        return _named(names) if names else None
-    if len(text) > _MAX_PATH:
-        is_base64 = _BASE64.match(text) is not None
-        return [CountedMedium("image", len(text) * 0.75)] if is_base64 else None
-    if len(text) >= _BASE64_LEAST and _BASE64.match(text):
-        return [CountedMedium("image", len(text) * 0.75)]
-    return _named([text])
-
-
-def _named(names: Sequence[str]) -> list[CountedMedium] | None:
-    found = []
-    for name in names:
-        kind = kind_of_name(name) if "\n" not in name else None
-        if kind is None:
-            return None
-        found.append(CountedMedium(kind, name))
-    return found
+    elif len(text) >= _BASE64_LEAST and _BASE64.match(text):
+        return [CountedMedium("image", size)]
+    kinds = [_KINDS.get(name.split("?")[0].rpartition(".")[2].lower()) for name in names]
+    found = [CountedMedium(kind, name) for kind, name in zip(kinds, names, strict=True) if kind is not None]
+    return found if names and len(found) == len(names) else None
 
 
 class Files(Struct):
@@ -180,7 +164,11 @@ class Costs:
         self._files.new_window()
         prompts = self._prompts(indices)
         self._known = dict(zip(indices, prompts, strict=True))
-        return [cost * count for cost, count in zip(prompts, self._counts(indices), strict=True)]
+        if isinstance(self._choices, int):
+            return [cost * max(1, self._choices) for cost in prompts]
+        cells = self._documents.source.cells(self._choices, indices)
+        counts = list_lengths(cells) if is_list(cells.type) else [1] * len(indices)
+        return [cost * max(1, count) for cost, count in zip(prompts, counts, strict=True)]
 
     def of_request(self, index: int) -> float:
         """Return the tokens of one request of a document."""
@@ -189,77 +177,57 @@ class Costs:
 
     def _prompts(self, indices: Sequence[int]) -> list[float]:
         """Return the tokens of each document's prompt and answer."""
-        total = [self._new_tokens] * len(indices)
+        documents, total = self._documents, [self._new_tokens] * len(indices)
         media: list[list[CountedMedium]] = [[] for _ in indices]
-        found = False
-        for column in self._columns(indices):
-            found = found or any(column.media)
-            for place, (tokens, items) in enumerate(zip(column.text, column.media, strict=True)):
-                total[place] += tokens
-                media[place] += items
-        if not self._has_media:
-            return total
-        if not found:  # the task's own functions know where its media are
-            return [cost + SCALES["image"].unknown for cost in total]
-        return [cost + sum(map(self._tokens, items)) for cost, items in zip(total, media, strict=True)]
-
-    def _tokens(self, medium: CountedMedium) -> float:
-        size = self._files.size(medium.item) if isinstance(medium.item, str) else medium.item
-        return SCALES[medium.kind].tokens(size)
-
-    def _columns(self, indices: Sequence[int]) -> Iterator[_Column]:
-        documents = self._documents
         for name in documents.media_columns if self._has_media else ():
-            stored = documents.source.media(name, indices)
             kind: Kind = "audio" if "'Audio'" in repr(documents.source.features.get(name)) else "image"
-            yield _Column([0.0] * len(indices), [[CountedMedium(kind, item) for item in items] for items in stored])
+            for place, stored in enumerate(documents.source.media(name, indices)):
+                media[place] += [CountedMedium(kind, item) for item in stored]
         for name in documents.text_columns:
             cells = documents.source.cells(name, indices)
-            if self._has_media and _names_media(cells):
-                yield _Column.of_media(cells.to_pylist())
-            elif is_text(cells.type):
-                yield _Column([length / BYTES_PER_TOKEN for length in text_lengths(cells)], [()] * len(indices))
+            named = _media_of_cells(cells) if self._has_media else None
+            lengths = text_lengths(cells) if named is None and is_text(cells.type) else ()
+            for place, length in enumerate(lengths):
+                total[place] += length / BYTES_PER_TOKEN
+            for place, found in enumerate(named or ()):
+                if isinstance(found, list):
+                    media[place] += found
+                else:
+                    total[place] += found / BYTES_PER_TOKEN
+        if not self._has_media:
+            return total
+        if not any(media):  # the task's own functions know where its media are
+            return [cost + SCALES["image"].unknown for cost in total]
+        for place, items in enumerate(media):
+            sizes = [self._files.size(one.item) if isinstance(one.item, str) else one.item for one in items]
+            total[place] += sum(SCALES[one.kind].tokens(size) for one, size in zip(items, sizes, strict=True))
+        return total
 
-    def _counts(self, indices: Sequence[int]) -> list[int]:
-        if isinstance(self._choices, int):
-            return [max(1, self._choices)] * len(indices)
-        cells = self._documents.source.cells(self._choices, indices)
-        return [max(1, count) for count in list_lengths(cells)] if is_list(cells.type) else [1] * len(indices)
 
+def _media_of_cells(column: pa.ChunkedArray) -> list[list[CountedMedium] | int] | None:
+    """Return the media of each cell of a column that names media, or the length of a cell that holds other text.
 
-class _Column(Struct, frozen=True):
-    """A column's part of each document's cost: tokens of text, and media."""
-
-    text: Sequence[float]
-    media: Sequence[Sequence[CountedMedium]]
-
-    @classmethod
-    def of_media(cls, values: Sequence[str | list[str] | None]) -> _Column:
-        text, media = [], []
-        for value in values:
-            found = _media_of_cell(value)
-            text.append(0.0 if found is not None else len(str(value)) / BYTES_PER_TOKEN)
-            media.append(found or [])
-        return cls(text, media)
+    ``None`` for other columns: not of texts or lists of texts, or some sampled cell holds other text, or none a medium.
+    """
+    kind = column.type
+    if not (is_text(kind) or (is_list(kind) and is_text(kind.value_type))):
+        return None
+    known: dict[int, list[CountedMedium] | None] = {}
+    for row in range(0, len(column), max(1, len(column) // SAMPLED_ROWS)):
+        known[row] = _media_of_cell(column[row].as_py())
+        if known[row] is None:
+            return None
+    if not any(known.values()):
+        return None
+    made: list[list[CountedMedium] | int] = []
+    for row, value in enumerate(column.to_pylist()):
+        media = known[row] if row in known else _media_of_cell(value)
+        made.append(len(str(value)) if media is None else media)
+    return made
 
 
 def _media_of_cell(value: str | list[str] | None) -> list[CountedMedium] | None:
-    if value is None:
-        return []
-    parts = [media_of_text(part or "") for part in ([value] if isinstance(value, str) else value)]
+    if value is None or isinstance(value, str):
+        return media_of_text(value or "")
+    parts = [media_of_text(part or "") for part in value]
     return None if None in parts else [medium for part in parts for medium in part or ()]
-
-
-def _names_media(column: pa.ChunkedArray) -> bool:
-    """Return whether a column of texts, or of lists of texts, names media: at least one cell does, and no cell holds
-    other text."""
-    kind = column.type
-    if not (is_text(kind) or (is_list(kind) and is_text(kind.value_type))):
-        return False
-    found = False
-    for row in range(0, len(column), max(1, len(column) // SAMPLED_ROWS)):
-        media = _media_of_cell(column[row].as_py())
-        if media is None:
-            return False
-        found = found or bool(media)
-    return found

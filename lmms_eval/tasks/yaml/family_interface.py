@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import call_messages, call_text
-from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestFactory
-from lmms_eval.utils.signatures import accepts
+from lmms_eval.tasks.yaml.render import keep_originals
+from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestSettings
+from lmms_eval.utils.signatures import accepts, keywords_for
 
 if TYPE_CHECKING:
     from lmms_eval.api.task import MetricDefinition, TaskOptions
@@ -24,15 +25,20 @@ if TYPE_CHECKING:
 Doc = Mapping[str, Any]
 
 
-def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tuple[Any, ...]:
+def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tuple[Any, ...]:
     """Return the ``Instance.args`` tuple of a request.
 
     Raises:
         TaskError: the request is for a likelihood, which chat plugins cannot answer.
     """
-    task = requests.task
+    task, builder = requests.task, request.build_messages
     place = (request.doc_id, task.name, task.split)
-    show, policy = _visuals(requests, request), requests.prompts.media
+    show, policy = requests.prompts.visuals, requests.prompts.media
+    if isinstance(builder, MessageBuilder) and (own := builder.own) is not None:
+
+        def show(doc: Doc) -> list[Any]:
+            return [part["url"] for turn in own(doc) for part in turn["content"] if part["type"] != "text"]
+
     visual = show if policy is None else lambda doc: policy.media(show(doc))
     if request.kind == "loglikelihood":
         if chat:
@@ -47,50 +53,32 @@ def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tupl
     # Plugins of the family expect the few-shot delimiter here. Chat plugins remove it themselves.
     generation = copy.deepcopy(dict(request.generation_after(has_template=False)))
     if chat:
-        return (request.context, _doc_to_messages(requests, request), generation, *place)
+        return (request.context, partial(_messages_of, requests, request), generation, *place)
     if request.kind == "generate_until_multi_round":
-
-        def doc_to_text(doc: Doc, **rounds: Any) -> Any:
-            return call_text(requests.config.doc_to_text, doc, requests.prompts.kwargs, **rounds)
-
-        return (request.context, generation, visual, doc_to_text, *place)
+        return (request.context, generation, visual, requests.prompts.text, *place)
     return (request.context, generation, visual, *place)
 
 
-def _visuals(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]:
-    builder = request.build_messages
-    if isinstance(builder, MessageBuilder) and builder.own is not None:
-        own = builder.own
-        return lambda doc: [part["url"] for turn in own(doc) for part in turn["content"] if part["type"] != "text"]
-    return requests.prompts.visuals
+def _messages_of(requests: RequestSettings, request: Request, doc: Doc, **rounds: Any) -> Any:
+    """Build a document's messages, examples included, also for later rounds."""
+    if rounds.get("round_idx"):
+        return _later_round(requests, doc, rounds)
+    if isinstance(request.build_messages, MessageBuilder):
+        return request.build_messages.turns(doc)
+    return requests.prompts.allowed(requests.builder.turns(request.doc_id, doc))
 
 
-def _doc_to_messages(requests: RequestFactory, request: Request) -> Callable[..., Any]:
-    """Make the function that builds a document's messages, examples included, also for later rounds."""
-    builder = request.build_messages
-
-    def doc_to_messages(doc: Doc, **rounds: Any) -> Any:
-        if rounds.get("round_idx"):
-            return _later_round(requests, doc, rounds)
-        if isinstance(builder, MessageBuilder):
-            return builder.turns(doc)
-        return requests.prompts.allowed(requests.builder.turns(request.doc_id, doc))
-
-    return doc_to_messages
-
-
-def _later_round(requests: RequestFactory, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
+def _later_round(requests: RequestSettings, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
     """Return ``(messages | None, stop, outputs, info)``."""
-    own = requests.config.doc_to_messages
-    if own is not None and accepts(own, "round_idx"):
-        messages, stop, outputs, info = call_messages(own, doc, requests.prompts.kwargs, **rounds)
+    prompts, own = requests.prompts, requests.config.doc_to_messages
+    if own is not None and prompts.messages is not None and accepts(own, "round_idx"):
+        keep_originals()
+        messages, stop, outputs, info = prompts.messages(doc, **keywords_for(own, rounds))
         turns = None if messages is None else as_turns(messages, f"{requests.where}: doc_to_messages")
     else:
-        visuals, text, stop, outputs, info = call_text(
-            requests.config.doc_to_text, doc, requests.prompts.kwargs, **rounds
-        )
-        turns = None if stop else requests.prompts.user_turn(visuals or [], str(text))
-    shown = None if turns is None else requests.prompts.allowed(requests.builder.with_system(turns))
+        visuals, text, stop, outputs, info = prompts.text(doc, **rounds)
+        turns = None if stop else prompts.user_turn(visuals or [], str(text))
+    shown = None if turns is None else prompts.allowed(requests.builder.with_system(turns))
     return shown, bool(stop), outputs, info
 
 
@@ -205,7 +193,7 @@ class FamilyInterface:
         """
         self.load()
         assert self._scorer is not None
-        return self._scorer.of_results(doc, results)
+        return self._scorer.evaluate(doc, results)
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the aggregation function of each metric."""

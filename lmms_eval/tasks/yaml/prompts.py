@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -16,15 +19,14 @@ from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.render import (
     Doc,
     RenderError,
-    call_messages,
-    call_target,
-    call_text,
-    call_visual,
+    bound_messages,
+    bound_target,
+    bound_text,
+    bound_visual,
     choices_value,
     field_value,
+    keep_originals,
     render_template,
-    target_value,
-    text_or_index,
 )
 from lmms_eval.tasks.yaml.settings import specific_kwargs, target_kwargs
 
@@ -91,7 +93,7 @@ Part = dict[str, Any]
 
 
 class Prompts:
-    """The prompts of one task. ``config`` holds functions, not references."""
+    """The prompts of one task. ``config`` holds functions, not references. They are bound to their settings once."""
 
     def __init__(self, config: TaskConfig, options: TaskOptions, where: str) -> None:
         self.config, self.options, self.where = config, options, where
@@ -101,23 +103,38 @@ class Prompts:
             self.kwargs.setdefault("data_root", options.data_root)
         self.media: MediaPolicy | None = None
         """Limits on what documents may show, where the data comes from the hub."""
-        self._target_kwargs = target_kwargs(config.model_specific_target_kwargs, options)
+        text, target = config.doc_to_text, config.doc_to_target
+        self.text: Callable[..., Any] = partial(self._stated, "doc_to_text")
+        """Returns the value of ``doc_to_text``: a text, or the number of a choice."""
+        if callable(text):
+            self.text = bound_text(text, self.kwargs)
+        self.target: Callable[[Doc], Any] = partial(self._stated, "doc_to_target")
+        """Returns the value of ``doc_to_target``: a text, a choice's number, a list of either, or another value."""
+        if callable(target):
+            settings = target_kwargs(config.model_specific_target_kwargs, options)
+            self.target = bound_target(target, settings, self.kwargs)
+        gold, visual, messages = config.doc_to_gold, config.doc_to_visual, config.doc_to_messages
+        self.gold: Callable[[Doc], Any] = bound_text(gold, self.kwargs) if callable(gold) else self.answer_text
+        """Returns an answer with full marks: ``doc_to_gold``, else the first reference answer."""
+        self._visuals = bound_visual(visual, self.kwargs) if callable(visual) else None
+        self.messages = None if messages is None else bound_messages(messages, self.kwargs)
+        """Returns the value of ``doc_to_messages``; ``None`` without the key."""
 
-    def text(self, doc: Doc) -> Any:
-        """Return the value of ``doc_to_text``: a text, or the number of a choice."""
-        spec = self.config.doc_to_text
-        if callable(spec):
-            return call_text(spec, doc, self.kwargs)
-        value = field_value(spec, doc, self._key("doc_to_text"))
-        return text_or_index(value, spec, doc, self.config.doc_to_choice is not None)
+    def _stated(self, key: str, doc: Doc) -> Any:
+        """Return the value of a key that is no function.
 
-    def target(self, doc: Doc) -> Any:
-        """Return the value of ``doc_to_target``: a text, a choice's number, a list of either, or another value."""
-        spec = self.config.doc_to_target
-        if callable(spec):
-            return call_target(spec, doc, self._target_kwargs, self.kwargs)
-        value = field_value(spec, doc, self._key("doc_to_target"))
-        return target_value(value, spec, doc, self.config.doc_to_choice is not None)
+        Digits that a template gives are a number if the task has choices. A target may be the text of a list.
+        """
+        spec = getattr(self.config, key)
+        value = field_value(spec, doc, self._key(key))
+        if not isinstance(value, str) or not isinstance(spec, str) or spec in doc:
+            return value
+        if self.config.doc_to_choice is not None and value.isdigit():
+            return int(value)
+        if key == "doc_to_target" and value.startswith("[") and value.endswith("]"):
+            with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                return ast.literal_eval(value)
+        return value
 
     def choices(self, doc: Doc) -> list[str] | None:
         """Return the value of ``doc_to_choice`` as texts; ``None`` without the key."""
@@ -130,12 +147,13 @@ class Prompts:
         spec = self.config.doc_to_visual
         if spec is None:
             return []
-        if isinstance(spec, str):
-            if spec not in doc:
-                raise RenderError(f"{self._key('doc_to_visual')}: no column {spec!r}; there is: {', '.join(doc)}")
+        if self._visuals is not None:
+            keep_originals()
+            value = self._visuals(doc)
+        elif spec in doc:
             value = doc[spec]
         else:
-            value = call_visual(spec, doc, self.kwargs)
+            raise RenderError(f"{self._key('doc_to_visual')}: no column {spec!r}; there is: {', '.join(doc)}")
         if value is None:
             return []
         return list(value) if isinstance(value, list | tuple) else [value]
@@ -154,18 +172,15 @@ class Prompts:
         choices = self.choices(doc) if isinstance(value, int) and not isinstance(value, bool) else None
         if choices is None:
             if value is None or isinstance(value, Mapping | list | tuple):
-                raise RenderError(f"{self._key('doc_to_text')}: {self._not_text(value)}")
+                spec = self.config.doc_to_text
+                place = f"column {spec!r}" if isinstance(spec, str) else "its value"
+                problem = f"holds a {type(value).__name__}, not a text; write a template such as '{{{{{spec}.text}}}}'"
+                problem = "is empty in this document" if value is None else problem
+                raise RenderError(f"{self._key('doc_to_text')}: {place} {problem}")
             return str(value)
         if not 0 <= value < len(choices):
             raise RenderError(f"{self._key('doc_to_text')}: there is no choice number {value} among {len(choices)}")
         return str(choices[value])
-
-    def _not_text(self, value: Any) -> str:
-        spec = self.config.doc_to_text
-        place = f"column {spec!r}" if isinstance(spec, str) else "its value"
-        if value is None:
-            return f"{place} is empty in this document"
-        return f"{place} holds a {type(value).__name__}, not a text; write a template such as '{{{{{spec}.text}}}}'"
 
     def answer_text(self, doc: Doc) -> str:
         """Return the reference answer for an example: the first one, as the text of its choice."""
@@ -186,12 +201,12 @@ class Prompts:
             return str(spec(doc))
         return render_template(str(spec), doc, self._key("description"))
 
-    def own_turns(self, doc: Doc, **rounds: Any) -> list[Turn]:
+    def own_turns(self, doc: Doc) -> list[Turn]:
         """Return the task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
-        if self.config.doc_to_messages is None:
+        if self.messages is None:
             return self.user_turn(self.visuals(doc), self.shown_text(doc))
-        made = call_messages(self.config.doc_to_messages, doc, self.kwargs, **rounds)
-        return as_turns(made, f"{self.where}: doc_to_messages")
+        keep_originals()
+        return as_turns(self.messages(doc), f"{self.where}: doc_to_messages")
 
     def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
         """Make one user message, media first.
@@ -213,7 +228,7 @@ class PromptBuilder:
 
     def __init__(self, prompts: Prompts, documents: Documents, few: FewShot | None, examples: Documents | None) -> None:
         self.prompts, self.documents = prompts, documents
-        self._few, self._examples = few, examples
+        self._few, self._examples, self.has_examples = few, examples, few is not None
 
     def context(self, doc_id: int, question: str | None = None) -> str:
         """Return the prompt as text: system instruction, description, examples, question."""
@@ -233,8 +248,7 @@ class PromptBuilder:
         turns = [{"role": "system", "content": system}] if system else []
         if not self.prompts.options.fewshot_as_multiturn:
             return [*turns, {"role": "user", "content": self._example_text(doc_id) + shown}]
-        for example in self._example_ids(doc_id):
-            other = self._example_docs.text_view(example)
+        for other in self._examples_for(doc_id):
             turns += [
                 {"role": "user", "content": self.prompts.shown_text(other)},
                 {"role": "assistant", "content": self.prompts.answer_text(other)},
@@ -248,7 +262,11 @@ class PromptBuilder:
         leading = [turn for turn in turns[:1] if turn["role"] == "system"]
         rest = turns[len(leading) :]
         if self._few is not None and self.prompts.options.fewshot_as_multiturn:
-            rest = [*self._example_turns(doc_id), *rest]
+            examples: list[Turn] = []
+            for doc in self._examples_for(doc_id, with_media=True):
+                examples += [turn for turn in self.prompts.own_turns(doc) if turn["role"] != "system"]
+                examples.append({"role": "assistant", "content": [_text(self.prompts.answer_text(doc))]})
+            rest = [*examples, *rest]
         elif self._few is not None:
             rest = _in_front(self._example_parts(doc_id), rest)
         if self.prompts.config.description:
@@ -267,40 +285,29 @@ class PromptBuilder:
             return [{**turns[0], "content": joined}, *turns[1:]]
         return [{"role": "system", "content": [_text(system)]}, *turns]
 
-    @property
-    def _example_docs(self) -> Documents:
-        assert self._examples is not None
-        return self._examples
-
-    def _example_ids(self, doc_id: int) -> list[int]:
-        return [] if self._few is None else self._few.choose(doc_id, len(self._example_docs))
-
-    def _example_text(self, doc_id: int) -> str:
-        config, made = self.prompts.config, ""
-        for number in self._example_ids(doc_id):
-            doc = self._example_docs.text_view(number)
-            question, answer = self.prompts.shown_text(doc), self.prompts.answer_text(doc)
-            made += question + config.answer_delimiter + answer + config.fewshot_delimiter
-        return made
-
-    def _example_turns(self, doc_id: int) -> list[Turn]:
-        turns: list[Turn] = []
-        for number in self._example_ids(doc_id):
-            doc = self._example_docs[number]
-            turns += [turn for turn in self.prompts.own_turns(doc) if turn["role"] != "system"]
-            turns.append({"role": "assistant", "content": [_text(self.prompts.answer_text(doc))]})
-        return turns
-
     def _example_parts(self, doc_id: int) -> list[Part]:
         config, parts = self.prompts.config, list[Part]()
-        for number in self._example_ids(doc_id):
-            doc = self._example_docs[number]
+        for doc in self._examples_for(doc_id, with_media=True):
             for turn in self.prompts.own_turns(doc):
                 if turn["role"] != "system":
                     parts = _joined(parts, turn["content"])
             answer = config.answer_delimiter + self.prompts.answer_text(doc) + config.fewshot_delimiter
             parts = _joined(parts, [_text(answer)])
         return parts
+
+    def _examples_for(self, doc_id: int, with_media: bool = False) -> list[Doc]:
+        """Return the documents that are the examples for a document."""
+        if self._few is None or self._examples is None:
+            return []
+        read = self._examples.__getitem__ if with_media else self._examples.text_view
+        return [read(number) for number in self._few.choose(doc_id, len(self._examples))]
+
+    def _example_text(self, doc_id: int) -> str:
+        config, made = self.prompts.config, ""
+        for doc in self._examples_for(doc_id):
+            question, answer = self.prompts.shown_text(doc), self.prompts.answer_text(doc)
+            made += question + config.answer_delimiter + answer + config.fewshot_delimiter
+        return made
 
 
 def as_turns(value: Any, where: str) -> list[Turn]:

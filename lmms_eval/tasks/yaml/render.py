@@ -6,10 +6,11 @@ import ast
 import functools
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError, TaskError
-from lmms_eval.utils.signatures import keywords_for, parameters_of
+from lmms_eval.utils.signatures import parameters_of
 from lmms_eval.utils.template import compiled
 
 Doc = Mapping[str, Any]
@@ -46,45 +47,46 @@ def render_template(text: str, doc: Doc, where: str) -> str:
         raise RenderError(f"{where}: template {text!r}: {error}; the document has the columns {columns}") from error
 
 
-def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
-    """Call ``doc_to_text`` or a similar function. Settings, if any, are the second positional argument."""
-    if kwargs is None:
-        return function(doc, **more)
+def bound_text(function: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
+    """Bind ``doc_to_text`` or a similar function to its settings, if any: the second positional argument."""
     takes = parameters_of(function)
-    return function(doc, kwargs, **more) if takes.positional >= 2 or takes.any_positional else function(doc, **more)
+    if kwargs is None or (takes.positional < 2 and not takes.any_positional):
+        return function
+    return lambda doc, **rounds: function(doc, kwargs, **rounds)
 
 
-def call_target(function: Callable[..., Any], doc: Doc, target_kwargs: Any, kwargs: Any) -> Any:
-    """Call ``doc_to_target`` with a model's settings, as ``call_text``, else with the settings if it names them."""
+def bound_target(function: Callable[..., Any], target_kwargs: Any, kwargs: Any) -> Callable[..., Any]:
+    """Bind ``doc_to_target`` to a model's settings, as ``bound_text``, else to the settings if it names them."""
     if target_kwargs is None and "lmms_eval_specific_kwargs" in parameters_of(function).names:
-        return function(doc, lmms_eval_specific_kwargs=kwargs)
-    return call_text(function, doc, target_kwargs)
+        return partial(function, lmms_eval_specific_kwargs=kwargs)
+    return bound_text(function, target_kwargs)
 
 
-def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
-    """Call ``doc_to_visual``. It gets the settings only if it has exactly two parameters."""
-    _keep_originals()
+def bound_visual(function: Callable[..., Any], kwargs: Any) -> Callable[[Doc], Any]:
+    """Bind ``doc_to_visual`` to its settings if it has exactly two parameters."""
     takes = parameters_of(function)
-    return function(doc, kwargs) if max(takes.positional, len(takes.names)) == takes.positional == 2 else function(doc)
+    if max(takes.positional, len(takes.names)) == takes.positional == 2:
+        return lambda doc: function(doc, kwargs)
+    return function
 
 
-def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
-    """Call ``doc_to_messages`` with the settings, as keyword or second parameter, and other arguments that it takes."""
-    _keep_originals()
-    takes, given = parameters_of(function), keywords_for(function, more) if more else {}
+def bound_messages(function: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
+    """Bind ``doc_to_messages`` to its settings: a keyword, or the second parameter unless a round gives that one."""
+    takes = parameters_of(function)
     if "lmms_eval_specific_kwargs" in takes.names or takes.any_keyword:
-        return function(doc, lmms_eval_specific_kwargs=kwargs, **given)
-    if takes.positional == 2 and takes.names[1:2] and takes.names[1] not in given:
-        return function(doc, kwargs, **given)
-    return function(doc, **given)
+        return partial(function, lmms_eval_specific_kwargs=kwargs)
+    if takes.positional != 2 or len(takes.names) < 2:
+        return function
+    second = takes.names[1]
+    return lambda doc, **rounds: function(doc, **rounds) if second in rounds else function(doc, kwargs, **rounds)
 
 
 @functools.cache
-def _keep_originals() -> None:
-    """Keep the bytes of files that the function opens by ``Image.open``, so that they are sent unchanged."""
-    from lmms_eval.media.opened import keep_originals
+def keep_originals() -> None:
+    """Keep the bytes of files that a function opens by ``Image.open``, so that they are sent unchanged."""
+    from lmms_eval.media import opened
 
-    keep_originals()
+    opened.keep_originals()
 
 
 def field_value(spec: Any, doc: Doc, where: str) -> Any:
@@ -92,27 +94,6 @@ def field_value(spec: Any, doc: Doc, where: str) -> Any:
     if isinstance(spec, str):
         return doc[spec] if spec in doc else render_template(spec, doc, where)
     return spec
-
-
-def text_or_index(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
-    """Read a rendered template: digits are a number if the task has choices, and ``[...]`` is a list."""
-    if not isinstance(value, str) or not isinstance(spec, str) or spec in doc:
-        return value
-    if has_choices and value.isdigit():
-        return int(value)
-    return value
-
-
-def target_value(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
-    """Read a target as ``text_or_index`` does; it may also be the text of a list."""
-    value = text_or_index(value, spec, doc, has_choices)
-    rendered = isinstance(value, str) and isinstance(spec, str) and spec not in doc
-    if rendered and value.startswith("[") and value.endswith("]"):
-        try:
-            return ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return value
-    return value
 
 
 def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:

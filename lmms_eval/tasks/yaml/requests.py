@@ -1,17 +1,16 @@
-"""Requests of a task: names, seeds and generation options. Messages are rendered when they are needed."""
+"""Parts of the requests of a task. Messages are rendered when they are needed."""
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec import Struct
 from pydantic import ValidationError
 
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, RequestKind
+from lmms_eval.api.request import RequestKind
 from lmms_eval.api.task import Task
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, Turn
 from lmms_eval.tasks.yaml.render import RenderError
@@ -24,8 +23,8 @@ NOT_SENT = frozenset({"max_agentic_steps"})
 _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
-class RequestFactory:
-    """Makes the requests of a task with open data.
+class RequestSettings:
+    """The parts that all requests of a task with open data share.
 
     Args:
         task: the task.
@@ -42,48 +41,30 @@ class RequestFactory:
         self.task, self.builder, self.seeding, self.generation, self.cost = task, builder, seeding, generation, cost
         self.prompts, self.documents = builder.prompts, builder.documents
         self.config, self.options, self.where = self.prompts.config, self.prompts.options, self.prompts.where
-        self._implied_stop = implied_stop(self.config, generation)
-        self._sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
-        if isinstance(until := self._sent.get("until"), str):
-            self._sent["until"] = [until]
-        self._changeable = [key for key, value in self._sent.items() if type(value) not in _UNCHANGEABLE]
-
-    def request(self, doc_id: int, repeat: int, ask: Ask) -> Request:
-        """Make one request; its seed follows from the run's seed and its name."""
-        name = f"{self.task.name}/{doc_id}/{repeat}/{ask.round}/{ask.index}"
-        digest = hashlib.sha256(f"{self.options.seed}|{name}".encode()).digest()
-        generates = ask.kind != "loglikelihood"
-        sent = self._sent.copy() if generates else {}
-        for key in self._changeable if generates else ():  # back ends change the options of a request
-            sent[key] = copy.deepcopy(sent[key])
-        return Request(
-            id=name,
-            kind=ask.kind,
-            task=self.task,
-            doc_id=doc_id,
-            build_messages=ask.messages,
-            context=ask.context,
-            generation=sent,
-            continuation=ask.continuation,
-            implied_delimiter=ask.implied_delimiter,
-            implied_stop=self._implied_stop if generates else "",
-            repeat=repeat,
-            round=ask.round,
-            index=ask.index,
-            seed=int.from_bytes(digest[:4], "big") >> 1,
-            cost=self.cost(doc_id),
-        )
+        text_alone = not (self.config.description or self.options.system_instruction or builder.has_examples)
+        is_repeatable = seeding.prompt is nullcontext and not self.documents.media_columns
+        self.asks_context = text_alone and is_repeatable and self.config.doc_to_messages is None
+        """Whether the context of a first request is exactly the text of its messages, which is not rendered again."""
+        self.implied_stop = implied_stop(self.config, generation)
+        self.sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
+        """The generation options of each request."""
+        if isinstance(until := self.sent.get("until"), str):
+            self.sent["until"] = [until]
+        self.changeable = [key for key, value in self.sent.items() if type(value) not in _UNCHANGEABLE]
+        """Options that each request gets a copy of, since back ends change the options of a request."""
 
 
 class MessageBuilder(Struct, frozen=True):
     """Renders the messages of a request when they are needed. ``own`` replaces the task's messages for a document."""
 
-    requests: RequestFactory
+    requests: RequestSettings
     doc_id: int
     own: Callable[[Mapping[str, Any]], Sequence[Turn]] | None = None
     """Makes the messages of this request from the full document; by default the task's messages."""
     bare: bool = False
     """Without description and examples, as in later rounds."""
+    question: str | None = None
+    """The text of the task's own messages, if it has been rendered."""
 
     def __call__(self) -> ChatMessages:
         try:
@@ -98,11 +79,12 @@ class MessageBuilder(Struct, frozen=True):
         """Return the messages as plain mappings. A plugin may pass its own copy of the document as ``doc``."""
         with self.requests.seeding.prompt(self.doc_id):
             full = self.requests.documents[self.doc_id] if doc is None else doc
+            prompts, builder = self.requests.prompts, self.requests.builder
             own = None if self.own is None else self.own(full)
-            builder = self.requests.builder
+            if self.question is not None and doc is None:
+                own = prompts.user_turn(prompts.visuals(full), self.question)
             turns = builder.with_system(own or []) if self.bare else builder.turns(self.doc_id, full, own)
-            media = self.requests.prompts.media
-            return turns if media is None else media.turns(turns)
+            return turns if prompts.media is None else prompts.media.turns(turns)
 
 
 class MediaQuestion(Struct, frozen=True):

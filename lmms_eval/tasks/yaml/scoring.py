@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, structs
@@ -25,7 +27,7 @@ from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, sc
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
 from lmms_eval.utils.answer_reading import noting_chance, noting_reading
-from lmms_eval.utils.signatures import keywords_for, parameters_of
+from lmms_eval.utils.signatures import accepts, parameters_of
 
 log = logging.getLogger(__name__)
 SETTINGS = "lmms_eval_specific_kwargs"
@@ -65,7 +67,14 @@ def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> ScoringPl
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
     if config.filter_list is None:
         return ScoringPlan((None,), tags, first)
-    return ScoringPlan(tuple(_pipeline(entry, where) for entry in config.filter_list), tags, first)
+    pipelines = []
+    for entry in config.filter_list:
+        name, steps = entry.get("name"), entry.get("filter")
+        if not isinstance(name, str) or not isinstance(steps, list):
+            problem = f"an entry needs name and filter (a list): {dict(entry)!r:.120}"
+            raise TaskError(f"{where}: key 'filter_list': {problem}")
+        pipelines.append(FilterPipeline(name, tuple(_filter(step, where) for step in steps)))
+    return ScoringPlan(tuple(pipelines), tags, first)
 
 
 def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
@@ -86,13 +95,6 @@ def _own_tags(config: TaskConfig, where: str) -> list[tuple[str, str]] | None:
         raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
 
 
-def _pipeline(entry: Mapping[str, Any], where: str) -> FilterPipeline:
-    name, steps = entry.get("name"), entry.get("filter")
-    if not isinstance(name, str) or not isinstance(steps, list):
-        raise TaskError(f"{where}: key 'filter_list': an entry needs name and filter (a list): {dict(entry)!r:.120}")
-    return FilterPipeline(name, tuple(_filter(step, where) for step in steps))
-
-
 def _filter(step: Any, where: str) -> Any:
     if not isinstance(step, Mapping) or "function" not in step:
         raise TaskError(f"{where}: key 'filter_list': a filter needs 'function': {step!r:.120}")
@@ -110,18 +112,30 @@ def _filter(step: Any, where: str) -> Any:
     return built
 
 
-class AnswerScorer(Struct, frozen=True):
-    """Scores the documents of one task. ``config`` holds functions, not references."""
+class AnswerScorer:
+    """Scores the documents of one task.
 
-    config: TaskConfig
-    prompts: Prompts
-    metrics: Sequence[TaskMetric]
-    plan: ScoringPlan
-    predict_only: bool
-    full_docs: Any = None
-    """The whole split, if ``process_results`` takes ``full_docs``."""
-    may_draw: bool = False
-    """Whether the task's scoring code names ``random``."""
+    Args:
+        prompts: the task's prompts; their ``config`` holds functions, not references.
+        metrics: its metrics.
+        plan: its filters.
+        full_docs: the whole split, if ``process_results`` takes ``full_docs``.
+        may_draw: the task's scoring code names ``random``.
+    """
+
+    def __init__(
+        self, prompts: Prompts, metrics: Sequence[TaskMetric], plan: ScoringPlan, full_docs: Any = None,
+        may_draw: bool = False,
+    ) -> None:  # fmt: skip
+        self.prompts, self.metrics, self.plan, self.may_draw = prompts, metrics, plan, may_draw
+        self.config, self.predict_only = prompts.config, prompts.options.predict_only
+        self._takes_verdicts, self._given = False, dict[str, Any]()
+        if (function := self.config.process_results) is not None:
+            self._takes_verdicts = self.config.doc_to_judge is not None and accepts(function, "verdicts")
+            if full_docs is not None and accepts(function, "full_docs"):
+                self._given["full_docs"] = full_docs
+            if SETTINGS in parameters_of(function).names:
+                self._given[SETTINGS] = prompts.kwargs
 
     def scores(
         self, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()
@@ -133,10 +147,6 @@ class AnswerScorer(Struct, frozen=True):
                 score = self._score(pipeline, doc, answers, verdicts)
             made.append(structs.replace(score, drew=chance.drew, reading=notes.reading))
         return tuple(made)
-
-    def of_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:
-        """Score filtered answers, one for each request of the document, without verdicts."""
-        return self._evaluate(doc, results, {})
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
         """Return the questions of ``doc_to_judge`` about every set of answers that is scored."""
@@ -150,10 +160,34 @@ class AnswerScorer(Struct, frozen=True):
                 found += [replace(question, name=prefix + question.name) for question in made]
         return found
 
+    def evaluate(
+        self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict] = MappingProxyType({})
+    ) -> Mapping[str, Any]:
+        """Return the values of filtered answers, one answer for each request of the document."""
+        results, kind = self._results(filtered), self.config.output_type
+        if self.predict_only:
+            return {BYPASS: [[self.prompts.target(doc)], list(results)]}
+        if self.config.process_results is not None:
+            given = {**self._given, "verdicts": verdicts} if self._takes_verdicts else self._given
+            with evaluated_wholly():
+                made = self.config.process_results(doc, results, **given)
+            if not isinstance(made, Mapping):
+                raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
+            return made
+        if kind in GENERATING:
+            answer = results[0] if results else ""
+            if isinstance(answer, list):
+                answer = answer[-1] if answer else ""
+            targets = self._targets(doc)
+            return {metric.name: score_text(metric, kind, targets, answer) for metric in self.metrics}
+        item = self._choice_item(doc, results) if kind == "multiple_choice" else self._likelihood_item(doc, results)
+        functions = [(metric, metric_function(metric.name, kind)) for metric in self.metrics]
+        return {metric.name: function(item, **metric.arguments) for metric, function in functions if function}
+
     def _evaluated(
         self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]
     ) -> list[tuple[str, list[Any]]]:
-        """Yield scope and filtered answers for every call of ``process_results``."""
+        """Return scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
             return [
                 (judged.scope("none", number) if number else "", self._filtered(None, doc, [answer]))
@@ -161,8 +195,9 @@ class AnswerScorer(Struct, frozen=True):
             ]
         found = [(judged.scope(pipeline.name, None), self._filtered(pipeline, doc, answers))]
         if len(answers) > 1:
-            alone = self._each_filtered(pipeline, doc, answers)
-            found += [(judged.scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
+            with contextlib.suppress(UsageError):  # the pipeline needs several answers (``take_first_k``)
+                alone = [self._filtered(pipeline, doc, [answer]) for answer in answers]
+                found += [(judged.scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
         return found
 
     def _score(
@@ -178,25 +213,29 @@ class AnswerScorer(Struct, frozen=True):
             if pipeline is None and len(single) > 1:
                 filtered = [list(values) for values in zip(*single, strict=True)]
             made = [
-                self._evaluate(doc, values, judged.verdicts_in(verdicts, scope) if verdicts else {})
+                self.evaluate(doc, values, judged.verdicts_in(verdicts, scope) if verdicts else {})
                 for scope, values in evaluations
             ]
-            each = made if pipeline is None else made[1:]
+            if len(answers) > 1 and not self.predict_only:
+                each = made if pipeline is None else made[1:]
             metrics = made[0] if pipeline is not None or len(made) == 1 else mean_metrics(made)
         except NotEvaluated as absent:
             return PipelineScore(name, filtered, {}, "unscored", absent.reason)
-        return _outcome(name, filtered, metrics, each if len(answers) > 1 and not self.predict_only else [])
-
-    def _each_filtered(self, pipeline: FilterPipeline, doc: Doc, answers: Sequence[Answer]) -> list[list[Any]]:
-        """Filter every answer by itself; nothing if the pipeline needs several answers (``take_first_k``)."""
-        try:
-            return [self._filtered(pipeline, doc, [answer]) for answer in answers]
-        except UsageError:
-            return []
+        # Values that were not evaluated are dropped. A document that lacks any value is unscored.
+        missing = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
+        present = {key: value for key, value in metrics.items() if key not in missing}
+        alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
+        status: Any = "unscored" if missing else "scored"
+        reason = "; ".join(dict.fromkeys(missing.values()))
+        return PipelineScore(name, filtered, present, status, reason, alone)
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""
-        per_request = [list(values) for values in zip(*(self._values(answer) for answer in answers), strict=True)]
+        if self.config.output_type in GENERATING:
+            each: list[list[Any]] = [[answer.value] for answer in answers]
+        else:
+            each = [[(float(value), bool(greedy)) for value, greedy in answer.value] for answer in answers]
+        per_request = [list(values) for values in zip(*each, strict=True)]
         if self.plan.first_tags:
             per_request = [_stripped(values, self.plan.first_tags) for values in per_request]
         if pipeline is None:
@@ -204,30 +243,6 @@ class AnswerScorer(Struct, frozen=True):
         else:
             filtered = pipeline.run(per_request, [doc] * len(per_request))
         return [_stripped(value, self.plan.tags) for value in filtered] if self.plan.tags else filtered
-
-    def _values(self, answer: Answer) -> list[Any]:
-        """Return the answer's value for each request."""
-        if self.config.output_type in GENERATING:
-            return [answer.value]
-        return [(float(value), bool(greedy)) for value, greedy in answer.value]
-
-    def _evaluate(self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
-        results = self._results(filtered)
-        if self.predict_only:
-            return {BYPASS: [[self.prompts.target(doc)], list(results)]}
-        if self.config.process_results is not None:
-            return self._processed(doc, results, verdicts)
-        if self.config.output_type in GENERATING:
-            answer = results[0] if results else ""
-            if isinstance(answer, list):
-                answer = answer[-1] if answer else ""
-            targets = self._targets(doc)
-            return {
-                metric.name: score_text(metric, self.config.output_type, targets, answer) for metric in self.metrics
-            }
-        if self.config.output_type == "multiple_choice":
-            return self._choice_metrics(doc, results)
-        return self._likelihood_metrics(doc, results)
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
         """Return the results for ``process_results``; texts of generating tasks are stripped."""
@@ -240,71 +255,34 @@ class AnswerScorer(Struct, frozen=True):
         trimmed = [item.strip() if isinstance(item, str) else item for item in values]
         return ["" if item is None else item for item in trimmed]
 
-    def _processed(self, doc: Doc, results: list[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
-        function = self.config.process_results
-        offered: dict[str, Any] = {} if self.full_docs is None else {"full_docs": self.full_docs}
-        if self.config.doc_to_judge is not None:
-            offered["verdicts"] = verdicts
-        given = keywords_for(function, offered) if offered else {}
-        if SETTINGS in parameters_of(function).names:
-            given[SETTINGS] = self.prompts.kwargs
-        with evaluated_wholly():
-            made = function(doc, results, **given)
-        if not isinstance(made, Mapping):
-            raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
-        return made
-
     def _targets(self, doc: Doc) -> list[Any]:
         """Return the reference answers of a document. A list gives several answers; numbers name choices."""
-        value, choices = self.prompts.target(doc), self.prompts.choices(doc)
+        value, choices = self.prompts.target(doc), self.prompts.choices(doc) or []
         found = list(value) if isinstance(value, list | tuple) else [value]
-        if choices is None:
-            return found
-        return [_choice(choices, item) for item in found]
+        return [choices[item] if _is_number(item) and 0 <= item < len(choices) else item for item in found]
 
-    def _choice_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
+    def _choice_item(self, doc: Doc, results: Sequence[Any]) -> ChoiceItem:
+        """Return losses and right choices of a document. Numbers and texts name choices; −1 is not among them."""
         choices = self.prompts.choices(doc) or []
         losses, greedy = [loss for loss, _ in results], [is_greedy for _, is_greedy in results]
         bare: Sequence[float] = ()
         if len(results) == 2 * len(choices):
             losses, greedy, bare = losses[::2], greedy[::2], losses[1::2]
-        item = ChoiceItem(tuple(losses), tuple(greedy), tuple(choices), self._gold(doc, choices), tuple(bare))
-        made = {}
-        for metric in self.metrics:
-            function = metric_function(metric.name, self.config.output_type)
-            if function is not None:
-                made[metric.name] = function(item, **metric.arguments)
-        return made
-
-    def _gold(self, doc: Doc, choices: Sequence[str]) -> tuple[int, ...]:
-        value = self.prompts.text(doc) if self.config.doc_to_text is not None else None
-        if not isinstance(value, int) or isinstance(value, bool):
+        value: Any = self.prompts.text(doc) if self.config.doc_to_text is not None else None
+        if not _is_number(value):
             value = self.prompts.target(doc)
-        gold = tuple(_index(choices, item) for item in (value if isinstance(value, list | tuple) else [value]))
+        gold = tuple(
+            item if _is_number(item) else choices.index(str(item)) if str(item) in choices else -1
+            for item in (value if isinstance(value, list | tuple) else [value])
+        )
         if not any(0 <= index < len(choices) for index in gold):
             log.warning("%s: target %r is not one of the %d choices", self.prompts.where, value, len(choices))
-        return gold
+        return ChoiceItem(tuple(losses), tuple(greedy), tuple(choices), gold, tuple(bare))
 
-    def _likelihood_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
+    def _likelihood_item(self, doc: Doc, results: Sequence[Any]) -> LikelihoodItem:
         loss, greedy = results[0]
         target = self.prompts.answer_text(doc)
-        item = LikelihoodItem(-loss, greedy, max(1, len(target.split())), max(1, len(target.encode())))
-        made = {}
-        for metric in self.metrics:
-            function = metric_function(metric.name, self.config.output_type)
-            if function is not None:
-                made[metric.name] = function(item, **metric.arguments)
-        return made
-
-
-def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequence[Mapping[str, Any]]) -> PipelineScore:
-    """Drop values that were not evaluated. A document that lacks any value is unscored."""
-    absent = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
-    present = {key: value for key, value in metrics.items() if key not in absent}
-    reason = "; ".join(dict.fromkeys(absent.values()))
-    alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
-    status: Any = "unscored" if absent else "scored"
-    return PipelineScore(name, filtered, present, status, reason, alone)
+        return LikelihoodItem(-loss, greedy, max(1, len(target.split())), max(1, len(target.encode())))
 
 
 def mean_metrics(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -339,13 +317,5 @@ def _stripped(value: Any, tags: Tags) -> Any:
     return value
 
 
-def _choice(choices: Sequence[str], value: Any) -> Any:
-    number = isinstance(value, int) and not isinstance(value, bool)
-    return choices[value] if number and 0 <= value < len(choices) else value
-
-
-def _index(choices: Sequence[str], value: Any) -> int:
-    """Return the number of a choice given by number or text; −1 if it is not among the choices."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return list(choices).index(str(value)) if str(value) in choices else -1
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

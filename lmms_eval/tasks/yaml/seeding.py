@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -12,7 +12,6 @@ from lmms_eval.tasks.yaml.functions import module_source
 from lmms_eval.utils.answer_reading import RUN_SEED
 
 _LOCK = threading.RLock()
-_UNSEEDED = nullcontext()
 
 
 class Seeding:
@@ -33,18 +32,13 @@ class Seeding:
         scoring_functions: Iterable[Any] = (),
     ) -> None:  # fmt: skip
         self._seed, self._prefix = seed, f"{seed}:{task}:"
-        self._prompts = any("random" in module_source(function) for function in prompt_functions)
-        self._scoring = not is_scored_by_us
+        draws = any("random" in module_source(function) for function in prompt_functions)
+        self.prompt: Callable[[int], AbstractContextManager[Any]] = self._seeded if draws else nullcontext
+        """Returns a context for calls that make a prompt, by the number of the document."""
+        self.scoring: Callable[[int], AbstractContextManager[Any]] = nullcontext if is_scored_by_us else self._seeded
+        """Returns a context for calls that score an answer, by the number of the document."""
         self.scoring_may_draw = any("random" in module_source(function) for function in scoring_functions)
         """A module of a function that scores answers names random."""
-
-    def prompt(self, doc_id: int) -> AbstractContextManager[None]:
-        """Return a context for calls that make a prompt."""
-        return self._seeded(doc_id) if self._prompts else _UNSEEDED
-
-    def scoring(self, doc_id: int) -> AbstractContextManager[None]:
-        """Return a context for calls that score an answer."""
-        return self._seeded(doc_id) if self._scoring else _UNSEEDED
 
     @contextmanager
     def _seeded(self, doc_id: int) -> Iterator[None]:

@@ -15,6 +15,7 @@ from lmms_eval.cli.completion.command import lexed, suggest
 from lmms_eval.cli.completion.gather import gathered_index
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
+from tests.cases import for_each
 from tests.cli.test_main import HEAVY
 
 BREAKS = " \t\n\"'@><=;|&(:"
@@ -82,7 +83,7 @@ def test_names_that_a_terminal_would_obey_are_left_out(index) -> None:
     assert suggest(["--tasks", "q_"], names).values == ["q_good"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "typed"),
     [
         ("--tasks ", r"a\ \$b\'\"c"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError, UsageError
+from tests.cases import for_each
 
 FEW = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -115,9 +116,7 @@ def test_any_results_document_ends_in_rows_or_an_error(tmp_path: Path, parts: di
     check(path)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"hello\n", b"[1, 2]", b"{}", b"a,b\n1,2\n", b"PK\x03\x04broken", b"\x00\xff"]
-)
+@for_each("content", [b"", b"hello\n", b"[1, 2]", b"{}", b"a,b\n1,2\n", b"PK\x03\x04broken", b"\x00\xff"])
 def test_an_unknown_file_is_refused_with_what_was_looked_for(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)

@@ -16,6 +16,7 @@ from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.storage.lines import sealed
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import failed, scored, store_of
 
@@ -227,7 +228,7 @@ def test_the_record_of_a_finished_run_is_read_by_its_results(tmp_path: Path) -> 
     assert run.tasks["quiz"].columns["acc,none"].reported == 0.5
 
 
-@pytest.mark.parametrize("has_results", [True, False])
+@for_each("has_results", [True, False])
 def test_documents_beyond_the_early_end_do_not_count(tmp_path: Path, has_results: bool) -> None:
     task = FakeTask(9, "quiz")
     plan = TaskPlan(task, tuple(range(9)), original=9)

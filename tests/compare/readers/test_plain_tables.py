@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError
+from tests.cases import for_each
 
 
 def table(path: Path, text: str) -> str:
@@ -14,7 +15,7 @@ def table(path: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+@for_each("delimiter", [",", "\t", ";"])
 def test_every_known_column_is_taken_for_what_it_says(tmp_path: Path, delimiter: str) -> None:
     text = (
         "ID,Score,cluster,task,status,hash,metric,answer,level\n"
@@ -47,7 +48,7 @@ def test_the_first_row_of_a_document_counts(tmp_path: Path) -> None:
     assert run.notes == ("run: further rows of documents that were there already: the first counts (1)",)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("row", "problem"),
     [(",1,scored", "no id"), ("a,1,done", "status 'done'"), ("a,1,scored,more", "4 fields below 3")],
 )

@@ -15,6 +15,7 @@ from lmms_eval.compare.readers.samples import read_lines
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import BaselineRow
 from lmms_eval.results.journals import FileSamples
+from tests.cases import for_each
 
 # Lines that lm_eval 0.4.13 wrote with its dummy model.
 LM_EVAL = [
@@ -81,7 +82,7 @@ def test_lines_without_any_metric_have_equality(tmp_path: Path) -> None:
     assert "equality of answer and target" in run.notes[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("metric", "row", "score"),
     [
         ("score", plain(0, gpt_score=0.25), 0.25),
@@ -111,7 +112,7 @@ def test_a_line_that_was_not_scored_gives_way_to_one_that_was(tmp_path: Path) ->
     assert answer is not None and answer.text == "b"
 
 
-@pytest.mark.parametrize("row", ['{"doc_id": 0}', '{"doc_id": [1], "filtered_resps": ""}', "[1]", "{", '{"a": 1}'])
+@for_each("row", ['{"doc_id": 0}', '{"doc_id": [1], "filtered_resps": ""}', "[1]", "{", '{"a": 1}'])
 def test_a_line_that_is_no_sample_is_named(tmp_path: Path, row: str) -> None:
     path = lines(tmp_path / "x.jsonl", [plain(0)])
     path.write_text(path.read_text() + "\n" + row)

@@ -9,6 +9,7 @@ from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.readers.other_harnesses import names
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.tasks._task_utils import workbooks
+from tests.cases import for_each
 
 ROWS = [
     {"index": 1, "question": "Which?", "prediction": "A", "answer": "A", "hit": 1, "category": "x", "l2-category": "l"},
@@ -47,7 +48,7 @@ def test_tables_are_read_from_every_form(tmp_path: Path, ending: str) -> None:
     assert len(run.notes) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "found"),
     [
         ("Model_MMStar.xlsx", ("Model", "MMStar")),

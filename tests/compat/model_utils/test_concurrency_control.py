@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from lmms_eval.models.model_utils.concurrency_control import (
     make_prefix_hash,
     parse_bool,
 )
+from tests.cases import for_each
 
 CONFIG = AdaptiveConcurrencyConfig.from_raw("2", 16, "15", 0.1, 0.7, 0.05)
 
@@ -51,6 +51,6 @@ def test_the_prefix_is_that_of_the_joined_texts(texts: list[str], chars: int) ->
     assert extract_text_prefix_from_chat_messages(messages, chars) == "".join(texts)[:chars]
 
 
-@pytest.mark.parametrize(("value", "wanted"), [(" YES ", True), (2, False), ("y", False), (None, False)])
+@for_each(("value", "wanted"), [(" YES ", True), (2, False), ("y", False), (None, False)])
 def test_truth_is_one_of_four_texts(value: object, wanted: bool) -> None:
     assert parse_bool(value) is wanted

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmms_eval.compat.model_utils.load_video import load_video_decord, read_video, read_video_pyav
+from lmms_eval.compat.media import load_video_decord, read_video, read_video_pyav
 from lmms_eval.errors import MediaError
 from lmms_eval.media import uniform_indices
 from tests.media.draw import HEIGHT, WIDTH, number_of, write_video

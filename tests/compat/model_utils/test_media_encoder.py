@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval.compat.model_utils.media_encoder import (
+from lmms_eval.compat.media import (
     encode_image_to_base64,
     encode_image_to_base64_with_size_limit,
     encode_image_to_bytes,
     encode_image_to_data_url,
 )
 from lmms_eval.errors import MediaError
+from tests.cases import for_each
 from tests.media.draw import encoded, picture
 
 
@@ -31,7 +32,7 @@ def test_original_bytes_are_kept(tmp_path: Path) -> None:
     assert encode_image_to_data_url(path).startswith("data:image/jpeg;base64,")
 
 
-@pytest.mark.parametrize(("name", "found"), [("PNG", "PNG"), ("jpeg", "JPEG"), ("JPG", "JPEG"), ("webp", "WEBP")])
+@for_each(("name", "found"), [("PNG", "PNG"), ("jpeg", "JPEG"), ("JPG", "JPEG"), ("webp", "WEBP")])
 def test_a_format_on_request(name: str, found: str) -> None:
     image = opened(encode_image_to_base64(picture(), image_format=name))
     assert image.format == found
@@ -64,7 +65,7 @@ def test_unknown_formats_are_refused() -> None:
         encode_image_to_base64(picture(), image_format="TGA")
 
 
-@pytest.mark.parametrize(("name", "mode"), [("PNG", "RGBA"), ("jpg", "RGB"), ("webp", "RGBA")])
+@for_each(("name", "mode"), [("PNG", "RGBA"), ("jpg", "RGB"), ("webp", "RGBA")])
 def test_bytes_in_a_format(name: str, mode: str, tmp_path: Path) -> None:
     image = picture("RGBA")
     image.save(tmp_path / "a.png")

@@ -11,7 +11,7 @@ import threading
 import pytest
 from tqdm import tqdm
 
-from lmms_eval.compat.model_utils import progress
+from lmms_eval.compat import concurrency as progress
 from lmms_eval.models.model_utils.progress import SlurmProgress, make_progress
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from lmms_eval.compat.model_utils.usage_metrics import COLLECTOR, log_usage
+from lmms_eval.compat.reports import USAGE, log_usage
 from lmms_eval.models.model_utils.usage_metrics import (
     get_running_totals,
     is_budget_exceeded,
@@ -16,13 +16,13 @@ from lmms_eval.models.model_utils.usage_metrics import (
 
 
 def test_nothing_logged() -> None:
-    assert COLLECTOR.summary() == {}
+    assert USAGE.summary() == {}
 
 
 def test_sums_by_task_and_source() -> None:
     log_usage("m", "one", 10, 5, 2)
     log_usage("m", None, 1, None, source="judge")
-    summary = COLLECTOR.summary()
+    summary = USAGE.summary()
     assert summary["total"] == {
         "input_tokens": 11,
         "output_tokens": 5,
@@ -40,7 +40,7 @@ def test_calls_from_several_threads_are_all_counted() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert COLLECTOR.summary()["total"]["total_tokens"] == 4000
+    assert USAGE.summary()["total"]["total_tokens"] == 4000
 
 
 def test_a_budget_stays_exceeded_until_the_reset() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.utils.installed import error_text
+from tests.cases import for_each
 from tests.compat.plugins.kit import Plugins
 
 LEFT_OUT = [
@@ -35,7 +36,7 @@ LEFT_OUT = [
 PLUGIN = "from {module} import {name}\n\n\nclass Own({name}):\n    pass\n"
 
 
-@pytest.mark.parametrize("path", LEFT_OUT)
+@for_each("path", LEFT_OUT)
 def test_the_import_is_told_in_one_line(path: str) -> None:
     module, _, name = path.rpartition(".")
     with pytest.raises(ImportError) as caught:

@@ -18,6 +18,7 @@ from lmms_eval.models.simple.llava_hf import LlavaHf
 from lmms_eval.models.simple.qwen2_5_vl import Qwen2_5_VL
 from lmms_eval.models.simple.qwen3_5 import Qwen3_5
 from lmms_eval.models.simple.qwen3_vl import Qwen3_VL
+from tests.cases import for_each
 from tests.compat.plugins.kit import DOCUMENTS, Plugins
 
 PLUGIN = """\
@@ -198,7 +199,7 @@ def test_a_template_gets_a_batch_and_further_arguments(qwen3: ChatQwen3VL, monke
     assert qwen3._apply_chat_template(batch[:1], add_generation_prompt=False) == ["oneFalse"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "wanted"),
     [
         ({}, {"do_sample": True, "max_new_tokens": 1024, "temperature": 0.7, "top_p": 0.8, "top_k": 20}),
@@ -232,7 +233,7 @@ def test_frames_of_the_later_family_have_two_names(folder: Callable[[str], str])
     model.clean()
 
 
-@pytest.mark.parametrize("kind", [Qwen2_5_VL, Qwen3_VL, Qwen3_5, LlavaHf])
+@for_each("kind", [Qwen2_5_VL, Qwen3_VL, Qwen3_5, LlavaHf])
 def test_other_keywords_are_refused(kind: Any) -> None:
     with pytest.raises(AssertionError, match="unexpected keyword arguments: continual_mode"):
         kind("folder", continual_mode=True)

@@ -13,6 +13,7 @@ from lmms_eval.compat.plugins.openai import as_data
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat.openai import OpenAICompatible as ChatOpenAI
 from lmms_eval.models.simple.openai import OpenAICompatible, _get_max_new_tokens
+from tests.cases import for_each
 from tests.compat.plugins.kit import DOCUMENTS, NAME, Plugins
 from tests.servers.stub import StubServer
 
@@ -139,7 +140,7 @@ def test_the_payload_of_a_simple_request() -> None:
     assert given == {**fixed, "max_tokens": 5, "stop": ["\n"], "extra_body": {"top_k": 3}}
 
 
-@pytest.mark.parametrize("name", ["o1", "openai/o3-mini", "xo4x", "my-gpt-5"])
+@for_each("name", ["o1", "openai/o3-mini", "xo4x", "my-gpt-5"])
 def test_reasoning_models_by_their_names(name: str) -> None:
     payload = payload_of(OpenAICompatible(model_version=name, base_url=BASE), max_new_tokens=5, temperature=0.5)
     assert payload["max_completion_tokens"] == 5 and payload["response_format"] == {"type": "text"}

@@ -6,7 +6,7 @@ import importlib
 import inspect
 from typing import Any
 
-import pytest
+from tests.cases import for_each
 
 VLLM = {
     "model": "Qwen/Qwen2.5-VL-3B-Instruct",
@@ -117,7 +117,7 @@ POSITIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("path", POSITIONS)
+@for_each("path", POSITIONS)
 def test_positions_and_defaults_are_the_familys(path: str) -> None:
     module, _, name = f"lmms_eval.models.{path}".rpartition(".")
     parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters.values()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.compat.plugins.delegating import read_given, takes
+from tests.cases import for_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ def test_positions_and_keywords_are_fields_and_the_rest_is_told_apart() -> None:
     assert given.only_named("size", "speed") == {"speed": 0.5}
 
 
-@pytest.mark.parametrize(("positional", "keywords"), [((), {}), (("m", 1, 2, 3), {}), (("m",), {"model": "n"})])
+@for_each(("positional", "keywords"), [((), {}), (("m", 1, 2, 3), {}), (("m",), {"model": "n"})])
 def test_calls_that_no_function_of_these_parameters_takes(positional: tuple[Any, ...], keywords: Any) -> None:
     with pytest.raises(TypeError):
         read_given(Settings, positional, keywords)

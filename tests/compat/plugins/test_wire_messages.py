@@ -11,6 +11,7 @@ from lmms_eval.compat.plugins.delegating import read_messages
 from lmms_eval.errors import ModelError
 from lmms_eval.media import load_rgb
 from lmms_eval.protocol import ChatMessages
+from tests.cases import for_each
 
 TURNS = st.lists(
     st.fixed_dictionaries(
@@ -43,7 +44,7 @@ def test_pictures_come_back_pixel_by_pixel() -> None:
     assert load_rgb(image).tobytes() == picture.tobytes()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "kind", "url"),
     [
         ({"type": "image_url", "image_url": "a.png"}, "image", "a.png"),
@@ -66,7 +67,7 @@ def test_a_content_may_be_a_text() -> None:
     assert read_messages([{"role": "user", "content": "why?"}]).text() == "why?"
 
 
-@pytest.mark.parametrize("part", [{"type": "smell"}, {"type": "image_url"}, {}])
+@for_each("part", [{"type": "smell"}, {"type": "image_url"}, {}])
 def test_parts_that_nobody_knows(part: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="known are text, input_audio, image_url"):
         read_messages([{"role": "user", "content": [part]}])

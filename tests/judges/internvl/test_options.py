@@ -2,6 +2,7 @@ import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.internvl.loading import InternVLOptions
+from tests.cases import for_each
 
 
 def test_texts_of_the_command_line_are_read():
@@ -11,7 +12,7 @@ def test_texts_of_the_command_line_are_read():
     assert found == InternVLOptions("M", trust_remote_code=True, max_tiles=6, dtype="float32")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "said"),
     [
         ({}, "name the model folder"),

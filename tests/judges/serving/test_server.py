@@ -16,6 +16,7 @@ import pytest
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.serving.arguments import Serving, read_serving
 from lmms_eval.judges.serving.server import LOG, JudgeServer
+from tests.cases import for_each
 from tests.judges.serving.stand_in import install
 
 
@@ -77,7 +78,7 @@ def test_one_that_hangs_is_given_up_and_killed(tmp_path: Path) -> None:
     assert ended(pids(tmp_path / LOG), 5)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@for_each("number", [signal.SIGTERM, signal.SIGKILL])
 def test_whatever_ends_the_run_ends_the_server(tmp_path: Path, number: signal.Signals) -> None:
     code = (
         "import sys, time, pathlib\n"
@@ -96,7 +97,7 @@ def test_whatever_ends_the_run_ends_the_server(tmp_path: Path, number: signal.Si
     assert ended(running)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "wanted"),
     [
         ({"name": "vlm", "model": "m"}, "did you mean vllm"),

@@ -11,6 +11,7 @@ from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.chat_form.checkpoints import InternVL, MiniCPM
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.registry import ModelRegistry
+from tests.cases import for_each
 from tests.models.families.build import BUILDERS
 
 from . import folders
@@ -19,12 +20,12 @@ from .support import make
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", ["internvl", "internvl2", "internvl3", "internvl3_5", "internvideo2_5"])
+@for_each("name", ["internvl", "internvl2", "internvl3", "internvl3_5", "internvideo2_5"])
 def test_names_of_the_first_form(name):
     assert ModelRegistry().resolve(name).load() is InternVL
 
 
-@pytest.mark.parametrize("name", ["minicpm_v", "minicpm_o"])
+@for_each("name", ["minicpm_v", "minicpm_o"])
 def test_names_of_the_second_form(name):
     assert ModelRegistry().resolve(name).load() is MiniCPM
 

@@ -2,12 +2,13 @@ import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.loading import device_map
+from tests.cases import for_each
 
 PREFIX = "language_model.model.layers."
 
 
-@pytest.mark.parametrize("gpus", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("layers", [4, 24, 32, 48])
+@for_each("gpus", [1, 2, 3, 5, 8])
+@for_each("layers", [4, 24, 32, 48])
 def test_every_layer_has_a_place_and_the_ends_are_on_the_first_gpu(gpus, layers):
     found = device_map(gpus, layers)
     assert {f"{PREFIX}{layer}" for layer in range(layers)} <= set(found)

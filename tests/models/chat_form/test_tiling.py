@@ -1,14 +1,14 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from lmms_eval.models.chat_form.internvl import MEAN, STD, Grid, choose_grid, cut, tensor_of
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("size", "grid"),
     [((1, 1), (1, 1)), ((448, 448), (1, 1)), ((896, 448), (2, 1)), ((896, 896), (2, 2)), ((10, 12), (3, 4)),
      ((100, 1000), (1, 10)), ((5000, 10), (12, 1))],

@@ -14,6 +14,7 @@ from lmms_eval.models.hf.batching import (
     is_out_of_memory,
     pick_batch,
 )
+from tests.cases import for_each
 
 
 def batches_of(items, shape):
@@ -100,7 +101,7 @@ def test_what_never_fits_fails_alone():
     assert sorted(x for outcome in outcomes if isinstance(outcome, list) for x in outcome) == [1, 2, 4]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "kind"),
     [
         (ValueError("bad picture"), "internal"),

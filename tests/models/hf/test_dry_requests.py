@@ -6,6 +6,7 @@ from loguru import logger
 from msgspec import structs
 
 from lmms_eval.models.hf.model import HuggingFace, wants_flat_images
+from tests.cases import for_each
 
 from .support import build
 
@@ -58,7 +59,7 @@ class Nested:
         return {}
 
 
-@pytest.mark.parametrize(("processor", "is_flat"), [(Flat(), True), (Nested(), False)])
+@for_each(("processor", "is_flat"), [(Flat(), True), (Nested(), False)])
 def test_processors_that_want_flat_lists(processor, is_flat):
     def render(messages):
         (message,) = messages.messages

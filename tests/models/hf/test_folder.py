@@ -2,6 +2,7 @@ import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.hf.options import check_folder, local_folder, stamps
+from tests.cases import for_each
 
 
 def test_a_hub_name_is_no_folder(monkeypatch, tmp_path):
@@ -9,7 +10,7 @@ def test_a_hub_name_is_no_folder(monkeypatch, tmp_path):
     assert local_folder("someone/model") is None
 
 
-@pytest.mark.parametrize("name", ["{}/checkpoints/step-10", "./here", "a/b/c", "~nobody/x"])
+@for_each("name", ["{}/checkpoints/step-10", "./here", "a/b/c", "~nobody/x"])
 def test_a_missing_path_is_told(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match=r"does not exist \(the nearest folder that does is"):

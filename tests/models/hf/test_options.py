@@ -6,6 +6,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.model import HuggingFace
 from lmms_eval.models.hf.options import HFOptions, text_or_file
+from tests.cases import for_each
 
 
 def test_values_are_converted():
@@ -20,7 +21,7 @@ def test_values_are_converted():
     assert options.revision is None
 
 
-@pytest.mark.parametrize("value", ["auto", "auto:4"])
+@for_each("value", ["auto", "auto:4"])
 def test_auto_batch_size_is_a_number(value):
     assert HFOptions.from_arguments({"pretrained": "x", "batch_size": value}).batch_size == AUTO_BATCH_SIZE
 
@@ -36,7 +37,7 @@ def test_unknown_argument_names_the_nearest():
         HFOptions.from_arguments({"pretrained": "x", "atn_implementation": "sdpa"})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("batch_size", 0), ("batch_size", "2.5"), ("batch_size", True), ("dtype", "int8"), ("fps", -1),

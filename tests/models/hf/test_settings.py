@@ -2,11 +2,12 @@ import pytest
 from transformers import GenerationConfig
 
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
+from tests.cases import for_each
 
 VALID = frozenset(GenerationConfig().to_dict())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("generation", "sampled"),
     [
         ({}, False),
@@ -49,7 +50,7 @@ def test_equal_options_have_equal_keys():
     assert first.key != read_settings({"num_beams": 2, "until": "b", "max_new_tokens": 8}, VALID).key
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("generation", "message"),
     [
         ({"max_new_tokens": 0}, "at least 1"),

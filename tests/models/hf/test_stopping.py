@@ -1,8 +1,8 @@
-import pytest
 import torch
 
 from lmms_eval.models.hf.answering import GeneratedEnding, StopOnText, find_ending
 from lmms_eval.models.thoughts import ReadingRules, TagTokens
+from tests.cases import for_each
 
 
 class LetterTokenizer:
@@ -52,7 +52,7 @@ def test_long_answers_are_looked_at_through_a_window():
     assert make(["j"])(torch.tensor([[1] * 500 + [10]]), None).tolist() == [True]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reading", "expected"),
     [
         ("ab\nc", {}, 3),
@@ -100,7 +100,7 @@ def test_a_long_thought_full_of_stop_strings_is_decoded_as_a_whole_a_few_times()
     assert stopper.stopped_at == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ids", "stopped_at", "expected"),
     [
         ([5, 6, 2, 0, 0], None, GeneratedEnding([5, 6], 3, True)),

@@ -16,6 +16,7 @@ from PIL import Image
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import EngineDiedError, MediaError, ModelError
+from tests.cases import for_each
 from tests.media.draw import tone, write_video
 from tests.models.offline.engines import EngineDeadError, Recorder, RequestError
 from tests.models.offline.support import FAKES, build
@@ -262,7 +263,7 @@ def test_identity_has_what_changes_answers(folder: str, seen: Recorder) -> None:
     assert first.identity() == second.identity() != third.identity()
 
 
-@pytest.mark.parametrize("name", FAKES)
+@for_each("name", FAKES)
 def test_the_engines_server(name: str) -> None:
     """No engine package is needed: the server speaks chat completions and takes the engine's extra fields."""
     extras = {"mm_processor_kwargs": '{"fps": 2}', "chat_template_kwargs": '{"enable_thinking": false}'}
@@ -277,7 +278,7 @@ def test_the_engines_server(name: str) -> None:
         build(name, "served", base_url="http://127.0.0.1:1/v1", tensor_parallel_size=2)
 
 
-@pytest.mark.parametrize("name", FAKES)
+@for_each("name", FAKES)
 def test_without_the_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delenv("WORLD_SIZE", raising=False)

@@ -8,13 +8,14 @@ import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import REASONING_MODEL, find_endpoint, parse_arguments
+from tests.cases import for_each
 
 
 def parse(**given: Any) -> Any:
     return parse_arguments({"model": "m", **given}, {})
 
 
-@pytest.mark.parametrize("name", ["model", "model_version", "pretrained"])
+@for_each("name", ["model", "model_version", "pretrained"])
 def test_three_names_of_the_model(name: str) -> None:
     assert parse_arguments({name: "gpt-x"}, {}).model == "gpt-x"
 
@@ -41,7 +42,7 @@ def test_a_key_of_digits_stays_a_text() -> None:
     assert parse(api_key=12345678).api_key == "12345678"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "words"),
     [
         ({"num_concurent": 3}, "did you mean num_concurrent"),
@@ -74,7 +75,7 @@ def test_environment_gives_defaults_only() -> None:
     assert parse_arguments({"model": "m", "image_format": "webp"}, environment).image_format == "WEBP"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "environment", "url"),
     [
         ({"base_url": "http://h:1/v1/"}, {"OPENAI_API_BASE": "http://e/v1"}, "http://h:1/v1/chat/completions"),
@@ -100,7 +101,7 @@ def test_the_key() -> None:
     assert "k2" not in repr(given) + repr(find_endpoint(given, {}))
 
 
-@pytest.mark.parametrize("base", ["localhost:8000/v1", "ftp://h/v1", "http:///v1", "http://h:port/v1"])
+@for_each("base", ["localhost:8000/v1", "ftp://h/v1", "http:///v1", "http://h:port/v1"])
 def test_no_address(base: str) -> None:
     with pytest.raises(ModelError, match="base_url"):
         find_endpoint(parse(base_url=base), {})
@@ -111,11 +112,11 @@ def test_the_public_server_needs_a_key() -> None:
         find_endpoint(parse(), {})
 
 
-@pytest.mark.parametrize("name", ["gpt-5", "gpt-5-mini", "gpt-5.1", "o1", "o3-pro", "openai/o4-mini", "O3"])
+@for_each("name", ["gpt-5", "gpt-5-mini", "gpt-5.1", "o1", "o3-pro", "openai/o4-mini", "O3"])
 def test_reasoning_models(name: str) -> None:
     assert REASONING_MODEL.match(name)
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "o10", "llama-o1", "qwen3", "gpt-50", "my/model"])
+@for_each("name", ["gpt-4o", "o10", "llama-o1", "qwen3", "gpt-50", "my/model"])
 def test_other_models(name: str) -> None:
     assert not REASONING_MODEL.match(name)

@@ -17,6 +17,7 @@ from lmms_eval.media import read_frames
 from lmms_eval.media.video import Sampling
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.body import BodyBuilder
+from tests.cases import for_each
 from tests.media.draw import encoded, number_of, picture, tone, write_video
 from tests.models.openai.support import make_request
 
@@ -48,7 +49,7 @@ def decoded(part: dict[str, Any]) -> bytes:
     return base64.b64decode(part["image_url"]["url"].partition(",")[2])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "mime"),
     [
         ({"base_url": "https://api.openai.com/v1", "api_key": "k"}, "image/webp"),
@@ -243,7 +244,7 @@ def test_sizes_of_pictures_and_frames(tmp_path: Path) -> None:
     assert len(each) == 3 and all(150 < width * height <= 200 for width, height in each)
 
 
-@pytest.mark.parametrize("value", [True, False])
+@for_each("value", [True, False])
 def test_thinking_is_a_variable_of_the_servers_template(value: bool) -> None:
     body = build(make_request("one"), enable_thinking=value)
     assert body["chat_template_kwargs"] == {"enable_thinking": value}

@@ -13,6 +13,7 @@ from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.client import WHOLE_BYTES, Client
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply
+from tests.cases import for_each
 
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12"
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -61,7 +62,7 @@ def run(
     return requests, connections
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "body"),
     [
         (GOOD, "ok"),
@@ -89,7 +90,7 @@ def test_answers_of_every_form_over_one_connection(reply: bytes, body: str) -> N
     assert "\r\nAccept-Encoding: gzip" in head
 
 
-@pytest.mark.parametrize("status", [b"307 Away\r\nLocation: /other", b"204 No Content"])
+@for_each("status", [b"307 Away\r\nLocation: /other", b"204 No Content"])
 def test_no_redirect_is_followed_and_only_200_is_an_answer(status: bytes) -> None:
     async def use(client: Client) -> None:
         for _ in range(2):
@@ -109,7 +110,7 @@ def test_a_body_that_ends_with_the_connection_is_whole_and_the_next_request_has_
     assert run([b"HTTP/1.1 200 OK\r\n\r\nto the end"], use)[1] == [1, 2]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "kind"),
     [
         (b"", "connection"),
@@ -156,7 +157,7 @@ def test_large_bodies_have_the_same_time_limit() -> None:
     run([HALF], use, timeout_s=1)
 
 
-@pytest.mark.parametrize("end", ["\r\nX-Other: y", "\n"])
+@for_each("end", ["\r\nX-Other: y", "\n"])
 def test_no_line_break_gets_into_the_head(end: str) -> None:
     with pytest.raises(ModelError, match="line break"):
         make_client(1, f"key{end}x")

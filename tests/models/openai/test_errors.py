@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import pytest
-
 from lmms_eval.models.remote.errors import MAX_SHOWN, error_in_body, redact, retry_after, shorten, status_error
+from tests.cases import for_each
 
 URL = "http://h/v1/chat/completions"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "body", "kind", "retry"),
     [
         (302, b"", "bad_request", False),
@@ -42,7 +41,7 @@ def test_status(status: int, body: bytes, kind: str, retry: bool) -> None:
     assert f"HTTP {status}" in str(error) and URL in str(error)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         b'{"error": {"message": "maximum context length is 4096 tokens"}}',
@@ -60,7 +59,7 @@ def test_errors_with_status_200() -> None:
     assert error_in_body({"error": "broken"}, b'{"error": "broken"}', URL).kind == "malformed"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("headers", "seconds"),
     [
         ({"retry-after": "2"}, 2.0),

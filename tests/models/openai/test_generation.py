@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
+from tests.cases import for_each
 
 OPEN = Dialect(1024, is_reasoning=False, is_public=False)
 PUBLIC = Dialect(1024, is_reasoning=False, is_public=True)
 REASONING = Dialect(1024, is_reasoning=True, is_public=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "fields"),
     [
         ({}, {"max_tokens": 1024, "temperature": 0}),

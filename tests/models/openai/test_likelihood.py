@@ -12,6 +12,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request
 from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.registry import ModelRegistry
+from tests.cases import for_each
 from tests.models.openai.scoring_server import scoring_server
 from tests.models.openai.support import ask, make_request
 
@@ -26,7 +27,7 @@ def scored(name: str, continuation: str, text: str = "Q?", **more: Any) -> Reque
     return replace(make_request(name, text, **more), kind="loglikelihood", continuation=continuation)
 
 
-@pytest.mark.parametrize("api", ["chat", "completions"])
+@for_each("api", ["chat", "completions"])
 def test_a_likelihood_is_of_the_continuations_tokens(api: str) -> None:
     with scoring_server() as (url, bodies):
         model = build(url, api)
@@ -56,14 +57,14 @@ def test_the_answer_is_left_open_for_the_continuation() -> None:
     assert [message["role"] for message in whole["messages"]] == ["user", "assistant"]
 
 
-@pytest.mark.parametrize("api", ["chat", "completions"])
+@for_each("api", ["chat", "completions"])
 def test_a_server_that_tells_no_log_probabilities(api: str) -> None:
     with scoring_server(tells=False) as (url, _):
         error = ask(build(url, api), [scored("one", " b")])["one"].error
     assert error is not None and error.kind == "bad_request" and "returns no log probabilities" in error.message
 
 
-@pytest.mark.parametrize(("api", "wanted"), [("chat", -0.25), ("completions", -0.5)])
+@for_each(("api", "wanted"), [("chat", -0.25), ("completions", -0.5)])
 def test_an_implied_delimiter_is_dropped_after_a_template(api: str, wanted: float) -> None:
     with scoring_server() as (url, _):
         asked = replace(scored("one", " b"), implied_delimiter=" ")
@@ -96,7 +97,7 @@ def test_completions_hold_no_pictures() -> None:
     assert build("http://127.0.0.1:9/v1", "completions").kinds == {"generate_until", "loglikelihood"}
 
 
-@pytest.mark.parametrize(("template", "api"), [({}, "chat"), ({"chat_template": "none"}, "completions")])
+@for_each(("template", "api"), [({}, "chat"), ({"chat_template": "none"}, "completions")])
 def test_an_engines_server_is_asked_for_likelihoods_too(template: dict[str, str], api: str) -> None:
     with scoring_server() as (url, bodies):
         model = ModelRegistry().build("vllm", {"model": "m", "base_url": url, **template})[0]

@@ -18,6 +18,7 @@ from lmms_eval.api.request import Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.remote import asking
+from tests.cases import for_each
 from tests.models.openai.support import MemoryStream, ask, make_request
 from tests.servers.stub import StubServer
 
@@ -82,7 +83,7 @@ def is_met(body: bytes, share: float) -> bool:
     return int(hashlib.sha1(body).hexdigest()[:8], 16) / 2**32 < share
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "kind", "attempts", "words"),
     [
         ({"fault": "500"}, "server_error", 3, "HTTP 500"),
@@ -121,7 +122,7 @@ def test_each_kind_of_failure(settings: dict[str, Any], kind: str, attempts: int
         assert words in response.error.message and server.url in response.error.message
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fault", "text", "finish"),
     [
         ("empty", "", "stop"),
@@ -149,7 +150,7 @@ def test_timeout_is_retried_and_bounded() -> None:
     assert "0.2 s" in response.error.message
 
 
-@pytest.mark.parametrize("fault", ["500", "429", "malformed", "half_closed", "reset"])
+@for_each("fault", ["500", "429", "malformed", "half_closed", "reset"])
 def test_a_passing_fault_costs_nothing_but_attempts(fault: str) -> None:
     with StubServer(fault=fault, share=0.3, times=2) as server:
         model = build(server, num_concurrent=8)

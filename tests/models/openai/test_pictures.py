@@ -18,6 +18,7 @@ from lmms_eval.models.remote.asking import to_response
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, parse_reply, read_completion
 from lmms_eval.models.remote.stops import Stops
+from tests.cases import for_each
 from tests.models.openai.support import ask, make_request
 from tests.painting import png
 from tests.servers.dialects import PIXEL
@@ -52,7 +53,7 @@ def message(*content: dict[str, Any]) -> dict[str, Any]:
     return {"type": "message", "content": list(content)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "parts"),
     [
         ({"content": "look:", "images": [image({"url": URL})]}, ("look:", IMAGE)),
@@ -75,7 +76,7 @@ def test_messages_with_pictures(said: Any, parts: Any) -> None:
         assert reply.text == "plain"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "told"),
     [
         ("https://example.org/x.png", "not included"),
@@ -107,7 +108,7 @@ def test_calls_of_the_responses_form() -> None:
     assert (refused.text, refused.finish_reason, refused.parts) == ("I will not", "content_filter", ())
 
 
-@pytest.mark.parametrize(("result", "told"), [("****", "not base64"), (7, "not base64"), ("PHN2Zy8+", "no PNG")])
+@for_each(("result", "told"), [("****", "not base64"), (7, "not base64"), ("PHN2Zy8+", "no PNG")])
 def test_malformed_calls(result: Any, told: str) -> None:
     with pytest.raises(AttemptError, match=told) as caught:
         responses(call(result))

@@ -15,6 +15,7 @@ from lmms_eval.models.remote.asking import to_response
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, parse_reply
 from lmms_eval.models.remote.stops import Stops
+from tests.cases import for_each
 from tests.models.openai.support import make_request
 
 
@@ -29,7 +30,7 @@ def test_usage() -> None:
     assert parse_reply(reply_bytes({"content": "x"}, [1], None), "u") == Reply("x", None, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reasoning", "told", "wanted"),
     [
         ("B", "it may be A", 0, None),
@@ -47,7 +48,7 @@ def test_no_tokens_of_thoughts_beside_thoughts_are_an_unknown_count(
     assert to_response(make_request("one"), reply, Stops((), ()), 1, None).usage == Usage(3, 9, wanted)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"reasoning_content": "it may be A"},
@@ -78,7 +79,7 @@ def test_parts_of_the_content_that_are_thoughts_are_apart_from_the_text() -> Non
     assert parse_reply(reply_bytes({"content": "B", "reasoning": deep}), "u").reasoning == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "wanted"),
     [({}, None), ({"stop_reason": None}, ""), ({"stop_reason": 7}, ""), ({"stop_reason": "Q:"}, "Q:"),
      ({"matched_stop": "Q:"}, "Q:"), ({"matched_stop": 151645}, "")],
@@ -123,7 +124,7 @@ def test_any_bytes_are_a_reply_or_an_attempt_error(value: bytes) -> None:
     assert caught.value.kind in ("malformed",)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("raw", "text"),
     [
         (b'\xef\xbb\xbf{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}', "x"),
@@ -137,7 +138,7 @@ def test_what_a_server_sends_again_and_again_is_repaired(raw: bytes, text: str) 
     assert parse_reply(raw, "u") == Reply(text, "stop", None)
 
 
-@pytest.mark.parametrize("raw", [b"\xef\xbb\xbf", b'{"a": "\\ud83d', b"[" * 100_000, b'{"choices": "\xff"}'])
+@for_each("raw", [b"\xef\xbb\xbf", b'{"a": "\\ud83d', b"[" * 100_000, b'{"choices": "\xff"}'])
 def test_what_is_no_json_stays_malformed(raw: bytes) -> None:
     with pytest.raises(AttemptError, match="no JSON") as raised:
         parse_reply(raw, "u")
@@ -159,7 +160,7 @@ def test_an_answer_that_ended_with_an_error_is_none() -> None:
     assert (raised.value.kind, raised.value.retry) == ("server_error", True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("choice", "kind"),
     [
         ({"finish_reason": "abort"}, "server_error"),
@@ -178,7 +179,7 @@ def test_an_answer_that_was_broken_off_is_a_failure(choice: dict[str, Any], kind
         assert raised.value.kind == kind
 
 
-@pytest.mark.parametrize("word", ["length", "LENGTH", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
+@for_each("word", ["length", "LENGTH", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
 def test_every_word_for_the_limit_of_tokens_is_length(word: str) -> None:
     assert parse_reply(reply_bytes({"content": "x"}, finish=word), "u").finish_reason == "length"
     assert (

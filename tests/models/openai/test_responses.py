@@ -15,6 +15,7 @@ from lmms_eval.models.openai.responses import map_responses_generation, parse_re
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import Dialect
 from lmms_eval.models.remote.reply import Reply
+from tests.cases import for_each
 from tests.models.openai.support import ask, make_request
 from tests.servers.stub import StubServer
 
@@ -27,7 +28,7 @@ def ask_one(server: StubServer, request: Any = None, **arguments: Any) -> Respon
     return ask(OpenAI(**{**given, **arguments}), [request or make_request("one")])["one"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "fields", "ignored"),
     [
         ({}, {"max_output_tokens": 1024, "temperature": 0}, ()),
@@ -90,7 +91,7 @@ def test_usage_and_reasoning() -> None:
     assert response.usage is not None and response.usage.reasoning_tokens == 7
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fault", "text", "finish"),
     [
         ("truncated", "cut o", "length"),
@@ -106,7 +107,7 @@ def test_endings(fault: str, text: str, finish: str) -> None:
     assert (response.text, response.finish_reason, response.error) == (text, finish, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fault", "kind", "attempts"),
     [
         ("500", "server_error", 3),
@@ -126,7 +127,7 @@ def test_failures(fault: str, kind: str, attempts: int) -> None:
     assert response.error is not None and response.error.kind == kind
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "kind"),
     [
         ({"status": "failed", "error": {"code": "server_error", "message": "m"}}, "server_error"),

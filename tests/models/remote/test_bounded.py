@@ -15,6 +15,7 @@ import pytest
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.text_to_image.illustrated import DrawingError, ImagesApi
+from tests.cases import for_each
 from tests.models.openai.support import ask, make_request
 from tests.models.remote.dialects import ANTHROPIC, GEMINI, LITELLM
 
@@ -76,7 +77,7 @@ def test_a_reply_that_is_too_large_fails_once(bomb: bytes, encoding: str, status
     assert peak < 40 * 2**20
 
 
-@pytest.mark.parametrize("encoding", ["", "gzip"])
+@for_each("encoding", ["", "gzip"])
 def test_a_reply_within_the_bound_is_read(encoding: str) -> None:
     body = ANSWER + b" " * 2**20
     with serving(gzip.compress(body) if encoding else body, encoding) as (address, _):

@@ -10,6 +10,7 @@ import pytest
 
 from lmms_eval.models.remote.direct import DirectAnswer, DirectPost
 from lmms_eval.models.remote.errors import AttemptError
+from tests.cases import for_each
 
 HEADERS = {"Authorization": "Bearer key", "Content-Type": "application/json"}
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12"
@@ -48,7 +49,7 @@ def run(
     return requests
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "status", "body"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
@@ -91,7 +92,7 @@ def test_a_body_that_ends_with_the_connection_is_whole_and_the_next_request_has_
     assert len(run([b"HTTP/1.1 200 OK\r\n\r\nto the end"], use)) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "error"),
     [
         (b"", aiohttp.ServerDisconnectedError),

@@ -13,19 +13,20 @@ from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import Failures
 from lmms_eval.models.remote.generation import read_generation
 from lmms_eval.models.remote.media import payload_size
+from tests.cases import for_each
 
 PACKAGES = {"anthropic": "anthropic", "gemini": "google.genai", "litellm": "litellm"}
 ALIASES = {"claude": "anthropic", "gemini_api": "gemini", "litellm_chat": "litellm", "litellm_compatible": "litellm"}
 
 
-@pytest.mark.parametrize("alias", [*ALIASES, *PACKAGES, "vllm", "sglang"])
+@for_each("alias", [*ALIASES, *PACKAGES, "vllm", "sglang"])
 def test_names(alias: str) -> None:
     found = ModelRegistry().resolve(alias)
     assert found.manifest.model_id == ALIASES.get(alias, alias) and found.kind == "chat"
     assert found.load() is getattr(importlib.import_module(found.class_path.rpartition(".")[0]), found.load().__name__)
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@for_each("name", PACKAGES)
 def test_without_the_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, PACKAGES[name], None)
     with pytest.raises(ModelError, match=f"pip install 'lmms_eval.{name}.'"):

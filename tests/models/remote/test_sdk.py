@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.api.request import Thoughts
 from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.sdk import read_address
+from tests.cases import for_each
 from tests.models.openai.support import make_request
 from tests.models.remote.dialects import DIALECTS, ENDINGS, FAILING, KEY, Dialect, Ending, Failing
 from tests.servers.stub import StubServer
@@ -48,7 +49,7 @@ def test_many_requests(dialect: Dialect) -> None:
     assert KEY not in repr(record) + repr(model.identity())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dialect", "case"),
     cases(lambda dialect: (*FAILING, *dialect.failing), lambda case: case.settings["fault"]),
 )
@@ -81,9 +82,7 @@ def test_a_server_that_is_not_there(dialect: Dialect) -> None:
     assert "is the server running" in response.error.message
 
 
-@pytest.mark.parametrize(
-    ("dialect", "case"), cases(lambda dialect: (*ENDINGS, *dialect.endings), lambda case: case.fault)
-)
+@for_each(("dialect", "case"), cases(lambda dialect: (*ENDINGS, *dialect.endings), lambda case: case.fault))
 def test_endings(dialect: Dialect, case: Ending) -> None:
     dialect.need()
     with StubServer(fault=case.fault) as server:
@@ -96,7 +95,7 @@ def test_endings(dialect: Dialect, case: Ending) -> None:
         assert response.thoughts is None
 
 
-@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect.keys], ids=lambda dialect: dialect.name)
+@for_each("dialect", [dialect for dialect in DIALECTS if dialect.keys], ids=lambda dialect: dialect.name)
 def test_where_the_key_comes_from(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
     dialect.need()
     for name in dialect.keys:

@@ -12,13 +12,14 @@ from lmms_eval.models.remote import stops as module
 from lmms_eval.models.remote.asking import to_response
 from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.remote.stops import NOTE, Stops, StopSending, ended_in_thoughts, without_stops
+from tests.cases import for_each
 from tests.models.openai.support import make_request
 
 ASKED = make_request("one", generation={"until": ["\n\n", "Q:"], "max_new_tokens": 9})
 TOLD = Stops(("\n\n", "Q:"), ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("payload", "wanted"),
     [
         ({"stop": ["a"], "model": "m"}, {"model": "m"}),
@@ -58,7 +59,7 @@ def test_what_one_process_finds_out_the_others_know(tmp_path: Path, monkeypatch:
     assert judge.is_off, "without a folder too"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "wanted"),
     [
         (Reply("<think>a", "stop", None), True),
@@ -79,7 +80,7 @@ def test_answers_that_a_stop_ended_in_their_thoughts(reply: Reply, wanted: bool)
     assert not ended_in_thoughts(ASKED, reply, TOLD.unsent())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "text", "ended_by", "finish"),
     [
         (Reply("a\n\nb Q: c", "length", None), "a", "\n\n", "stop"),
@@ -94,7 +95,7 @@ def test_answers_are_cut_behind_their_thoughts(reply: Reply, text: str, ended_by
     assert (found.text, found.ended_by, found.finish_reason, found.stops) == (text, ended_by, finish, TOLD.active)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "finish", "wanted"),
     [(None, "stop", None), ("", "stop", ""), ("Q:", "stop", "Q:"), ("<eos>", "stop", ""), (None, "length", "")],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.text_to_image.illustrated import DrawingError, ImagesApi
+from tests.cases import for_each
 from tests.servers.stub import StubServer
 
 
@@ -42,7 +43,7 @@ def test_overload_is_asked_again() -> None:
         assert made.describe()["pictures"] == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fault", "kind", "words"),
     [
         ("401", "auth", "stub fault 401"),

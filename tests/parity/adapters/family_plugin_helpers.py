@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from lmms_eval import imports
-from lmms_eval.compat.model_utils.progress import format_time
+from lmms_eval.compat.concurrency import format_time
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.model_utils import (
     audio_processing,

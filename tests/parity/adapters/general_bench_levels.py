@@ -16,9 +16,8 @@ from lmms_eval.cli.main import main
 from lmms_eval.errors import DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench.levels import formulas, reference
 from lmms_eval.tasks.general_bench.levels import formulas as normalise
-from lmms_eval.tasks.general_bench.levels.registering import register
+from lmms_eval.tasks.general_bench.levels.registering import LevelResult, register
 from lmms_eval.tasks.general_bench.levels.report import Ranked, Support
-from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.levels.tables import (
     SPECIALIST_COLUMN,
     LevelRow,

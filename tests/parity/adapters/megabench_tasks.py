@@ -9,10 +9,10 @@ from lmms_eval.api import judging
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.judges import ask
 from lmms_eval.sandbox.launcher import current_policy, not_confined
-from lmms_eval.tasks.megabench.metrics import METRICS
+from lmms_eval.tasks.megabench.metrics import METRICS, SANDBOX
 from lmms_eval.tasks.megabench.reference import ReferenceTask
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel, Sources, evaluate
+from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel, evaluate
 from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, outside_data, same
 from tests.parity.adapters.megabench_judges import Recorded, picture, wrong_request
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
@@ -66,7 +66,7 @@ def missing_part(metric_info: Any) -> str:
     specs = [METRICS[name] for name in names if name in METRICS]
     if any(spec.needs == "linguistic data" for spec in specs) and not NLTK_DATA.is_dir():
         return "linguistic data"
-    if any(spec.runs_programs for spec in specs) and not_confined(current_policy().probe()):
+    if any(spec.needs == SANDBOX for spec in specs) and not_confined(current_policy().probe()):
         return "the code sandbox"
     return next((str(spec.needs) for spec in specs if not spec.path), "")
 
@@ -95,7 +95,7 @@ def evaluated(record: Mapping[str, Any], recorded: Recorded | None) -> Evaluator
     pool = ScorePool(1, data=outside_data(record))
     try:
         panel = JudgePanel(answers, picture) if recorded else None
-        return evaluate(entries, Sources(tasks, previous), pool, panel, Silent())
+        return evaluate(entries, tasks, previous, pool, panel, Silent())
     finally:
         pool.close()
 

@@ -94,7 +94,7 @@ def task_of(name: str, model: str | None, chat: bool) -> YamlTask:
 
 
 def scorer_of(task: YamlTask) -> AnswerScorer:
-    return AnswerScorer(task.config, task.prompts, task._task_metrics, task._plan, False)
+    return AnswerScorer(task.prompts, task._task_metrics, task._plan)
 
 
 def questions_of(task: YamlTask, doc: Any, answers: Sequence[Answer]) -> list[JudgeQuestion]:

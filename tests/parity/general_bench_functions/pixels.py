@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures import depth_math, image_quality, masks, pixels
-from lmms_eval.tasks.general_bench.readers.depth import first_channel
-from lmms_eval.tasks.general_bench.readers.flow import read_flow
+from lmms_eval.tasks.general_bench.measures import masks, pixels
+from lmms_eval.tasks.general_bench.measures import pixel_math as depth_math
+from lmms_eval.tasks.general_bench.measures import pixel_math as image_quality
+from lmms_eval.tasks.general_bench.readers.maps import first_channel, read_flow
 
 Input = Mapping[str, Any]
 

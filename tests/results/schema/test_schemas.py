@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.results.schema import FOLDER, TYPES, schema_file, schema_text
+from tests.cases import for_each
 from tests.results.schema.checking import checked
 from tests.servers.stub import StubServer
 from tests.tasks.mmie.kit import judged_data, words
@@ -14,7 +15,7 @@ from tests.tasks.mmie.kit import judged_data, words
 DEMOS = ("megabench_demo", "milebench_demo", "general_bench_demo")
 
 
-@pytest.mark.parametrize("name", TYPES)
+@for_each("name", TYPES)
 def test_a_schema_is_that_of_its_types(name: str):
     assert schema_file(name).read_text(encoding="utf-8") == schema_text(name), "stale: run make schemas"
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lmms_eval.cli.main import main
+from tests.cases import for_each
 from tests.server.page.conftest import Page, page_of
 
 BODY = {"model": "baseline", "tasks": ["quiz"]}
@@ -242,7 +243,7 @@ def test_the_port_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert urlsplit(other.root).port != port
 
 
-@pytest.mark.parametrize("value", ["eight", "65536", "-1", "\u0663", "8" * 5000])
+@for_each("value", ["eight", "65536", "-1", "\u0663", "8" * 5000])
 def test_a_wrong_port_of_the_environment(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

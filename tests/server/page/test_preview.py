@@ -6,11 +6,11 @@ import shlex
 import subprocess
 import sys
 
-import pytest
 import yaml
 
 from lmms_eval.config.resolve import load_configs, parse_flags
 from lmms_eval.server.page.preview import preview, problems_of, read_request
+from tests.cases import for_each
 
 REQUEST = {"model": "hf", "model_args": {"pretrained": "embedded"}, "tasks": ["a", "b"], "limit": 8}
 
@@ -38,7 +38,7 @@ def test_gpus_of_the_server_are_processes_of_the_command() -> None:
     assert read_request(shown.yaml).request == {**REQUEST, "num_gpus": 2}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["$(touch x) `y`; rm -rf /", 'it\'s "quoted"', "--flag", "a\nb", "*", "-x"], ids=lambda text: text[:8]
 )
 def test_what_is_copied_is_one_word_of_the_shell(text: str) -> None:
@@ -49,7 +49,7 @@ def test_what_is_copied_is_one_word_of_the_shell(text: str) -> None:
     assert load_configs(given(command), {}).configs[0].system_instruction == text
 
 
-@pytest.mark.parametrize("value", ["a,b", "1e3", "true", " x "])
+@for_each("value", ["a,b", "1e3", "true", " x "])
 def test_values_that_no_flag_can_say_go_by_a_file(value: str) -> None:
     shown = preview({**REQUEST, "model_args": {"pretrained": value}})
     assert yaml.safe_load(shown.yaml)["model_args"]["pretrained"] == value
@@ -68,7 +68,7 @@ def test_secrets_are_refused_and_never_shown() -> None:
     assert "abcdefghij" not in repr(shown)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("more", "name", "text"),
     [
         ({"limt": 3}, "limt", "did you mean limit?"),
@@ -111,7 +111,7 @@ def test_mistakes_in_files_are_told_by_name_and_line() -> None:
     assert "aaaabbbb" not in repr(found) and "hf_abc" not in repr(found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "line"),
     [("a: [", 1), ("model: hf\nmodel: hf2\n", 2), ("- {model: a}\n- {model: b}\n", 0), ("just text", 0), ("", 0)],
 )

@@ -13,6 +13,7 @@ import pytest
 if importlib.util.find_spec("mcp") is None:
     pytest.skip("the package mcp is not installed", allow_module_level=True)
 
+from tests.cases import for_each
 from tests.server.tools.sessions import command, environment, http_server
 
 PROTOCOL = "2025-06-18"
@@ -72,7 +73,7 @@ def test_pages_of_other_sites_and_large_requests_are_refused(tmp_path: Path) -> 
         assert client.get(url.removesuffix("/mcp") + "/jobs").status_code == 404
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "message"),
     [
         (("--transport", "http", "--host", "0.0.0.0", "--port", "0"), "give a token"),
@@ -88,7 +89,7 @@ def test_usage(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("content", ["raise ImportError('absent')", "class FastMCP: pass"], ids=["absent", "release 1"])
+@for_each("content", ["raise ImportError('absent')", "class FastMCP: pass"], ids=["absent", "release 1"])
 def test_the_package_is_asked_for(content: str, tmp_path: Path) -> None:
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "__init__.py").write_text(content)

@@ -14,6 +14,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import archives
 from lmms_eval.tasks._task_utils.archives import alone, is_archive, merge, unpacked
+from tests.cases import for_each
 
 CONTENT = {"a/1.txt": b"one", "a/b/2.txt": bytes(range(256)) * 400, "é.json": b"{}"}
 
@@ -43,7 +44,7 @@ def made(folder: Path, name: str) -> Path:
 NAMES = ("a.zip", "a.ZIP", "a.tar", "a.tar.gz", "a.tgz", "a.tar.xz", "a.tar.bz2")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_all_kinds(tmp_path: Path, name: str) -> None:
     archive, target = made(tmp_path, name), tmp_path / "target"
     assert is_archive(archive)
@@ -55,7 +56,7 @@ def test_all_kinds(tmp_path: Path, name: str) -> None:
     assert [entry.name for entry in target.iterdir()] == ["kept"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_cut_archives_leave_nothing(tmp_path: Path, name: str) -> None:
     archive, target = made(tmp_path, name), tmp_path / "target"
     archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
@@ -94,7 +95,7 @@ def linked(file: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (damaged, "download it again"),
@@ -114,7 +115,7 @@ def test_zips_that_are_refused(tmp_path: Path, make, message: str) -> None:
     assert not list(target.iterdir()) and not (tmp_path / "b").exists()
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar"])
+@for_each("name", ["a.zip", "a.tar.gz", "a.tar"])
 def test_content_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     archive = made(tmp_path, name)
     free = shutil.disk_usage(tmp_path)._replace(free=sum(map(len, CONTENT.values())) - 1)
@@ -174,7 +175,7 @@ def test_an_archive_of_too_many_entries_is_refused(tmp_path: Path, monkeypatch: 
             raise AssertionError("never here")
 
 
-@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.GNUTYPE_SPARSE])
+@for_each("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.GNUTYPE_SPARSE])
 def test_headers_that_claim_memory_are_refused(tmp_path: Path, kind: bytes) -> None:
     size = 64 * 2**20
     header = tarfile.TarInfo("x")

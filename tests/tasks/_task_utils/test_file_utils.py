@@ -9,22 +9,23 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file, shared_model_name
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("wrap", [lambda out: Namespace(output_path=out), lambda out: {"output_path": out}])
+@for_each("wrap", [lambda out: Namespace(output_path=out), lambda out: {"output_path": out}])
 def test_below_the_output_path(tmp_path: Path, wrap: Any) -> None:
     found = Path(generate_submission_file("a.json", wrap(str(tmp_path / "out"))))
     assert found == tmp_path / "out" / "submissions" / "a.json"
     assert found.parent.is_dir() and not found.exists()
 
 
-@pytest.mark.parametrize("args", [None, {}, Namespace(output_path=None)])
+@for_each("args", [None, {}, Namespace(output_path=None)])
 def test_without_an_output_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: Any) -> None:
     monkeypatch.chdir(tmp_path)
     assert generate_submission_file("a.json", args, subpath="sent") == str(tmp_path / "sent" / "a.json")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "name"),
     [
         ("pretrained=me/toy,dtype=auto", "me/toy"),

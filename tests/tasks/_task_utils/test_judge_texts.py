@@ -6,6 +6,7 @@ import pytest
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, fingerprint, identity, noted, texts_of
+from tests.cases import for_each
 
 AUTHORS = "Q: {question} A: {prediction}"
 TEXT = JudgeText("my_judge", "Ours. {question}? {prediction}.", fingerprint(AUTHORS)[:16])
@@ -79,7 +80,7 @@ def test_texts_that_cannot_be_filled_are_refused(settings, text, said):
         TEXT.used(settings(my_judge=text))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "said"),
     [
         ("t.json", "{", "are no JSON"),

@@ -26,6 +26,7 @@ from lmms_eval.tasks._task_utils.linguistic import (
     find_package,
     open_linguistics,
 )
+from tests.cases import for_each
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
@@ -59,7 +60,7 @@ def zip_data(folder: Path) -> None:
         shutil.rmtree(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("word", "lemma"),
     [
         ("was", "wa"), ("has", "ha"), ("men", "men"), ("wolves", "wolf"), ("flies", "fly"), ("glasses", "glass"),
@@ -70,7 +71,7 @@ def test_lemma(word: str, lemma: str) -> None:
     assert SMALL.lemma(word) == lemma
 
 
-@pytest.mark.parametrize("is_zipped", [False, True])
+@for_each("is_zipped", [False, True])
 def test_data_from_folders_and_archives(tmp_path: Path, is_zipped: bool) -> None:
     write_data(tmp_path)
     before = data_identity(str(tmp_path))
@@ -122,8 +123,8 @@ def test_stated_folders_stand_alone_and_in_order(tmp_path: Path, monkeypatch: py
     assert Path("/usr/share/nltk_data") in data_folders()
 
 
-@pytest.mark.parametrize("is_zipped", [False, True])
-@pytest.mark.parametrize(
+@for_each("is_zipped", [False, True])
+@for_each(
     ("name", "content"),
     [
         ("collocations.tab", b"one two three\n"),

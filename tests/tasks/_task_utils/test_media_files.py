@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils.media_files import find_media
+from tests.cases import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def test_what_needs_no_looking_up(value: Any) -> None:
     assert find_media(value) is value
 
 
-@pytest.mark.parametrize(("value", "message"), [("absent.mp4", "absent.mp4' not found below"), (None, "no video")])
+@for_each(("value", "message"), [("absent.mp4", "absent.mp4' not found below"), (None, "no video")])
 def test_what_is_not_there(value: Any, message: str) -> None:
     with pytest.raises(MediaError, match=message):
         find_media(value, "video")

@@ -16,6 +16,7 @@ from lmms_eval.tasks._task_utils.question import (
     option_lines,
     read_list,
 )
+from tests.cases import for_each
 
 
 def test_a_frame_stands_around_the_question() -> None:
@@ -52,12 +53,12 @@ def test_a_picture_is_shown_as_often_as_a_setting_says() -> None:
         doc_to_visual_repeated(doc, {"num_image": 3})
 
 
-@pytest.mark.parametrize(("held", "found"), [("['a', 1]", ["a", "1"]), (["a"], ["a"]), ("[]", [])])
+@for_each(("held", "found"), [("['a', 1]", ["a", "1"]), (["a"], ["a"]), ("[]", [])])
 def test_a_column_holds_a_list_or_its_text(held: object, found: list[str]) -> None:
     assert read_list({"options": held}, "options") == found
 
 
-@pytest.mark.parametrize("held", ["a, b", "['a'", "{'a': 1}", None, "[" * 10_000])
+@for_each("held", ["a, b", "['a'", "{'a': 1}", None, "[" * 10_000])
 def test_a_column_without_a_list_is_named(held: object) -> None:
     with pytest.raises(ItemError, match="column 'options' holds"):
         read_list({"options": held}, "options")

@@ -5,6 +5,7 @@ import pytest
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.air_bench.utils import aggregate, doc_to_gold, doc_to_text, process_results
 from lmms_eval.utils.answer_reading import noting_chance
+from tests.cases import for_each
 
 DOC: dict[str, Any] = {
     "question": "Which?", "choice_a": "dog", "choice_b": "cat", "choice_c": None, "choice_d": "", "answer_gt": "cat",
@@ -22,7 +23,7 @@ def test_a_letter_that_the_question_lacks_is_drawn_like_none() -> None:
     assert chance.drew and made["submission"]["7"] in ("A", "B")
 
 
-@pytest.mark.parametrize("answer", ["", "我不知道", "<think>cat", "z" * 100_000])
+@for_each("answer", ["", "我不知道", "<think>cat", "z" * 100_000])
 def test_an_answer_without_a_letter_is_scored(answer: str) -> None:
     assert process_results(DOC, [answer])["accuracy"]["score"] in (0.0, 1.0)
 
@@ -46,12 +47,12 @@ def test_numbers_have_five_decimals() -> None:
     assert aggregate([]).value is None
 
 
-@pytest.mark.parametrize(("held", "name"), [(7, "7"), ("7", "7"), ("bird_7", "bird_7")])
+@for_each(("held", "name"), [(7, "7"), ("7", "7"), ("bird_7", "bird_7")])
 def test_the_id_is_a_text_or_a_whole_number(held: Any, name: str) -> None:
     assert list(process_results({**DOC, "uniq_id": held}, ["B"])["submission"]) == [name]
 
 
-@pytest.mark.parametrize("held", [None, 1.5, ["7"], False])
+@for_each("held", [None, 1.5, ["7"], False])
 def test_an_id_of_another_type_is_refused_by_its_type(held: Any) -> None:
     with pytest.raises(ItemError, match=rf"column 'uniq_id' holds .*\({type(held).__name__}\)"):
         process_results({**DOC, "uniq_id": held}, ["B"])

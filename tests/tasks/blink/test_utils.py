@@ -8,6 +8,7 @@ from lmms_eval.errors import ItemError
 from lmms_eval.tasks.blink.utils import doc_to_messages, doc_to_text, process_results
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
+from tests.cases import for_each
 
 DOC: dict[str, Any] = {
     "idx": "val_1", "sub_task": "Counting", "image_1": Image.new("RGB", (4, 4)), "image_2": None, "image_3": None,
@@ -15,7 +16,7 @@ DOC: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "official", "strict"),
     [
         ("(B)", "B", "B"),

@@ -11,17 +11,18 @@ from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.storage import codec
 from lmms_eval.tasks import build_from_spec
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.data.carried import can_be_carried, described
-from lmms_eval.tasks.data.documents import Documents
+from lmms_eval.tasks.data.carried import described
+from lmms_eval.tasks.data.documents import Documents, can_be_carried
 from lmms_eval.tasks.data.sources import TableSource
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.task import YamlTask
+from tests.cases import for_each
 from tests.tasks.kit import Function, loaded
 
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "wanted"),
     [
         ({"a": [1, "x", None, True, 0.5]}, True),
@@ -55,7 +56,7 @@ def test_what_is_not_carried_is_read(tmp_path: Path) -> None:
     assert other.score(1, [Answer("green")]) == task.score(1, [Answer("green")])
 
 
-@pytest.mark.parametrize("name", ["general_bench_demo", "megabench_demo", "milebench_demo", "mmie_demo"])
+@for_each("name", ["general_bench_demo", "megabench_demo", "milebench_demo", "mmie_demo"])
 def test_a_scoring_process_opens_no_data_of_a_benchmark(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task = select_tasks([name], Catalogue(), TaskOptions()).tasks[0]
     assert isinstance(task, YamlTask)

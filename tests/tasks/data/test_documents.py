@@ -16,6 +16,7 @@ from lmms_eval.tasks.data.documents import Documents, document_hash, pictures, p
 from lmms_eval.tasks.data.features import decode, decode_image, holds, is_media
 from lmms_eval.tasks.data.hub import DatasetSource
 from lmms_eval.tasks.data.sources import ParquetSource
+from tests.cases import for_each
 
 
 def png(colour: str = "red", size: tuple[int, int] = (3, 2)) -> bytes:
@@ -129,7 +130,7 @@ def test_pictures_are_upright_and_converted() -> None:
         decode_image({"bytes": None, "path": "/no/file.png"}, None, "here")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("feature", "media", "decoded"),
     [
         ({"_type": "Image"}, True, True),

@@ -3,21 +3,22 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pytest
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.data.documents import PlainRow, RowsInFlight
+from lmms_eval.tasks.data.documents import Documents, RowsInFlight
+from lmms_eval.tasks.data.sources import TableSource
+from tests.cases import for_each
 
 
-def row(text: str) -> PlainRow:
-    return PlainRow.of({"text": text})
+def row(text: str) -> dict[str, Any]:
+    return {"text": text}
 
 
 def test_a_row_is_kept_until_it_is_dropped() -> None:
     rows = RowsInFlight()
-    kept = row("a")
-    rows.keep("one", kept)
+    kept = rows.keep("one", row("a"))
     assert rows.get("one") is kept
     rows.drop("one")
     rows.drop("one")
@@ -48,17 +49,19 @@ def test_a_row_larger_than_everything_is_not_kept() -> None:
     assert len(rows) == 0
 
 
-@pytest.mark.parametrize("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
+@for_each("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
 def test_readers_may_change_their_copy(value: Any) -> None:
-    kept = PlainRow.of({"plain": 1, "value": value})
-    mine = kept.copy()
-    assert mine == kept.values
+    documents = Documents(TableSource(pa.table({"plain": [1], "value": [None]}), []), rows=RowsInFlight())
+    kept = {"plain": 1, "value": value}
+    documents.take(0, kept)
+    mine = documents[0]
+    assert mine == kept
     if isinstance(mine["value"], list):
         mine["value"].append("mine")
     if isinstance(mine["value"], dict):
         mine["value"]["a"].append("mine")
     mine["plain"] = 2
-    assert kept.values == {"plain": 1, "value": value} and "mine" not in str(kept.values)
+    assert documents.stored(0) == kept == {"plain": 1, "value": value} and "mine" not in str(kept)
 
 
 def test_many_threads() -> None:

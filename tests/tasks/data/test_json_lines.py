@@ -13,6 +13,7 @@ from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.documents import Documents
 from lmms_eval.tasks.data.json_lines import JsonLinesSource
 from lmms_eval.tasks.data.sources import TableSource
+from tests.cases import for_each
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.floats(-2, 2), st.sampled_from(["", "text", "2024-05-06", "é\n"]),
@@ -68,7 +69,7 @@ def test_large_files_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monk
     assert isinstance(text_files.read_json([tmp_path / "field.json"], {"field": "data"}), TableSource)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "rows",
     [
         [{"a": [None, 1]}, {"a": [2, None]}],

@@ -15,6 +15,7 @@ from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.splits import DataRequest, DataSet, open_data
 from lmms_eval.utils.files import StatedPath
+from tests.cases import for_each
 
 
 def open_(path: str, folder: Path, split: str = "test", name: str | None = None, **more: Any) -> DataSet:
@@ -73,7 +74,7 @@ def test_json_field_and_gzip(tmp_path: Path) -> None:
     assert rows("json", tmp_path, "z.jsonl.gz") == [{"a": 1}]
 
 
-@pytest.mark.parametrize("builder", ["json", "csv"])
+@for_each("builder", ["json", "csv"])
 def test_a_gzip_file_that_grows_beyond_measure_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builder: str
 ) -> None:
@@ -109,7 +110,7 @@ def test_several_parquet_files_and_globs(tmp_path: Path) -> None:
     assert [row["n"] for row in rows("parquet", tmp_path, "p*.parquet")] == list(range(12))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("builder", "file", "content", "message"),
     [
         ("parquet", "x.parquet", b"PAR1 not really", r"x\.parquet: not a readable parquet file \(15 bytes\).*fetch"),
@@ -174,7 +175,7 @@ def write(folder: Path, name: str, value: int) -> None:
     pq.write_table(pa.table({"v": [value]}), path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "name", "wanted"),
     [
         (["cfg/test-00000-of-00001.parquet", "other/test-00000-of-00001.parquet"], "cfg", 0),
@@ -227,7 +228,7 @@ def test_a_copy_under_another_name_is_known_by_the_folder_of_the_configuration(t
         open_("org/Bench", tmp_path, name="open", data_root=str(tmp_path))
 
 
-@pytest.mark.parametrize("place", ["Other", "Other/data", "data", "Other/core", "deep/er/Other"])
+@for_each("place", ["Other", "Other/data", "data", "Other/core", "deep/er/Other"])
 def test_the_folders_of_other_benchmarks_below_data_root_are_not_looked_through(tmp_path: Path, place: str) -> None:
     write(tmp_path, f"{place}/test-00000-of-00001.parquet", 1)
     for name in (None, "core"):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.data import sizes
+from tests.cases import for_each
 
 PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
@@ -17,7 +18,7 @@ def picture(data: bytes | None, path: str | None = None) -> dict[str, Any]:
     return {"bytes": data, "path": path}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "kind", "found"),
     [
         ([picture(b"abc", "a.png"), picture(None, "b.png"), picture(None), None], PICTURE, [[3], ["b.png"], [], []]),

@@ -14,6 +14,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data.snapshot import fetch_videos, unpack
+from tests.cases import for_each
 
 
 def tar_bytes(files: dict[str, bytes]) -> bytes:
@@ -183,8 +184,8 @@ def test_a_link_to_a_snapshot_whose_archives_nobody_unpacked_is_not_complete(hom
 PACKERS = {"tar": lambda data: data, "tar.gz": gzip.compress, "tar.bz2": bz2.compress, "tar.xz": lzma.compress}
 
 
-@pytest.mark.parametrize("ending", PACKERS)
-@pytest.mark.parametrize("names", ["videos_part{}", "videos.part{}", "v-{}"])
+@for_each("ending", PACKERS)
+@for_each("names", ["videos_part{}", "videos.part{}", "v-{}"])
 def test_of_whole_archives_in_parts_each_is_unpacked(tmp_path: Path, ending: str, names: str) -> None:
     snapshot = tmp_path / "snapshot"
     snapshot.mkdir()
@@ -196,8 +197,8 @@ def test_of_whole_archives_in_parts_each_is_unpacked(tmp_path: Path, ending: str
     assert found == {"1.mp4": 70_000, "2.mp4": 70_000, "10.mp4": 140_000}
 
 
-@pytest.mark.parametrize("ending", PACKERS)
-@pytest.mark.parametrize("size", [512, 1500, 1024 * 3])
+@for_each("ending", PACKERS)
+@for_each("size", [512, 1500, 1024 * 3])
 def test_the_pieces_of_one_archive_are_joined_in_the_order_of_their_numbers(
     tmp_path: Path, ending: str, size: int
 ) -> None:

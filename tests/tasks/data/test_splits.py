@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import DataError, TaskError
+from tests.cases import for_each
 from tests.tasks.kit import Function, loaded, make_task
 
 CODE = """
@@ -44,7 +45,7 @@ def test_a_function_gives_the_documents(tmp_path: Path) -> None:
     assert loaded(tmp_path / "b", changes("rows"), CODE).fingerprint()["data"] != before
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "error", "message"),
     [("mixed", DataError, "not one type for each column"), ("listed", TaskError, "must return Rows, not a list")],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.egoschema import utils
+from tests.cases import for_each
 
 OPTIONS = [f"{letter}. c washes all of the {thing}." for letter, thing in zip("ABCDE", "abcde", strict=True)]
 DOC = {"video_idx": "v", "question_idx": "1", "question": "What?", "option": OPTIONS, "answer": "1"}
@@ -54,7 +55,7 @@ def test_the_likeliest_option() -> None:
         utils.doc_to_choice(DOC | {"option": ["c sits"]})
 
 
-@pytest.mark.parametrize("option", [None, []])
+@for_each("option", [None, []])
 def test_a_document_without_options_is_named(option: object) -> None:
     with pytest.raises(ItemError, match="egoschema: column 'option'"):
         utils.process_results(DOC | {"option": option}, ["A"])

@@ -7,6 +7,7 @@ from lmms_eval.tasks.general_bench.facts import find_task, folded_tasks, sheets,
 from lmms_eval.tasks.general_bench.facts.metrics import find_metric, fold_metric, metrics
 from lmms_eval.tasks.general_bench.levels.formulas import mapped_names, paper_score
 from lmms_eval.tasks.general_bench.levels.reference import specialists
+from tests.cases import for_each
 from tests.parity.vectors import DATA_DIR
 
 TABLES = DATA_DIR / "general_bench"
@@ -38,7 +39,7 @@ def test_the_numbers_of_the_benchmark():
     assert sum(not metrics()[task.metric].higher_is_better for task in tasks()) == 60
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "name"),
     [
         ("causal  REASONING", "Causal Reasoning"),
@@ -56,7 +57,7 @@ def test_an_unknown_task_has_the_nearest_names():
         find_task("Causal Reasonning")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "key"),
     [
         ("acc", "accuracy"),

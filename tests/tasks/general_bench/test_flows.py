@@ -19,6 +19,7 @@ from lmms_eval.tasks.general_bench.data import documents
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.report import JOURNAL, PREFIX, report, score_table
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore
+from tests.cases import for_each
 from tests.servers.stub import StubServer
 from tests.tasks.general_bench.demo_kit import SET, copied, edit, rows
 
@@ -110,7 +111,7 @@ def test_a_damaged_task_stops_neither_the_run_nor_the_asking(
     assert any(reason.startswith("failed: document: 'Commonsense Reasoning', item 0: no input.") for reason in reasons)
 
 
-@pytest.mark.parametrize("function", [utils.doc_to_messages, utils.doc_to_visual])
+@for_each("function", [utils.doc_to_messages, utils.doc_to_visual])
 def test_an_item_that_cannot_be_asked_fails_alone(tmp_path: Path, function: Any) -> None:
     root = copied(tmp_path, FIRST)
     damaged(root, 1)

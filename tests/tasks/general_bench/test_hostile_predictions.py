@@ -6,14 +6,13 @@ import json
 import time
 from typing import Any
 
-import pytest
-
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.scoring import score_item
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.general_bench.summary import combine
+from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import OPTIONS, rows
 from tests.tasks.general_bench.test_demo import IDS
 
@@ -31,7 +30,7 @@ HOSTILE: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", IDS)
+@for_each("name", IDS)
 def test_no_prediction_fails_its_item(name: str) -> None:
     item = item_of(rows(name, ASKED)[0], Settings.of(ASKED))
     measure = registry.measure_for(item.facts, item.form)

@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.outcome_journal import OutcomeJournal, hash_of_scoring, key_of
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
+from tests.cases import for_each
 
 FACTS = find_task("Image Deraining")
 
@@ -44,7 +45,7 @@ def test_without_a_path_nothing_is_kept() -> None:
         assert "a" not in journal
 
 
-@pytest.mark.parametrize("cut", [1, 5, 20])
+@for_each("cut", [1, 5, 20])
 def test_a_torn_line_is_ended_and_passed_over(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "task.jsonl"
     with OutcomeJournal(path) as journal:
@@ -68,9 +69,7 @@ def test_a_flipped_bit_changes_no_state(tmp_path: Path) -> None:
         assert "a" not in journal and journal["b"] == outcome(2)
 
 
-@pytest.mark.parametrize(
-    "line", [b"\xff\xfe", b"[]", b"5", b'{"key": "x"}', b'{"key": "x", "outcome": {"id": 1}}', b""]
-)
+@for_each("line", [b"\xff\xfe", b"[]", b"5", b'{"key": "x"}', b'{"key": "x", "outcome": {"id": 1}}', b""])
 def test_foreign_lines_are_passed_over(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "task.jsonl"
     path.write_bytes(line + b"\n")
@@ -123,7 +122,7 @@ def changed(path: Path, content: bytes = b"other") -> None:
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))
 
 
-@pytest.mark.parametrize("prediction", ["a.png", " a.png ", {"mask": "a.png"}, [{"mask": "a.png"}], ["a.png", None]])
+@for_each("prediction", ["a.png", " a.png ", {"mask": "a.png"}, [{"mask": "a.png"}], ["a.png", None]])
 def test_a_changed_predicted_file_changes_the_key(tmp_path: Path, prediction: Any) -> None:
     one, file = item(tmp_path), tmp_path / "a.png"
     keys = [key_of(one, prediction, "m")]
@@ -144,7 +143,7 @@ def test_a_changed_frame_in_a_predicted_folder_changes_the_key(tmp_path: Path) -
     assert key_of(one, "frames", "m") != first
 
 
-@pytest.mark.parametrize("place", ["clean.png", "images/clean.png"])
+@for_each("place", ["clean.png", "images/clean.png"])
 def test_a_changed_reference_or_input_changes_the_key(tmp_path: Path, place: str) -> None:
     shown = MediaInput("image", (tmp_path / "images" / "in.png",))
     one = item(tmp_path, media=(shown,))
@@ -155,9 +154,7 @@ def test_a_changed_reference_or_input_changes_the_key(tmp_path: Path, place: str
     assert len(keys) == 3
 
 
-@pytest.mark.parametrize(
-    "prediction", ["a" * 10_000, "a\0b", "\ud800", 5, None, [[1, 2, 3, 4]] * 1000, "/dev/zero", ""]
-)
+@for_each("prediction", ["a" * 10_000, "a\0b", "\ud800", 5, None, [[1, 2, 3, 4]] * 1000, "/dev/zero", ""])
 def test_any_prediction_has_a_key(tmp_path: Path, prediction: Any) -> None:
     for form in ("image", "text"):
         assert len(key_of(item(tmp_path, form=form), prediction, "m")) == 32

@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.contract import Measure
+from tests.cases import for_each
 
 OTHER_FORMS = {("clip_score/render", "points"), ("e_accuracy", "notes")}
 """Measure and form of rows that are judged by a measure of another form: what is drawn of points is what is drawn of
@@ -35,7 +36,7 @@ def chosen() -> Iterator[tuple[TaskFacts, Form, Measure]]:
         yield facts, form, registry.measure_for(facts, form)
 
 
-@pytest.mark.parametrize("sheet", sheets())
+@for_each("sheet", sheets())
 def test_every_row_has_a_measure_of_its_metric_and_form(sheet: str) -> None:
     for facts in sheets()[sheet]:
         form = form_of(facts)
@@ -82,7 +83,7 @@ def test_a_mean_with_zero_for_no_answer_is_of_a_metric_whose_least_is_zero() -> 
             assert not metric.mapping or measure.name == "mos"
 
 
-@pytest.mark.parametrize(("task", "form"), OWN_FORMS)
+@for_each(("task", "form"), OWN_FORMS)
 def test_forms_that_data_may_have(task: str, form: Form) -> None:
     facts = find_task(task)
     assert form != form_of(facts)

@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench import summary
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
 from lmms_eval.tasks.general_bench.report import DEMO, PREFIX, report, score_table
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
+from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import copied
 
 SPORTS = "image_comprehension_sports_image_classification"
@@ -76,7 +77,7 @@ def test_the_demonstration_has_a_report_of_its_own(tmp_path: Path) -> None:
         assert all(Path(path).exists() for path in found.files)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options", [{"media_answers": "ask"}, {"only": "Deraining"}, {"data_root": None}], ids=lambda one: next(iter(one))
 )
 def test_files_are_not_scored_where_they_are_not_wanted(tmp_path: Path, options: dict[str, Any]) -> None:
@@ -117,7 +118,7 @@ def test_no_levels_without_any_score(tmp_path: Path) -> None:
     assert "no General-Level scores" in found.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("groups", "is_there"),
     [
         (None, True),

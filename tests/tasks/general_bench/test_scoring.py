@@ -10,6 +10,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import scoring
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
+from tests.cases import for_each
 from tests.tasks.general_bench.toy_measures import (
     BARE,
     MEAN,
@@ -26,8 +27,8 @@ def test_an_answer_has_the_state_that_the_measure_gives() -> None:
     assert scoring.score_item(item(), "other", MEAN, Context()) == ItemOutcome(1, "answered", 0.0)
 
 
-@pytest.mark.parametrize(("prediction", "note"), [(MISSING, "no prediction"), (None, "no prediction"), ([], "no text")])
-@pytest.mark.parametrize(("by", "state"), [(MEAN, 0.0), (MISSED, 10.0), (BARE, None)])
+@for_each(("prediction", "note"), [(MISSING, "no prediction"), (None, "no prediction"), ([], "no text")])
+@for_each(("by", "state"), [(MEAN, 0.0), (MISSED, 10.0), (BARE, None)])
 def test_no_usable_answer(prediction: Any, note: str, by: Measure, state: Any) -> None:
     found = scoring.score_item(item(), prediction, by, Context())
     assert (found.status, found.state) == ("unanswered" if prediction == [] else "absent", state)
@@ -49,14 +50,14 @@ def test_a_measure_of_a_mean_may_have_another_state_for_no_answer() -> None:
     assert scoring.score_item(item(), MISSING, by, Context()).state == -5.0
 
 
-@pytest.mark.parametrize("error", [DataError("the mask is damaged"), ZeroDivisionError("by zero"), KeyError("x")])
+@for_each("error", [DataError("the mask is damaged"), ZeroDivisionError("by zero"), KeyError("x")])
 def test_what_the_answer_cannot_help_fails_the_item(error: Exception) -> None:
     found = scoring.score_item(item(), "gold", measure(state=raises(error)), Context())
     assert (found.status, found.state) == ("failed", None)
     assert str(error) in found.note
 
 
-@pytest.mark.parametrize("error", [DataError("the mask is damaged"), ValueError("no shape")])
+@for_each("error", [DataError("the mask is damaged"), ValueError("no shape")])
 def test_a_reference_that_has_no_state_without_answer_fails_the_item(error: Exception) -> None:
     found = scoring.score_item(item(), MISSING, measure(unanswered=raises(error)), Context())
     assert found.status == "failed" and str(error) in found.note

@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.general_bench.settings import Settings
+from tests.cases import for_each
 
 
 def test_settings_of_other_models_are_passed_over() -> None:
@@ -36,7 +37,7 @@ def test_what_measures_may_use() -> None:
     assert Settings(**chosen).context.options == chosen
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "message"),
     [
         ({"sub_set": "open"}, "General-Bench has no task option 'sub_set'; there is: subset"),

@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.facts import find_task, tasks
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, FolderScores, score_folders
 from lmms_eval.tasks.general_bench.summary import TaskScore
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import write_task
 from tests.tasks.general_bench.demo_kit import DEMO, SET, copied, edit
 
@@ -94,7 +95,7 @@ def test_only_the_tasks_that_are_wanted() -> None:
     assert {facts.modality for facts in found.without} == {"Video"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("predictions", "strict", "official", "answered"),
     [
         ((RIGHT, RIGHT, RIGHT), 100.0, 100.0, 3),
@@ -128,7 +129,7 @@ def test_ids_are_matched_with_their_type_and_the_last_record_counts(tmp_path: Pa
     assert any("record 5 is passed over" in problem for problem in found.problems)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "says"),
     [
         (b'[{"id": 1, "predic', "no complete JSON"),

@@ -18,6 +18,7 @@ from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_val
 from lmms_eval.tasks.general_bench.measures.contract import mean
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.summary import TaskScore
+from tests.cases import for_each
 from tests.tasks.general_bench.toy_measures import (
     ACCURACY,
     BARE,
@@ -65,7 +66,7 @@ def test_without_such_a_state_the_score_is_shared() -> None:
     assert found.stderr is not None and 0 < found.stderr < 10
 
 
-@pytest.mark.parametrize("metric", MAPPED, ids=lambda metric: metric.key)
+@for_each("metric", MAPPED, ids=lambda metric: metric.key)
 def test_the_mapped_score_of_a_metric_is_shared(metric: Metric) -> None:
     facts, value = facts_of(metric.key), 3.0 if metric.mapping != "complement" else 0.2
     found = summary.combine(facts, BARE, [*answered(value, value, value), unanswered()])
@@ -102,7 +103,7 @@ def test_failed_items_withhold_the_value() -> None:
     assert found.withheld == "1 of 3 items failed: the mask is damaged"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@for_each("value", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_is_a_failure(value: float) -> None:
     found = summary.combine(ACCURACY, measure(value=lambda _: value), answered(1.0, 2.0))
     assert (found.status, found.strict) == ("failed", None)
@@ -203,7 +204,7 @@ def test_a_score_has_the_value_that_scores_it(metric: Metric, share: float) -> N
     assert paper_score(metric, value) == pytest.approx(100 * share, rel=1e-9)
 
 
-@pytest.mark.parametrize("metric", MAPPED, ids=lambda metric: metric.key)
+@for_each("metric", MAPPED, ids=lambda metric: metric.key)
 def test_ends_of_the_scale(metric: Metric) -> None:
     assert paper_score(metric, paper_value(metric, 100.0)) == pytest.approx(100.0)
     worst = paper_value(metric, 0.0)

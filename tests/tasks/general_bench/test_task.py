@@ -11,6 +11,7 @@ from lmms_eval.errors import AbsentDataError, TaskError
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import SET, copied, edit
 
 CATALOGUE = Catalogue()
@@ -97,7 +98,7 @@ def test_only_the_judged_task_has_questions_to_a_judge() -> None:
         assert task.config.doc_to_judge is None
 
 
-@pytest.mark.parametrize("option", ["subsett=open", "subset=both"])
+@for_each("option", ["subsett=open", "subset=both"])
 def test_wrong_options_are_refused(option: str) -> None:
     name, _, value = option.partition("=")
     with pytest.raises(TaskError, match=name):

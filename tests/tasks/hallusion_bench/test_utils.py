@@ -6,6 +6,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.hallusion_bench import utils
+from tests.cases import for_each
 
 TASK = SimpleNamespace(is_judged=True, prompts=SimpleNamespace(kwargs={}))
 DOC = {
@@ -76,7 +77,7 @@ def test_numbers_in_the_place_of_texts_are_the_same():
             assert utils.doc_to_gold(numbers) == "Yes. It is."
 
 
-@pytest.mark.parametrize(("column", "held"), [
+@for_each(("column", "held"), [
     ("figure_id", 1.0), ("gt_answer", True), ("visual_input", None), ("set_id", ["0"]),
 ])  # fmt: skip
 def test_other_types_are_refused_by_column_and_type(column, held):

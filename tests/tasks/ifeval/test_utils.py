@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.ifeval.instructions import RULES
 from lmms_eval.tasks.ifeval.utils import over_instructions, process_results, readings
+from tests.cases import for_each
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
 
 SETTINGS = {"nltk_data": str(NLTK_DATA)}
@@ -22,7 +23,7 @@ def followed(name: str, answer: str, **stated: Any) -> bool:
     return bool(held)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "stated", "right", "wrong"),
     [
         ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "*** a *** b ***", "a *** *** b"),
@@ -97,7 +98,7 @@ def test_an_empty_answer_follows_nothing() -> None:
     assert process_results(doc, ["a,\nb,"], SETTINGS)["prompt_level_loose_acc"] is False
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("doc", "named"),
     [
         ({"instruction_id_list": ["unknown:thing"], "kwargs": [{}]}, "unknown:thing"),
@@ -127,7 +128,7 @@ STATED = {
 PACKAGED = ("language:", "change_case:", "length_constraints:number_sentences")
 
 
-@pytest.mark.parametrize("piece", ["\n", "[", "<<", "* ", "p.", '"', "[" * 50 + "\n", "日本語", " "])
+@for_each("piece", ["\n", "[", "<<", "* ", "p.", '"', "[" * 50 + "\n", "日本語", " "])
 def test_answers_of_a_hundred_thousand_characters_take_no_time(piece: str) -> None:
     answer = (piece * 100_000)[:100_000] + "x"
     names = [name for name in RULES if not name.startswith(PACKAGED)]

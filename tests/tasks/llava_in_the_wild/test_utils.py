@@ -1,10 +1,9 @@
 from types import SimpleNamespace
 
-import pytest
-
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks.llava_in_the_wild import utils
+from tests.cases import for_each
 
 TASK = SimpleNamespace(prompts=SimpleNamespace(kwargs={}))
 DOC = {"question": "What?", "gpt_answer": "Old.", "category": "conv", "caption": ["A thing.", "A table."]}
@@ -24,7 +23,7 @@ def test_the_judge_reads_context_question_answers_and_rule():
     assert other["prompt"].endswith("[End of user 2]\n\n[System]\n\n\n")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "scores"),
     [
         ("\n8 7", [8, 7]), (" \r\n\t\n9,8 \nfor 5", [9, 8]), ("\u30008 7\n", [8, 7]), ("\n\nScores:\n8 7", [-1, -1]),

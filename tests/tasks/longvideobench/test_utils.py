@@ -19,6 +19,7 @@ from lmms_eval.tasks.longvideobench.utils import (
     write_submission,
 )
 from lmms_eval.utils.answer_reading import noting_chance
+from tests.cases import for_each
 
 DOC: dict[str, Any] = {
     "id": "v_0", "video_id": "v", "video_path": "v.mp4", "question": "What?", "duration_group": 15,
@@ -27,14 +28,12 @@ DOC: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("answer", "read"), [("The answer is B", "B"), ("Dogs", "D"), ("I think (E)", "E"), ("<think>C", "C")]
-)
+@for_each(("answer", "read"), [("The answer is B", "B"), ("Dogs", "D"), ("I think (E)", "E"), ("<think>C", "C")])
 def test_the_first_capital_counts(answer: str, read: str) -> None:
     assert letter(answer, "AB") == read
 
 
-@pytest.mark.parametrize("answer", ["", "I do not know", "х" * 100_000])
+@for_each("answer", ["", "I do not know", "х" * 100_000])
 def test_a_letter_of_an_option_is_drawn_where_there_is_none(answer: str) -> None:
     with noting_chance() as chance:
         drawn = letter(answer, "AB")
@@ -48,9 +47,7 @@ def test_the_prompt_skips_what_is_no_option() -> None:
     assert doc_to_text({**DOC, "option3": "z", "option4": None}) == "What?\nA. x\nB. y\nC. z\n"
 
 
-@pytest.mark.parametrize(
-    "change", [{"correct_choice": 2}, {"correct_choice": -1}, {"option0": "N/A"}, {"option1": None}]
-)
+@for_each("change", [{"correct_choice": 2}, {"correct_choice": -1}, {"option0": "N/A"}, {"option1": None}])
 def test_a_reference_that_is_no_option_fails_its_document(change: dict[str, Any]) -> None:
     with pytest.raises(ItemError, match="column 'correct_choice' holds"):
         doc_to_target({**DOC, **change})

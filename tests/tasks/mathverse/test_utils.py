@@ -7,12 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from PIL import Image
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks.mathverse.utils import doc_to_text, doc_to_visual, process_results, write_records
+from tests.cases import for_each
 
 DOC: dict[str, Any] = {
     "problem_version": "Text Lite", "question_for_eval": "Find x.", "answer": "12", "query_wo": " Find x. ",
@@ -25,7 +25,7 @@ def scored(reply: str | None, **changes: Any) -> dict[str, Any]:
     return process_results({**DOC, **changes}, [" 12\n"], {"binary": verdict})
 
 
-@pytest.mark.parametrize(("reply", "official", "fixed"), [("1", 1, 1), ("0 (not 1)", 1, 0), ("no", 0, 0)])
+@for_each(("reply", "official", "fixed"), [("1", 1, 1), ("0 (not 1)", 1, 0), ("no", 0, 0)])
 def test_a_one_anywhere_counts_and_the_fixed_reading_stands_beside(reply: str, official: int, fixed: int) -> None:
     found = scored(reply)
     assert (found["gpt_eval_score"], found["gpt_eval_score_fixed"]) == (official, fixed)

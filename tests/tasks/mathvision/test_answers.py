@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from lmms_eval.metrics import math_answers
 from lmms_eval.tasks.mathvision.answers import final_answer, is_equal
+from tests.cases import for_each
 
 needs_math = pytest.mark.skipif(
     importlib.util.find_spec("latex2sympy2_extended") is None, reason="the package that reads LaTeX is not installed"
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "answer"),
     [
         ("so I choose (C).", "c"),
@@ -227,7 +228,7 @@ def test_a_number_that_takes_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -
     assert not is_equal("9^{9^{9^{9^9}}}", "1")
 
 
-@pytest.mark.parametrize("piece", ["oxed{", "is ", "<think>", "(a", "}", "\\frac", "数"])
+@for_each("piece", ["oxed{", "is ", "<think>", "(a", "}", "\\frac", "数"])
 def test_answers_of_a_hundred_thousand_characters_take_no_time(piece: str) -> None:
     started = time.process_time()
     assert not is_equal(final_answer((piece * 100_000)[:100_000]), "12")

@@ -12,6 +12,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.errors import ItemError, UsageError
 from lmms_eval.tasks.mathvista.utils import aggregate, doc_to_judge, doc_to_text, process_results
+from tests.cases import for_each
 
 FORMAT = {"shot_type": "format-prompt"}
 FLOAT = {
@@ -29,7 +30,7 @@ def scored(doc: Mapping[str, Any], answer: str, reply: str | None = None) -> Any
     return process_results(doc, [answer], verdicts)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("precision", "hint"),
     [
         (3.0, "Answer the question using a single floating-point number with three decimal places."),
@@ -44,15 +45,13 @@ def test_examples_have_the_stated_places() -> None:
     assert "e.g., 1.234, 1.345, 1.456, at" in doc_to_text(FLOAT, {"shot_type": "step-by-step"})
 
 
-@pytest.mark.parametrize("settings", [{"shot_type": "code"}, {**FORMAT, "use_ocr": True}, {}])
+@for_each("settings", [{"shot_type": "code"}, {**FORMAT, "use_ocr": True}, {}])
 def test_forms_that_are_not_described_are_refused(settings: Mapping[str, Any]) -> None:
     with pytest.raises(UsageError, match="shot_type"):
         doc_to_text(FLOAT, settings)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"question_type": "multi_choice"}, {"question_type": "multi_choice", "choices": []}]
-)
+@for_each("changes", [{"question_type": "multi_choice"}, {"question_type": "multi_choice", "choices": []}])
 def test_a_question_without_its_choices_fails(changes: Mapping[str, Any]) -> None:
     with pytest.raises(ItemError, match="'choices'"):
         scored({**FLOAT, **changes}, "x", "A")
@@ -72,7 +71,7 @@ def test_only_what_cannot_be_read_is_shown_to_the_judge() -> None:
     assert found["submission"]["response"] == "About 1.2."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "chosen"), [("(b)", "12 cm"), ("B", "12 cm"), ("b", "2 m"), ("12cm", "12 cm"), ("", "2 m"), ("D", "2 m")]
 )
 def test_a_letter_or_the_most_similar_text_names_a_choice(reply: str, chosen: str) -> None:
@@ -97,7 +96,7 @@ def test_places_are_a_whole_number_here_and_none_in_the_reference() -> None:
     assert scored({**FLOAT, "precision": None, "answer": "0.60"}, "0.6")["llm_as_judge_eval"]["true_false"] is True
 
 
-@pytest.mark.parametrize("answer", ["9" * 100_000, "inf", "nan", "١٫٢", "no idea", "<think>"])
+@for_each("answer", ["9" * 100_000, "inf", "nan", "١٫٢", "no idea", "<think>"])
 def test_odd_answers_are_wrong_and_nothing_worse(answer: str) -> None:
     for kind in ("integer", "float", "list"):
         found = scored({**FLOAT, "answer_type": kind}, answer, answer[:256])

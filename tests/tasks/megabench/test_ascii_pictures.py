@@ -3,10 +3,10 @@ from __future__ import annotations
 import io
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from lmms_eval.tasks.megabench.judge_questions import SIDE, draw
+from tests.cases import for_each
 
 
 def grey(text: str) -> np.ndarray:
@@ -29,6 +29,6 @@ def test_other_pictures_are_other_bytes_and_the_same_are_the_same() -> None:
     assert draw("/\\_/\\") != draw("\\/_\\/")
 
 
-@pytest.mark.parametrize("text", ["", "\n", " ", "日本", "a\r\nb", "\x00\x1b[31m", "x" * 100_000, "\n" * 100_000])
+@for_each("text", ["", "\n", " ", "日本", "a\r\nb", "\x00\x1b[31m", "x" * 100_000, "\n" * 100_000])
 def test_any_text_is_drawn(text: str) -> None:
     assert grey(text).shape == (SIDE, SIDE)

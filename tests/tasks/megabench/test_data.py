@@ -14,6 +14,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench import data
 from lmms_eval.tasks.megabench.data import COLUMNS, is_video, parse_row
+from tests.cases import for_each
 from tests.tasks.megabench.rows_for_tests import document
 
 
@@ -78,7 +79,7 @@ def test_an_archive_beside_local_rows_is_unpacked_into_the_home(home: Path, tmp_
     assert data.media_root(tmp_path / "root") == home / "megabench_data"
 
 
-@pytest.mark.parametrize("name", ["../outside.txt", "/abs.txt", "data/../../outside.txt", "data\\..\\x.txt"])
+@for_each("name", ["../outside.txt", "/abs.txt", "data/../../outside.txt", "data\\..\\x.txt"])
 def test_names_that_lead_outside_are_refused(name: str, tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "a.zip", ("data/ok.txt", name))
     with pytest.raises(DataError, match="leads outside"):
@@ -150,7 +151,7 @@ def test_columns_are_read() -> None:
     assert tuple(document()) == COLUMNS
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("media", "kind"),
     [
         ([], "image"), (["./data/a.png"], "image"), (["./data/a.mp4", "./data/b.mp4"], "video"),
@@ -166,7 +167,7 @@ def test_videos_are_known_by_their_name() -> None:
     assert not is_video("a.png") and not is_video("a") and not is_video("mp4")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"query_media": "not a literal"}, {"query_media": "{'a': 1}"}, {"query_media": "[1]"},

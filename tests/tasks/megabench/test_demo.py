@@ -17,6 +17,7 @@ from lmms_eval.tasks.megabench import utils
 from lmms_eval.tasks.megabench.data import parse_row
 from lmms_eval.tasks.megabench.facts import demo_labels, labels
 from lmms_eval.tasks.megabench.summary import task_scores
+from tests.cases import for_each
 
 REPOSITORY = Path(__file__).parents[3]
 DEMO = Path(utils.__file__).parent / "demo"
@@ -56,7 +57,7 @@ def test_size_and_variety() -> None:
     assert "RGBA" in {header(path).mode for path in files if path.suffix == ".png"}
 
 
-@pytest.mark.parametrize("doc", docs(), ids=lambda doc: f"{doc['task_name']}-{doc['id']}")
+@for_each("doc", docs(), ids=lambda doc: f"{doc['task_name']}-{doc['id']}")
 def test_right_replies_score_in_full_and_empty_ones_do_not(doc: dict[str, str]) -> None:
     values = utils.process_results(doc, [right_reply(doc)])
     assert values["macro_mean"]["query"] == pytest.approx(1.0, abs=1e-9)
@@ -65,7 +66,7 @@ def test_right_replies_score_in_full_and_empty_ones_do_not(doc: dict[str, str]) 
     assert utils.process_results(doc, [""])["macro_mean"]["query"] == 0
 
 
-@pytest.mark.parametrize("doc", docs(), ids=lambda doc: f"{doc['task_name']}-{doc['id']}")
+@for_each("doc", docs(), ids=lambda doc: f"{doc['task_name']}-{doc['id']}")
 def test_prompts_can_be_built(doc: dict[str, str]) -> None:
     turn = utils.doc_to_messages(doc, OPTIONS)[0]["content"]
     shown = utils.doc_to_visual(doc, OPTIONS)

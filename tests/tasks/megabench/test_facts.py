@@ -6,6 +6,7 @@ from lmms_eval.tasks.megabench.facts import labels, tasks
 from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS
+from tests.cases import for_each
 from tests.parity.vectors import DATA_DIR
 
 TABLES = DATA_DIR / "megabench"
@@ -25,7 +26,7 @@ def test_the_numbers_of_the_benchmark():
     assert sum(task.queries for task in single) == 4108 + 808
 
 
-@pytest.mark.parametrize("subset", ["core", "open"])
+@for_each("subset", ["core", "open"])
 def test_ids_follow_each_other(subset):
     expected = 1
     for task in of_subset(subset):

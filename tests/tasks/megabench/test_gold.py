@@ -3,11 +3,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from lmms_eval.tasks.megabench.data import parse_row
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from lmms_eval.tasks.megabench.utils import right_reply
+from tests.cases import for_each
 from tests.tasks.megabench.rows_for_tests import document
 
 
@@ -21,7 +20,7 @@ def reply(answer: dict[str, Any], metric: str, parser: str) -> str:
     return right_reply(row, parse_task_spec(row.metric_info, row.task_name, tuple(row.answer)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "metric", "expected"),
     [
         ("yes", "exact_str_match", "Answer: yes"),

@@ -12,6 +12,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.tasks.megabench.judge_questions import VIDEO_FRAMES, JudgedQuery, questions
 from lmms_eval.tasks.megabench.scoring.query import score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
+from tests.cases import for_each
 
 DEMO = Path(__file__).parents[3] / "lmms_eval" / "tasks" / "megabench" / "demo" / "data" / "Demo"
 SOURCES = {"q": "example_question", "ref": "answers.a", "out": "model_output"}
@@ -80,7 +81,7 @@ def test_a_sample_that_leaves_the_prompt_unfilled_scores_zero_without_a_question
     assert question.build_messages().text() == "flag: yes {}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "truth", "asked"),
     [("/\\", "/\\", 1), ("", "/\\", 0), ("/\\", "", 0), ("/\\", 5, 0)],
 )

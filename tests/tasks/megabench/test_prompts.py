@@ -15,6 +15,7 @@ from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.interleave import PictureBudget, interleaved_messages
 from lmms_eval.tasks.megabench.prompts import MediaAccess
+from tests.cases import for_each
 from tests.media.draw import encoded, number_of, picture
 from tests.media.test_image import rotated_jpeg
 from tests.tasks.megabench.rows_for_tests import document, write_media
@@ -174,7 +175,7 @@ def test_interleaving_can_shrink(tmp_path: Path) -> None:
     assert isinstance(kept["url"], str)
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.png", "./data/../../secret.png"])
+@for_each("name", ["/etc/passwd", "../secret.png", "./data/../../secret.png"])
 def test_a_row_names_no_file_outside_of_the_data_set(name: str, tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="outside of the data set's folder"):
         MediaAccess(tmp_path / "root").path(name)

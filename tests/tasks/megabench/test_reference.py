@@ -1,21 +1,20 @@
-import pytest
-
 from lmms_eval.tasks.megabench.reference import check
+from tests.cases import for_each
 from tests.tasks.megabench.submissions import entry, query, reference
 
 TASKS = {"t": reference("t"), "u": reference("u")}
 
 
 def problems(*entries):
-    checked = check(entries, TASKS)
-    return [problem.error for problem in checked.problems], set(checked.refused)
+    found, refused = check(entries, TASKS)
+    return [problem.error for problem in found], refused
 
 
 def test_a_right_submission_has_no_problems():
     assert problems(entry(query(1), query(2)), entry(query(1), name="u")) == ([], set())
 
 
-@pytest.mark.parametrize("response", [None, "", "Answer: x"])
+@for_each("response", [None, "", "Answer: x"])
 def test_a_reply_may_be_missing(response):
     assert problems(entry(query(1, response))) == ([], set())
     without = query(1)
@@ -23,7 +22,7 @@ def test_a_reply_may_be_missing(response):
     assert problems(entry(without)) == ([], set())
 
 
-@pytest.mark.parametrize("number", [1, "1"])
+@for_each("number", [1, "1"])
 def test_ids_may_be_numbers_or_texts(number):
     assert problems(entry(query(0, global_idx=number))) == ([], set())
 
@@ -32,7 +31,7 @@ def test_a_position_wins_over_the_id():
     assert problems(entry(query(99, query_idx=1), query(98, query_idx="0"))) == ([], set())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bad", "message"),
     [
         (entry(query(1), name="made_up"), "no such task"),

@@ -7,6 +7,7 @@ import pytest
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.interleave import PictureBudget
 from lmms_eval.tasks.megabench.settings import Settings
+from tests.cases import for_each
 
 
 def test_settings_of_a_mapping() -> None:
@@ -17,7 +18,7 @@ def test_settings_of_a_mapping() -> None:
     assert (access.root.name, access.root.parent.name, access.max_frames) == ("demo", "megabench", 8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "words"),
     [
         ({"interleav": True}, "MEGA-Bench has no task option 'interleav'; there is: max_video_subsample_frame, inter"),

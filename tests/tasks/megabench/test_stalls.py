@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.tasks.megabench.metrics import METRICS
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import IS_THOROUGH
 from tests.tasks.megabench.stalls import (
     SANDBOXED,
@@ -29,7 +30,7 @@ def check(case: Case) -> None:
     assert seconds < LIMIT_S, f"{case.target} on {case.text}: {seconds:.1f} s"
 
 
-@pytest.mark.parametrize("text", CHOSEN)
+@for_each("text", CHOSEN)
 def test_parsers(text: str) -> None:
     for case in parser_cases(text):
         check(case)
@@ -41,6 +42,6 @@ def test_metrics(name: str) -> None:
         check(case)
 
 
-@pytest.mark.parametrize("case", list(context_cases()), ids=lambda case: f"{case.target}: {case.text}")
+@for_each("case", list(context_cases()), ids=lambda case: f"{case.target}: {case.text}")
 def test_contexts(case: Case) -> None:
     check(case)

@@ -2,7 +2,8 @@ import pytest
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import BLOCK, JudgePanel, Sources, can_reuse, evaluate
+from lmms_eval.tasks.megabench.standalone import BLOCK, JudgePanel, can_reuse, evaluate
+from tests.cases import for_each
 from tests.tasks.megabench.submissions import INFO, JUDGED, entry, query, reference
 
 
@@ -21,7 +22,7 @@ def run(entries, tasks, previous=None, panel=None, workers=1):
     watcher = Watcher()
     pool = ScorePool(workers)
     try:
-        found = evaluate(entries, Sources(tasks, previous or {}), pool, panel, watcher)
+        found = evaluate(entries, tasks, previous or {}, pool, panel, watcher)
     finally:
         pool.close()
     return found.as_dict(), watcher
@@ -43,7 +44,7 @@ def judge(replies):
     return JudgePanel(ask, lambda name: pytest.fail(f"{name} was opened")), asked
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@for_each("workers", [1, 2])
 def test_scores_totals_and_summary(workers):
     entries = [entry(query(1), query(2, "Answer: y")), entry(query(1), name="u")]
     content, watcher = run(entries, {"t": reference("t"), "u": reference("u")}, workers=workers)
@@ -93,7 +94,7 @@ def test_unchanged_tasks_keep_their_scores_even_odd_ones():
     assert again["summary"]["macro_mean_score"] == 0.123
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changed",
     [
         lambda old: old["query_response"][0].update(response="Answer: other"),

@@ -10,12 +10,19 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench import submission, utils
 from lmms_eval.tasks.megabench.data import parse_row
+from lmms_eval.tasks.megabench.scoring.query import read_context
+from tests.cases import for_each
 from tests.tasks.megabench.rows_for_tests import document
 from tests.tasks.megabench.submissions import entry, query
 
 
 def records(*specs: tuple[str, str]) -> list[dict[str, object]]:
-    return [submission.record(parse_row(document(id=id_, task_name=task)), f"Antwört {id_}") for id_, task in specs]
+    return [recorded(f"Antwört {id_}", id=id_, task_name=task) for id_, task in specs]
+
+
+def recorded(reply: str | None, **columns: object) -> dict[str, object]:
+    row = parse_row(document(**columns))
+    return submission.record(row, read_context(row.eval_context), reply)
 
 
 def test_shape_and_order_of_keys() -> None:
@@ -28,7 +35,7 @@ def test_shape_and_order_of_keys() -> None:
 
 
 def test_record_holds_the_evaluation_context_and_missing_replies_are_empty() -> None:
-    made = submission.record(parse_row(document(eval_context={"a": [1]})), None)
+    made = recorded(None, eval_context={"a": [1]})
     assert made["eval_context"] == {"a": [1]} and made["response"] == ""
 
 
@@ -68,7 +75,7 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         submission.write([], tmp_path / "taken" / "x.json")
 
 
-@pytest.mark.parametrize("task", ["core", "open", "core_si", "open_si", "demo"])
+@for_each("task", ["core", "open", "core_si", "open_si", "demo"])
 def test_every_task_has_a_file_of_its_own(task: str, tmp_path: Path) -> None:
     args, named = SimpleNamespace(output_path=str(tmp_path)), SimpleNamespace(name=f"megabench_{task}")
     told = utils.aggregate_submission(records(("1", "a")), args, named)
@@ -86,7 +93,7 @@ def test_without_an_output_path_the_current_folder_is_used(tmp_path: Path, monke
     assert (tmp_path / "submissions" / "megabench_core_all_query_responses.json").is_file()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "message"),
     [
         ('[{"task_name": "t"', "no complete JSON file"),

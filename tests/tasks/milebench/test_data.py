@@ -12,6 +12,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench import data
 from lmms_eval.tasks.milebench.settings import Settings
+from tests.cases import for_each
 from tests.tasks.milebench import made
 
 
@@ -33,7 +34,7 @@ def given(root: Path, **more: Any) -> dict[str, Any]:
     return {"data_root": str(root), **more}
 
 
-@pytest.mark.parametrize("below", ["", "MileBench", "FreedomIntelligence/MileBench", "FreedomIntelligence__MileBench"])
+@for_each("below", ["", "MileBench", "FreedomIntelligence/MileBench", "FreedomIntelligence__MileBench"])
 def test_a_local_root_folder(tmp_path: Path, below: str) -> None:
     made.write(tmp_path / "data" / below, "OCR-VQA")
     found = data.documents("OCR-VQA", given(tmp_path / "data"))
@@ -93,7 +94,7 @@ def test_texts_numbers_and_null(tmp_path: Path) -> None:
     assert data.documents("TQA", given(tmp_path)).rows[0]["choice_list"] is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"sample_id": "x"}, r"data\[0\]: sample_id 'x' is no whole number"),
@@ -111,7 +112,7 @@ def test_a_damaged_sample_is_named(tmp_path: Path, changes: dict[str, Any], mess
         data.documents("TQA", given(tmp_path))
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"meta_data": {}}', '{"meta_data": {}, "data": [1]}'])
+@for_each("text", ["{", "[]", '{"meta_data": {}}', '{"meta_data": {}, "data": [1]}'])
 def test_a_file_that_is_no_annotation(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.json"):
@@ -135,7 +136,7 @@ def test_another_question_type_is_told(tmp_path: Path) -> None:
     assert "'open-ended', which is scored so; the paper reports accuracy" in "".join(lines)
 
 
-@pytest.mark.parametrize("top", ["", "./", "MileBench/"])
+@for_each("top", ["", "./", "MileBench/"])
 def test_all_data_sets_of_an_archive_are_put_in_place(tmp_path: Path, top: str) -> None:
     archive = pack(tmp_path / "part.tar.gz", made.write(tmp_path / "data", "TQA", "WebQA"), top)
     target = tmp_path / "home" / "milebench_data"
@@ -169,7 +170,7 @@ def link() -> tarfile.TarInfo:
     return made_link
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("member", "message"),
     [
         (tarfile.TarInfo("../outside.txt"), "leads outside"),

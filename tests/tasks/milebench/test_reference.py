@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.reference import annotation_path, load_reference, parse_reference
+from tests.cases import for_each
 
 
 def sample(number: Any = 1, **instance: Any) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def test_samples_are_found_by_number() -> None:
     assert (found.facts.name, found.facts.rule) == ("TQA", "choice")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "problem"),
     [
         ([], "no annotation"),

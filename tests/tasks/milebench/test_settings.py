@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.milebench.settings import Settings
+from tests.cases import for_each
 
 
 def test_settings_of_other_models_are_passed_over() -> None:
@@ -17,7 +18,7 @@ def test_settings_of_other_models_are_passed_over() -> None:
     assert folder is not None and folder.name == "demo" and folder.is_dir()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "message"),
     [
         ({"combine": 1}, "no task option 'combine'; there is: prompt_mode, combine_image"),
@@ -36,7 +37,7 @@ def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
         Settings.of(given)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "variant"),
     [
         ({}, ""),

@@ -7,6 +7,7 @@ from PIL import Image
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.milebench.sheets import CELL, draw_sheet, plan_sheets
+from tests.cases import for_each
 
 
 def test_pictures_are_shared_out_evenly() -> None:
@@ -19,7 +20,7 @@ def test_pictures_are_shared_out_evenly() -> None:
     assert (found[0].columns, found[0].rows, found[0].size) == (2, 2, (1600, 1600))
 
 
-@pytest.mark.parametrize(("images", "sheets"), [(0, 1), (3, 0)])
+@for_each(("images", "sheets"), [(0, 1), (3, 0)])
 def test_no_picture_or_no_sheet_is_an_error(images: int, sheets: int) -> None:
     with pytest.raises(DataError, match=f"{images} pictures cannot be put on {sheets} sheets"):
         plan_sheets(7, images, sheets)

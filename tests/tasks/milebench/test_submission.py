@@ -10,9 +10,11 @@ from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench import submission
 from lmms_eval.tasks.milebench.prompts import FinishedPrompt
 from lmms_eval.tasks.milebench.submission import read_predictions, sample_number
+from tests.cases import for_each
 from tests.tasks.milebench import made
 
 KEYS = ["sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs"]
@@ -50,7 +52,7 @@ def test_of_a_repeated_number_the_last_counts_at_the_place_of_the_first() -> Non
     assert "sample_id 1 occurs twice" in "".join(lines)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "marks", "wanted"),
     [
         ({"model": "hf", "model_args": "pretrained=me/toy,dtype=auto"}, [], "me__toy"),
@@ -66,8 +68,8 @@ def test_the_folder_of_a_model(arguments: dict[str, Any], marks: list[str], want
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file", encoding="utf-8")
-    with pytest.raises(DataError, match="cannot be written"):
-        submission.write("[]", tmp_path / "taken" / "pred.json")
+    with pytest.raises(DataError, match=r"predictions .*pred\.json cannot be written"):
+        write_whole(tmp_path / "taken" / "pred.json", "[]", "predictions ")
 
 
 def test_missing_predictions_are_named(tmp_path: Path) -> None:
@@ -75,18 +77,18 @@ def test_missing_predictions_are_named(tmp_path: Path) -> None:
         read_predictions(tmp_path / "pred.json")
 
 
-@pytest.mark.parametrize(("text", "problem"), [("[]", "no predictions"), ("{}", "no predictions"), ("[{", "complete")])
+@for_each(("text", "problem"), [("[]", "no predictions"), ("{}", "no predictions"), ("[{", "complete")])
 def test_files_without_predictions(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "pred.json").write_text(text)
     with pytest.raises(DataError, match=problem):
         read_predictions(tmp_path / "pred.json")
 
 
-@pytest.mark.parametrize("record", [3, {}, {"sample_id": None}, {"sample_id": 1.0}, {"sample_id": "x"}])
+@for_each("record", [3, {}, {"sample_id": None}, {"sample_id": 1.0}, {"sample_id": "x"}])
 def test_records_without_a_number(tmp_path: Path, record: Any) -> None:
     (tmp_path / "pred.json").write_text(json.dumps([{"sample_id": 1}, record]))
     with pytest.raises(DataError, match="record 1"):
-        list(read_predictions(tmp_path / "pred.json").numbered())
+        read_predictions(tmp_path / "pred.json")
 
 
 def test_numbers_of_samples() -> None:

@@ -6,10 +6,11 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.milebench.prompts import tokenizer
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("name", ["characters", "words"])
-@pytest.mark.parametrize("text", ["", " a  b\nc ", "\n", "é 日本"])
+@for_each("name", ["characters", "words"])
+@for_each("text", ["", " a  b\nc ", "\n", "é 日本"])
 def test_decoding_gives_the_text_back(name: str, text: str) -> None:
     made = tokenizer(name)
     assert made.decode(made.encode(text)) == text

@@ -12,6 +12,7 @@ from PIL import Image
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.milebench import data, utils
+from tests.cases import for_each
 from tests.tasks.milebench import made
 
 MEMORY_MB = 24
@@ -107,7 +108,7 @@ def test_named_sheets_that_nobody_made(tmp_path: Path) -> None:
         utils.doc_to_messages(rows[0], given)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "reply", "score", "fixed"),
     [
         ("TQA", "", 0.0, 0.0),

@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.mlvu import utils
+from tests.cases import for_each
 
 DOC = {"question": "Which?", "task_type": "count", "answer": "E", "candidates": "['a', 'b', 'c', 'd', 'e', 'f']"}
 
@@ -21,7 +22,7 @@ def test_letters_beyond_d_are_known_to_the_fixed_metric_alone() -> None:
     assert four["mlvu_percetion_score_fixed"]["score"] == 1.0
 
 
-@pytest.mark.parametrize("candidates", ["a, b", "", 3, {"A": "a"}, "[", None])
+@for_each("candidates", ["a, b", "", 3, {"A": "a"}, "[", None])
 def test_candidates_that_are_no_list_leave_the_letters_of_the_rule(candidates: object) -> None:
     scored = utils.process_results(DOC | {"candidates": candidates, "answer": "D"}, ["D"])
     assert {name: row["score"] for name, row in scored.items()} == dict.fromkeys(scored, 1.0)
@@ -29,7 +30,7 @@ def test_candidates_that_are_no_list_leave_the_letters_of_the_rule(candidates: o
     assert scored["mlvu_percetion_score_fixed"]["score"] == 0
 
 
-@pytest.mark.parametrize("column", ["answer", "task_type"])
+@for_each("column", ["answer", "task_type"])
 def test_an_answer_or_type_that_is_no_text_is_named_with_its_type(column: str) -> None:
     with pytest.raises(ItemError, match=rf"column '{column}' holds 3 \(int\)"):
         utils.process_results(DOC | {column: 3}, ["E"])

@@ -8,6 +8,7 @@ import pytest
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.mmau.utils import aggregate, doc_to_gold, doc_to_text, process_results, write_submission
 from lmms_eval.utils.answer_reading import noting_chance
+from tests.cases import for_each
 
 DOC: dict[str, Any] = {
     "id": "u", "audio_id": "a.wav", "question": "Which?", "choices": '["dog", "Cat "]', "answer": "cat",
@@ -16,7 +17,7 @@ DOC: dict[str, Any] = {
 FIVE = {**DOC, "choices": json.dumps(["a", "b", "c", "d", "cat"])}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("doc", "answer", "chosen", "drew"),
     [
         (DOC, "(B) cat", "Cat ", False),
@@ -42,7 +43,7 @@ def test_the_reference_answer_is_right() -> None:
     assert process_results(DOC, [doc_to_gold(DOC)])["accuracy"] == {"overall": 1.0, "task": "sound"}
 
 
-@pytest.mark.parametrize("choices", ["[]", "dog", '{"a": 1}', None, "[1]"])
+@for_each("choices", ["[]", "dog", '{"a": 1}', None, "[1]"])
 def test_choices_that_are_no_list_fail_the_document(choices: Any) -> None:
     with pytest.raises(ItemError, match="'choices'"):
         doc_to_text({**DOC, "choices": choices})

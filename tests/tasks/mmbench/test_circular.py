@@ -1,8 +1,7 @@
 import random
 
-import pytest
-
 from lmms_eval.tasks.mmbench import circular
+from tests.cases import for_each
 
 
 def row(index, answer, prediction, judged=None):
@@ -61,7 +60,7 @@ def test_without_a_judge_letters_are_read_loosely():
     assert made.value == 100 / 3
 
 
-@pytest.mark.parametrize(("prediction", "letter"), [
+@for_each(("prediction", "letter"), [
     ("B", "B"), ("The answer is B", "B"),  # one letter among the words
     ("Definitely the old map.", "C"),  # the text of one option; by letters alone D
     ("Answer: the blue glass lamp (not Charlie's)", "B"),

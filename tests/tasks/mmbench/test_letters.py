@@ -1,13 +1,13 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.mmbench.letters import LETTERS, find_letter, options_of
+from tests.cases import for_each
 
 OPTIONS = {"A": "red kite", "B": "blue glass lamp", "C": "old map", "D": "tin cup"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "letter"),
     [
         ("B", "B"), ("B B", "B"), ("(B).", "B"), ("it is :B)", "B"), ("Best option: (B)", "B"), ("A", "A"),

@@ -2,12 +2,12 @@ import sys
 from types import SimpleNamespace
 
 import openpyxl
-import pytest
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks.mmbench import utils
 from lmms_eval.utils.answer_reading import noting_chance
+from tests.cases import for_each
 
 DOC = {
     "index": 3, "question": "What is it", "hint": "nan", "answer": "B", "category": "ocr", "L2-category": "fine",
@@ -33,9 +33,7 @@ def test_the_judge_is_asked_only_where_there_is_no_letter():
     assert asked["reader"]("B") == "B" and asked["reader"]("A or B") is None
 
 
-@pytest.mark.parametrize(
-    ("reply", "judged"), [("E", "E"), ("lamp", "B"), ("who knows", "no letter"), (None, "no letter")]
-)
+@for_each(("reply", "judged"), [("E", "E"), ("lamp", "B"), ("who knows", "no letter"), (None, "no letter")])
 def test_what_the_judge_says_stands_in_the_row(reply, judged):
     verdict = Verdict("match", reply, True, "j")
     with noting_chance() as chance:

@@ -2,11 +2,12 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.mme.utils import aggregate, label, process_results
+from tests.cases import for_each
 
 DOC = {"question_id": "a.png", "question": "Is it red? Please answer yes or no.", "answer": "Yes", "category": "color"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "wanted"),
     [("Yes.", "yes"), ("NO", "no"), ("n", "no"), ("y.", "yes"), ("nothing", "no"), ("I know", "other"), ("", "other")],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.mmie.settings import Settings
+from tests.cases import for_each
 
 
 def test_settings_of_a_mapping() -> None:
@@ -17,7 +18,7 @@ def test_settings_of_a_mapping() -> None:
     assert folder is not None and folder.name == "demo" and folder.parent.name == "mmie"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "words"),
     [
         ({"veiw": "official"}, "no task option 'veiw'"),

@@ -14,6 +14,7 @@ from lmms_eval.tasks.mmie.submission import (
     read_records,
 )
 from lmms_eval.tasks.mmie.view import View, ViewedPicture
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ
 from tests.tasks.mmie.kit import ASKED
 
@@ -73,13 +74,13 @@ def test_nulls_are_empty():
     assert record.source.reference_text is None
 
 
-@pytest.mark.parametrize("key", list(ASKED))
+@for_each("key", list(ASKED))
 def test_a_missing_key_is_named(key):
     with pytest.raises(DataError, match=key):
         read_record({name: value for name, value in ASKED.items() if name != key})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "said"),
     [
         ({"question": [{"text": "q"}]}, "question, segment 0 lacks the key 'image'"),
@@ -96,7 +97,7 @@ def test_what_is_refused(change, said):
 
 def test_bad_records_do_not_stop_the_others():
     placed, problems = read_records([ASKED, 7, {"id": "SA-2"}, {**ASKED, "id": "SA-3"}], "f.json")
-    assert [(place.position, place.record.id) for place in placed] == [(0, "SA-1"), (3, "SA-3")]
+    assert [(position, record.id) for position, record in placed.items()] == [(0, "SA-1"), (3, "SA-3")]
     assert [(problem.position, problem.id) for problem in problems] == [(1, None), (2, "SA-2")]
 
 

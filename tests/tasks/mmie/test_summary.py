@@ -18,6 +18,7 @@ from lmms_eval.tasks.mmie.summary import (
     table,
     weighted_average,
 )
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ
 
 PUBLISHED = """
@@ -103,7 +104,7 @@ def test_it_is_numpys_rounding(scores: list[int]) -> None:
     assert official_average(scores) == float(np.round(np.mean(scores), 3))
 
 
-@pytest.mark.parametrize("row", ROWS)
+@for_each("row", ROWS)
 def test_published_averages_are_means_over_samples(row: tuple[float, ...]) -> None:
     sa, pbl, msr, average = row
     assert abs(weighted_average({"SA": sa, "PBL": pbl, "MSR": msr}) - average) <= 0.015

@@ -1,9 +1,9 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.mmie.data.records import Segment
 from lmms_eval.tasks.mmie.view import Missing, ViewedPicture, ViewOptions, build_view, in_folder
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ
 
 FULL = ViewOptions("full_text")
@@ -53,7 +53,7 @@ def test_full_text_keeps_all_texts_and_skips_nothing():
     assert (view.lost_texts, view.lost_images, view.is_skipped) == (0, 3, False)
 
 
-@pytest.mark.parametrize(("n", "limit", "skipped"), [(4, 4, False), (5, 4, True), (5, 5, False)])
+@for_each(("n", "limit", "skipped"), [(4, 4, False), (5, 4, True), (5, 5, False)])
 def test_too_many_pictures_skip_the_sample(n, limit, skipped):
     view = build_view(pictures(n), [], find, ViewOptions(max_images=limit))
     assert view.is_skipped is skipped

@@ -14,6 +14,7 @@ from lmms_eval.errors import ItemError, TaskError
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.mmmu import utils
 from lmms_eval.tasks.yaml.task import YamlTask
+from tests.cases import for_each
 
 FIRST, SECOND = Image.new("RGB", (1, 1)), Image.new("RGB", (2, 1))
 
@@ -41,7 +42,7 @@ def test_qwen_gets_all_pictures_first() -> None:
     assert turn["content"][1]["text"] == "Q: <image 1>?\nOptions:\nA. cat\nB. dog\nLetter."
 
 
-@pytest.mark.parametrize("form", ["", "qwen3_vl"])
+@for_each("form", ["", "qwen3_vl"])
 def test_the_only_picture_may_be_shown_twice(form: str) -> None:
     def widths(doc: dict[str, Any], times: int) -> list[int]:
         (turn,) = utils.doc_to_messages(doc, {"format": form, "num_image": times})
@@ -67,19 +68,19 @@ def test_an_open_answer_is_right_here_and_never_by_the_reference() -> None:
     assert utils.aggregate_reference([scored["mmmu_acc_reference"]]).value == 0
 
 
-@pytest.mark.parametrize("answer", ["", "I'm sorry, but I can't help.", "x" * 100_000, "答え", "<think>B", "٣"])
-@pytest.mark.parametrize("kind", ["open", "multiple-choice"])
+@for_each("answer", ["", "I'm sorry, but I can't help.", "x" * 100_000, "答え", "<think>B", "٣"])
+@for_each("kind", ["open", "multiple-choice"])
 def test_any_answer_is_scored(answer: str, kind: str) -> None:
     assert isinstance(said(document(question_type=kind), answer)["correct"], bool)
 
 
-@pytest.mark.parametrize("name", ["plain", "train_Art_1", "validation_Art", "validation__1"])
+@for_each("name", ["plain", "train_Art_1", "validation_Art", "validation__1"])
 def test_an_id_without_a_subject_is_named(name: str) -> None:
     with pytest.raises(ItemError, match=f"mmmu: column 'id' holds '{name}'"):
         utils.process_results(document(id=name), ["A"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "shown"),
     [("so <answer> B </answer> <answer>C</answer>", "B"), ("B", "B"), ("<answer>B", "<answer>B")],
 )
@@ -116,7 +117,7 @@ LETTER, PHRASE = (
 )
 
 
-@pytest.mark.parametrize(("name", "model", "columns", "end"), [
+@for_each(("name", "model", "columns", "end"), [
     ("mmmu_val_reasoning", "", {}, "B. dog\n\n"), ("mmmu_val_reasoning", "", OPEN, "<image 1>?\n\n"),
     ("mmmu_val_reasoning", "qwen3_vl", {}, "<image 1>?\nA. cat\nB. dog\n\n"),
     ("mmmu_val_pass64", "", {}, f"B. dog\n\n{LETTER}"),

@@ -11,11 +11,12 @@ from lmms_eval.errors import MediaError
 from lmms_eval.results.reading import reading_of
 from lmms_eval.results.sample import Sample
 from lmms_eval.tasks.mmstar import utils
+from tests.cases import for_each
 
 DOC = {"index": 1, "question": "<image 1> Which?", "answer": " b ", "category": "math", "l2_category": "geometry"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "score"),
     [("B", 1.0), ("b", 0.0), ("(B)", 1.0), ("", 0.0), ("I'm sorry, but I can't", 0.0), ("x" * 100_000, 0.0)],
 )
@@ -24,7 +25,7 @@ def test_the_letter_counts_for_the_category_and_the_average(answer: str, score: 
     assert {name: row["score"] for name, row in scored.items()} == {"math": score, "average": score}
 
 
-@pytest.mark.parametrize(("answer", "kind"), [("I say (B)", "read"), ("hmm", "unparsed")])
+@for_each(("answer", "kind"), [("I say (B)", "read"), ("hmm", "unparsed")])
 def test_an_audit_sees_what_was_read(answer: str, kind: str) -> None:
     line = {"doc_id": 0, "filtered_resps": answer, **utils.process_results(DOC, [answer])}
     reading = reading_of(Sample("mmstar", line))

@@ -1,10 +1,9 @@
 from types import SimpleNamespace
 
-import pytest
-
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks.mmvet import utils
+from tests.cases import for_each
 
 DOC = {"question_id": "v1", "question": "What?", "answer": "red<AND>blue", "capability": "ocr,rec"}
 
@@ -18,19 +17,19 @@ def test_the_last_row_of_the_table_is_left_open():
     assert asked["prompt"].endswith("\nWhat? | red <AND> blue | a {b} | c |")
 
 
-@pytest.mark.parametrize(("reply", "score"), [("0.3 because", 0.3), ("1\n", 1.0), ("half", 0.0), ("0.9|", 0.0)])
+@for_each(("reply", "score"), [("0.3 because", 0.3), ("1\n", 1.0), ("half", 0.0), ("0.9|", 0.0)])
 def test_ratings(reply, score):
     assert scored(reply)["gpt_eval_score"]["score"] == score
     assert scored(reply)["gpt_eval_score"]["eval_model"] == "j"
 
 
-@pytest.mark.parametrize("reply", ["", "  ", "\n\t"])
+@for_each("reply", ["", "  ", "\n\t"])
 def test_of_blank_replies_no_model_is_named(reply):
     row = scored(reply)["gpt_eval_score"]
     assert (row["score"], row["eval_model"]) == (0.0, "")
 
 
-@pytest.mark.parametrize("reply", ["5", "-0.5", "nan", "inf"])
+@for_each("reply", ["5", "-0.5", "nan", "inf"])
 def test_a_number_that_is_no_rating_gives_no_score(reply):
     said = Unscored(f"the judge's rating is not from 0 to 1: {reply}")
     assert scored(reply) == {"gpt_eval_score": said}

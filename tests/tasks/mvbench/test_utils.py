@@ -12,12 +12,13 @@ from lmms_eval.errors import ItemError
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks.mvbench.utils import aggregate, doc_to_visual, letter, process_results
 from lmms_eval.utils.files import rows_of, state_of
+from tests.cases import for_each
 
 DOC = {"video": "v.mp4", "question": "What?", "candidates": ["x", "y", "z"], "answer": "y"}
 TABLE = Path(__file__).parents[3] / "lmms_eval" / "tasks" / "mvbench" / "subtasks.tsv"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "read"),
     [("b. y", "B"), ("(B)", "B"), ("a dog", "A"), ("Best option: (c) z", "C"), ("", ""), ("F", "f"), ("是B", "是b"),
      ("I would not say.", "i would not say"), ("<think>b", "B")],

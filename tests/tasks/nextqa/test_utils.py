@@ -6,6 +6,7 @@ import pytest
 
 from lmms_eval.errors import ItemError, MediaError
 from lmms_eval.tasks.nextqa import utils
+from tests.cases import for_each
 
 DOC = {"video": 7, "qid": 3, "question": " why ", "answer": 1} | {
     f"a{number}": f" thing {number} " for number in range(5)
@@ -22,7 +23,7 @@ def test_letters_and_texts_of_options() -> None:
     assert utils.process_results(DOC, ["(E)"]) == {"exact_match": False}
 
 
-@pytest.mark.parametrize("answer", [5, -1, None, "B"])
+@for_each("answer", [5, -1, None, "B"])
 def test_an_answer_that_is_no_option_is_named(answer: object) -> None:
     with pytest.raises(ItemError, match="nextqa: column 'answer'"):
         utils.process_results(DOC | {"answer": answer}, ["A"])

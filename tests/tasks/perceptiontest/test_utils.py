@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.errors import ItemError
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks.perceptiontest.utils import aggregate, doc_to_text, process_results
+from tests.cases import for_each
 
 DOC: dict[str, Any] = {
     "video_name": "v1", "question": "Where?", "options": ["x", "y", "z"], "answer_id": "1", "area": "memory",
@@ -18,7 +19,7 @@ DOC: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "read"),
     [("B", 1), ("(B)", 1), ("b", -1), ("", -1), ("A dog is in B", 0), ("D", 3), ("E", -1), ("是 B", 1),
      ("x" * 100_000, -1), ("<think>B", 1)],
@@ -33,7 +34,7 @@ def test_a_fourth_option_has_a_letter_of_its_own() -> None:
     assert "\nC. z\nD. w\n" in doc_to_text({**DOC, "options": [*DOC["options"], "w"]})
 
 
-@pytest.mark.parametrize("answer_id", ["3", "-1", "B", None])
+@for_each("answer_id", ["3", "-1", "B", None])
 def test_a_reference_that_is_no_option_fails_its_document(answer_id: str | None) -> None:
     with pytest.raises(ItemError, match=f"column 'answer_id' holds '{answer_id}'"):
         process_results({**DOC, "answer_id": answer_id}, ["B"])
@@ -45,7 +46,7 @@ def test_parts_are_areas_and_kinds_of_reasoning() -> None:
     assert aggregate([]).value is None
 
 
-@pytest.mark.parametrize("name", ["perceptiontest_val_mc", "perceptiontest_val_mcppl"])
+@for_each("name", ["perceptiontest_val_mc", "perceptiontest_val_mcppl"])
 def test_reference_answers_have_full_marks(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "PerceptionTest_Val" / "mc_question_val"
     folder.mkdir(parents=True)

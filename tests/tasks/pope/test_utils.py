@@ -1,9 +1,8 @@
-import pytest
-
 from lmms_eval.tasks.pope.utils import aggregate_f1_score, aggregate_precision, aggregate_recall, yes_or_no
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "wanted"),
     [
         ("yes", "yes"),

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.tasks.realworldqa.utils import doc_to_text, process_results
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gold", "answer", "official", "fixed"),
     [
         ("B", "The answer is B.", 1.0, 1.0),

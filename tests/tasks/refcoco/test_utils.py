@@ -16,6 +16,7 @@ from lmms_eval.tasks.refcoco.utils import (
     process_box,
     process_docs,
 )
+from tests.cases import for_each
 
 BOX = [0.1, 0.2, 0.5, 0.8]
 DOC: dict[str, Any] = {"question_id": "1", "answer": "cup", "bbox": BOX, "image_width": 20, "image_height": 10}
@@ -45,7 +46,7 @@ def test_each_expression_is_a_document_with_its_box_in_shares() -> None:
     assert made.column_names[:4] == ["question_id", "image", "answer", "bbox"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "wanted"),
     [
         ("It is [0.1,0.2, 0.5,0.8]. [1,1,1,1]", BOX),
@@ -61,7 +62,7 @@ def test_the_first_four_numbers_in_brackets_are_the_box(answer: str, wanted: lis
     assert parsed_box(answer) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scale", "answer"),
     [(1, "[0.1, 0.2, 0.5, 0.8]"), (1000, "[100, 200, 500, 800]"), ("pixels", "[2, 2, 10, 8]")],
 )
@@ -71,7 +72,7 @@ def test_answers_in_other_coordinates_are_scaled(scale: Any, answer: str) -> Non
     assert aggregate_iou([made["refcoco_IoU"]]).value == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("scale", [0, "percent", None, float("nan")])
+@for_each("scale", [0, "percent", None, float("nan")])
 def test_a_scale_that_is_none_is_an_error(scale: Any) -> None:
     with pytest.raises(TaskError, match="box_scale"):
         process_box(DOC, ["[1, 2, 3, 4]"], {"box_scale": scale})
@@ -82,7 +83,7 @@ def test_a_picture_of_unknown_size_fails_its_document() -> None:
         process_box({**DOC, "bbox": None}, ["[1, 2, 3, 4]"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("other", "wanted"),
     [(BOX, 1.0), ([0.5, 0.2, 0.1, 0.8], 0.0), ([0.5, 0.8, 0.1, 0.2], 0.0), ([0.3, 0.2, 0.7, 0.8], 1 / 3)],
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.videomme.utils import ALL_FRAMES, TextBlock, read, shown
+from tests.cases import for_each
 
 
 def block(number: int, times: str, *lines: str, tagged: bool = True) -> str:
@@ -40,7 +40,7 @@ def test_untagged_lines_count_where_no_line_is_tagged() -> None:
     assert "plain" not in shown(read(f"{FILE}\n\n{plain}"), 100, 10, 32)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "1\nno times\ntext", FILE.replace("\n", "\r\n"), "1\n00:00:00,000 --> x"])
+@for_each("text", ["", "\n\n", "1\nno times\ntext", FILE.replace("\n", "\r\n"), "1\n00:00:00,000 --> x"])
 def test_what_has_no_times_is_passed_over(text: str) -> None:
     assert len(read(text)) in (0, 3)
 

@@ -14,6 +14,7 @@ from lmms_eval.tasks.videomme.utils import (
     doc_to_visual,
     process_results,
 )
+from tests.cases import for_each
 from tests.media.draw import write_video
 
 DOC: dict[str, Any] = {
@@ -23,7 +24,7 @@ DOC: dict[str, Any] = {
 SUBTITLES = "".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\nline {n}\n\n" for n in range(4))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "letter"),
     [("B", "B"), ("(C) z", "C"), ("The answer is B, not D", "D"), ("", ""), ("我选B", "B"), ("x" * 100_000, ""),
      ("<think>D", "D"), ("E", "")],

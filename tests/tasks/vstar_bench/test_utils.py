@@ -14,11 +14,12 @@ from lmms_eval.tasks.vstar_bench.utils import (
     options_of,
     process_results,
 )
+from tests.cases import for_each
 
 DOC = {"question_id": "1", "text": "Where is it? (A) left (B) right", "category": "relative_position", "label": "B"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "official", "strict"),
     [
         ("B", "B", "B"),

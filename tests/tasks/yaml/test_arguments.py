@@ -13,6 +13,7 @@ from lmms_eval.tasks.yaml.arguments import GENERATION_OPTIONS, check_generation,
 from lmms_eval.tasks.yaml.config import task_config
 from lmms_eval.tasks.yaml.metrics import task_metrics
 from lmms_eval.tasks.yaml.settings import generation_options
+from tests.cases import for_each
 from tests.tasks.kit import BASE
 
 
@@ -21,7 +22,7 @@ def metrics(entry: dict[str, Any], **changes: Any) -> Any:
     return task_metrics(config, predict_only=False, where="x.yaml")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "wanted"),
     [
         ("max_new_token", "max_new_tokens"), ("tempertaure", "temperature"), ("top-p", "top_p"),
@@ -36,7 +37,7 @@ def test_a_misspelt_generation_option_is_told_the_nearest(name: str, wanted: str
         generation_options(task_config(BASE, "x.yaml"), TaskOptions(gen_kwargs={name: 1}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [*GENERATION_OPTIONS, "modalities", "max_num_frames", "fps", "image_size", "enable_thinking", "thinking_budget",
      "max_steps", "stop_words", "temperature_last", "max_pixels", "num_frames", "use_audio_in_video"],
@@ -46,7 +47,7 @@ def test_options_of_plugins_and_engines_pass(name: str) -> None:
     check_generation({name: None}, "task probe")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "wanted"),
     [
         ("max_new_tokens", "sixteen", "a whole number from 1 on"), ("max_new_tokens", 0, "a whole number from 1 on"),
@@ -66,7 +67,7 @@ def test_values_as_files_and_command_lines_write_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entry", "message"),
     [
         ({"metric": "exact_match", "ignorecase": True}, "has no argument 'ignorecase'; did you mean 'ignore_case'"),

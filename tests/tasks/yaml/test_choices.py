@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
+from tests.cases import for_each
 
 LIST = {"options": "options", "answer": "answer"}
 
@@ -41,7 +42,7 @@ def test_labels_stay_in_their_places() -> None:
     assert columns().rotated(row, 1) == {"options": ["A. green", "B. blue", "C. red"], "answer": "B"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("held", "turned"),
     [
         ("['it\\'s', 'two']", '["two", "it\'s"]'),
@@ -61,19 +62,19 @@ def test_columns_of_single_options_without_the_absent_ones() -> None:
     assert changed_row(found, "no-question", row) == {**row, "q": "", "hint": ""}
 
 
-@pytest.mark.parametrize("answer", ["?", "E", "", None, "AB", 7])
+@for_each("answer", ["?", "E", "", None, "AB", 7])
 def test_a_document_without_an_answer_among_its_options_has_one_order(answer: Any) -> None:
     row = {"options": ["one", "two"], "answer": answer}
     assert columns().rotations(row) == 1
     assert columns().rotated(row, 1) == row
 
 
-@pytest.mark.parametrize("options", [[], None, "no list", ["one"], 3])
+@for_each("options", [[], None, "no list", ["one"], 3])
 def test_what_is_no_list_of_options_has_one_order(options: Any) -> None:
     assert columns().rotations({"options": options, "answer": "A"}) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stated", "said"),
     [
         ({"options": "o"}, "options and answer name columns"),

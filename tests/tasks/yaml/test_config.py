@@ -8,6 +8,7 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.config import TASK_KEYS, aggregate_metrics, group_config, task_config
+from tests.cases import for_each
 from tests.tasks.kit import BASE
 
 
@@ -30,7 +31,7 @@ def test_defaults() -> None:
     assert config(test_split=None, validation_split="val").split == "val"
 
 
-@pytest.mark.parametrize("metadata", [{"version": 2}, [{"version": 2}], [{"version": 2}, {"other": 1}]])
+@for_each("metadata", [{"version": 2}, [{"version": 2}], [{"version": 2}, {"other": 1}]])
 def test_metadata_as_mapping_or_list(metadata: Any) -> None:
     assert config(metadata=metadata).facts["version"] == 2
 
@@ -41,7 +42,7 @@ def test_group_is_an_old_spelling_of_tag() -> None:
         config(group="g", tag="t")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"doc_to_txt": "q"}, r"x\.yaml: unknown key 'doc_to_txt'; the nearest valid key is 'doc_to_text'"),

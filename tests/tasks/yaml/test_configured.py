@@ -12,6 +12,7 @@ from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
 from lmms_eval.evaluation.run import run
 from lmms_eval.tasks import build_from_spec
+from tests.cases import for_each
 from tests.evaluation.kit import config
 from tests.tasks.kit import Function, make_task, write_rows, write_yaml
 
@@ -98,7 +99,7 @@ def test_without_download_it_is_an_ordinary_task(tmp_path: Path) -> None:
     assert len(task) == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "says"),
     [
         ("Broken", "Broken cannot be built: ValueError: no clips here"),

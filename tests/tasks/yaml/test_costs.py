@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.yaml import costs
 from lmms_eval.tasks.yaml.costs import SCALES, CountedMedium, Files, media_of_text
+from tests.cases import for_each
 from tests.tasks.kit import Function, loaded
 
 CODE = "def media(doc):\n    raise AssertionError('rendered ahead')\n"
@@ -135,7 +136,7 @@ def test_a_window_is_looked_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.Mo
     assert [files.size(f"{number}.png") for number in range(3)] == [10, 20, 15.0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "media"),
     [
         ("a/b.JPG", [CountedMedium("image", "a/b.JPG")]),

@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.evaluation.run import run
+from tests.cases import for_each
 from tests.evaluation.kit import Told, config
 from tests.tasks.kit import Function, loaded, write_rows, write_yaml
 
@@ -38,8 +39,8 @@ def process(doc, results):
 SCORED = {"process_results": Function("utils.process")}
 
 
-@pytest.mark.parametrize("code", [PARSED, OWN, NUMPY])
-@pytest.mark.parametrize(("said", "drew"), [("A", False), ("hm", True)])
+@for_each("code", [PARSED, OWN, NUMPY])
+@for_each(("said", "drew"), [("A", False), ("hm", True)])
 def test_a_score_that_chance_took_part_in(tmp_path: Path, code: str, said: str, drew: bool) -> None:
     score = loaded(tmp_path, SCORED, code).score(0, [Answer(said)]).scores[0]
     assert score.drew is drew

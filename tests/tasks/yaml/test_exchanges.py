@@ -10,6 +10,7 @@ from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import TaskError
+from tests.cases import for_each
 from tests.painting import png
 from tests.tasks.kit import Function, converse, loaded, turns_of
 
@@ -64,6 +65,16 @@ def test_one_request(tmp_path: Path) -> None:
     assert answer.usage[0] is not None and answer.usage[0].output_tokens == 2
 
 
+def test_the_question_is_rendered_once(tmp_path: Path) -> None:
+    code = "calls = []\ndef text(doc):\n    calls.append(doc)\n    return f'{doc[\"question\"]} {len(calls)}'\n"
+    for changes in ({}, {"description": "Look. "}):
+        task = loaded(tmp_path / str(len(changes)), {**changes, "doc_to_text": Function("utils.text")}, code)
+        (request,) = task.exchange(0, 0).open()
+        ((_, (text,)),) = turns_of(request)
+        assert (text == request.context) == (not changes), "text in front of the question is not part of it"
+        assert text.startswith("Look. " * len(changes) + "sky colour ")
+
+
 def test_one_request_per_choice(tmp_path: Path) -> None:
     task = loaded(tmp_path, {"output_type": "multiple_choice", "doc_to_choice": "options", "metric_list": None})
     answer, asked = converse(task, 2, loss([-3.0, -1.0, -2.0], greedy=1))
@@ -78,7 +89,7 @@ def test_one_request_per_choice(tmp_path: Path) -> None:
     assert passed_on.value == answer.value and passed_on.is_loss
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "plain", "templated"),
     [
         ({}, " black", "black"),
@@ -164,9 +175,7 @@ def test_rounds_by_messages(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("function", "message"), [("endless", "did not stop after 1000"), ("short", "return 5 values")]
-)
+@for_each(("function", "message"), [("endless", "did not stop after 1000"), ("short", "return 5 values")])
 def test_rounds_that_go_wrong(tmp_path: Path, function: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
         converse(rounds(tmp_path, function), 0, lambda request: "x")

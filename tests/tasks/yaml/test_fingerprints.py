@@ -12,6 +12,7 @@ import pytest
 
 from lmms_eval.tasks.yaml.fingerprints import MAX_BYTES, hash_of_functions
 from lmms_eval.tasks.yaml.functions import FunctionRef
+from tests.cases import for_each
 
 
 def write(folder: Path, **files: str) -> None:
@@ -60,7 +61,7 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("statement", IMPORTS)
+@for_each("statement", IMPORTS)
 def test_every_way_to_import_a_module_of_the_tasks_own_counts(tmp_path: Path, statement: str) -> None:
     write(tmp_path, shared__tools="", beside="")
     write(tmp_path / "mine", utils=statement, helper="", other="", parts__inner="")
@@ -96,7 +97,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("code", FILES)
+@for_each("code", FILES)
 def test_every_way_to_name_a_file_of_the_tasks_folder_counts(tmp_path: Path, code: str) -> None:
     write(tmp_path, **{"above.json": "{}"})
     folder = tmp_path / "mine"

@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, MediaError
 from lmms_eval.tasks.yaml.functions import named
+from tests.cases import for_each
 
 
 def broken(doc: Any, settings: Any = None) -> Any:
@@ -34,7 +35,7 @@ def test_exit_ends_the_sample_alone() -> None:
         named(broken, "doc_to_text")({}, SystemExit(0))
 
 
-@pytest.mark.parametrize("error", [NotEvaluated("no judge"), MediaError("no such file"), KeyboardInterrupt()])
+@for_each("error", [NotEvaluated("no judge"), MediaError("no such file"), KeyboardInterrupt()])
 def test_what_has_a_meaning_of_its_own_passes_through(error: BaseException) -> None:
     with pytest.raises(type(error)):
         named(broken, "process_results")({}, error)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
+
 HEAD = "task: t\ndataset_path: json\n"
 SHOW = """
 import sys
@@ -38,7 +40,7 @@ def shown(what: str, *folders: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("is_package", [False, True])
+@for_each("is_package", [False, True])
 def test_a_folder_imports_itself_and_its_neighbours(tmp_path: Path, is_package: bool) -> None:
     if is_package:
         write(tmp_path, "one/__init__.py", "")
@@ -60,7 +62,7 @@ def test_a_folder_imports_itself_and_its_neighbours(tmp_path: Path, is_package: 
     assert said == "(['near', 'far', 'root', True, True], True, 'lmms_eval.tasks.one.utils')"
 
 
-@pytest.mark.parametrize("place", ["bench", "more/bench", "checkout/lmms_eval/tasks/bench", "."])
+@for_each("place", ["bench", "more/bench", "checkout/lmms_eval/tasks/bench", "."])
 def test_the_included_folder_may_be_the_tasks_folder_or_stand_above(tmp_path: Path, place: str) -> None:
     root = tmp_path / "bench"
     write(root, f"{place}/helper.py", "VALUE = 3\n")
@@ -98,8 +100,8 @@ IMPORTS = {
 """Code of a folder that takes ``VALUE`` of the tree's ``chartqa``, a name that the package has too."""
 
 
-@pytest.mark.parametrize("is_package", [False, True])
-@pytest.mark.parametrize("form", IMPORTS)
+@for_each("is_package", [False, True])
+@for_each("form", IMPORTS)
 def test_code_of_a_tree_gets_the_trees_module_where_the_package_has_the_name(
     form: str, is_package: bool, tmp_path: Path
 ) -> None:

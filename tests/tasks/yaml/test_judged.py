@@ -14,6 +14,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.yaml.judged import questions, repeated, scope, verdicts_in
+from tests.cases import for_each
 from tests.evaluation.judged_kit import NAME, rated_task
 
 
@@ -43,7 +44,7 @@ def test_messages_and_ready_questions_stay_what_they_are() -> None:
     assert third is ready
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("items", "message"),
     [
         (({"promt": "x"},), "is a mapping with some of"),

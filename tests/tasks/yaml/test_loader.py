@@ -10,6 +10,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef, describe_all, resolve_all
 from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode
 from lmms_eval.utils.files import StatedPath
+from tests.cases import for_each
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -52,7 +53,7 @@ def test_one_base_included_twice_is_no_cycle(tmp_path: Path) -> None:
     assert YamlReader().read(top) == {"x": 1, "y": 2}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("task: [a\n", r"t\.yaml, line \d+: not valid task YAML"),
@@ -111,7 +112,7 @@ def test_the_current_folder_is_never_searched(tmp_path: Path, monkeypatch: pytes
     assert sys.path[0] == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "name", "message"),
     [
         ("def process(doc):\n    pass\n", "utils.proces", r"t\.yaml: key 'process_results'.*did you mean process\?"),

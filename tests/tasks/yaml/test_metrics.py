@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.api.registry import METRICS, register_metric
 from lmms_eval.errors import TaskError
 from lmms_eval.utils.numbers import ScoreRange
+from tests.cases import for_each
 from tests.tasks.kit import make_task
 
 SHARE = ScoreRange(0.0, 1.0)
@@ -18,7 +19,7 @@ def range_of(folder: Path, **entry: Any) -> ScoreRange | None:
     return make_task(folder, {"metric_list": [{"metric": "exact_match", **entry}]}).metrics[0].score_range
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entry", "expected"),
     [
         ({}, SHARE),
@@ -36,7 +37,7 @@ def test_the_range_is_the_stated_one_else_that_of_the_registry(
     assert range_of(tmp_path, **entry) == expected
 
 
-@pytest.mark.parametrize("stated", ["0-100", [0], [1, 0], [0, "x"], [0, True], [0, math.nan], 100])
+@for_each("stated", ["0-100", [0], [1, 0], [0, "x"], [0, True], [0, math.nan], 100])
 def test_a_range_that_is_none_is_named_before_data_is_read(tmp_path: Path, stated: Any) -> None:
     with pytest.raises(TaskError, match=r"probe\.yaml: key 'metric_list', range of metric exact_match: give \[least"):
         range_of(tmp_path, range=stated)

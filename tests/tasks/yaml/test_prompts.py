@@ -16,6 +16,7 @@ from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.media.audio import load_audio
 from lmms_eval.tasks.yaml.prompts import FewShot
+from tests.cases import for_each
 from tests.media import draw
 from tests.tasks.kit import ROWS, Function, converse, loaded, make_task, turns_of
 
@@ -94,7 +95,7 @@ def test_messages_of_the_task_alone(tmp_path: Path) -> None:
     assert turns_of(first(task)) == [("system", ["Look."]), ("user", ["image", "snow colour"])]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         ("not_messages", "doc_to_messages must return a list of messages"),
@@ -172,7 +173,7 @@ def test_random_prompts_are_seeded_by_document(tmp_path: Path) -> None:
     assert turns_of(first(one, 0)) == [("user", [answer.input])]
 
 
-@pytest.mark.parametrize("features", [{"sound": {"sampling_rate": 16_000, "_type": "Audio"}}, None])
+@for_each("features", [{"sound": {"sampling_rate": 16_000, "_type": "Audio"}}, None])
 def test_a_column_of_sounds_reaches_chat_models_as_sound(tmp_path: Path, features: Any) -> None:
     """With the data set's own word for the column's type, and without it."""
     held = io.BytesIO()

@@ -11,13 +11,14 @@ from lmms_eval.tasks.yaml.config import task_config
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import (
     RenderError,
-    call_messages,
-    call_text,
-    call_visual,
+    bound_messages,
+    bound_text,
+    bound_visual,
     check_template,
     choices_value,
     render_template,
 )
+from tests.cases import for_each
 from tests.tasks.kit import BASE
 
 DOC = {
@@ -34,7 +35,7 @@ def prompts(options: TaskOptions | None = None, **changes: Any) -> Prompts:
     return Prompts(task_config({**BASE, **changes}, "x.yaml"), options or TaskOptions(), "x.yaml")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "wanted"),
     [
         ("question", "why"),
@@ -52,7 +53,7 @@ def test_text_keys(spec: Any, wanted: Any) -> None:
     assert prompts(doc_to_text=spec).text(DOC) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "choices", "wanted"),
     [
         ("n", None, 3),
@@ -72,7 +73,7 @@ def test_target_keys(spec: Any, choices: Any, wanted: Any) -> None:
     assert prompts(doc_to_target=spec, doc_to_choice=choices).target(DOC) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "wanted"),
     [
         ("list", ["a", "b"]),
@@ -88,7 +89,7 @@ def test_choices(spec: Any, wanted: list[str]) -> None:
     assert choices_value(spec, DOC, "x") == wanted
 
 
-@pytest.mark.parametrize("spec", ["question", "n", lambda doc: [], "{{n}}"])
+@for_each("spec", ["question", "n", lambda doc: [], "{{n}}"])
 def test_choices_must_be_a_list(spec: Any) -> None:
     with pytest.raises(RenderError, match="choices"):
         choices_value(spec, DOC, "x.yaml: doc_to_choice")
@@ -103,7 +104,7 @@ def test_undefined_names_and_broken_templates_are_errors() -> None:
         check_template("{{ a", "x")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "template",
     [
         "{{ q.__class__.__base__.__subclasses__() }}",
@@ -124,21 +125,21 @@ def test_a_template_reaches_nothing_but_its_document(template: str, tmp_path: Pa
 
 def test_functions_get_settings_by_their_signature() -> None:
     kwargs = {"k": 1}
-    assert call_text(lambda doc: doc, 1, kwargs) == 1
-    assert call_text(lambda doc, settings: settings, 1, kwargs) == kwargs
-    assert call_text(lambda doc, settings=None: settings, 1, None) is None
-    assert call_text(lambda doc, settings=None, round_idx=None: round_idx, 1, kwargs, round_idx=2) == 2
-    assert call_text(lambda doc, *rest: rest, 1, kwargs) == (kwargs,)
-    assert call_visual(lambda doc: doc, 1, kwargs) == 1
-    assert call_visual(lambda doc, settings: settings, 1, kwargs) == kwargs
-    assert call_visual(lambda doc, a=0, b=0: (a, b), 1, kwargs) == (0, 0)
-    assert call_messages(lambda doc, lmms_eval_specific_kwargs=None: lmms_eval_specific_kwargs, 1, kwargs) == kwargs
-    assert call_messages(lambda doc, settings: settings, 1, kwargs) == kwargs
-    assert call_messages(lambda doc: doc, 1, kwargs) == 1
-    assert call_messages(lambda doc, **more: more, 1, kwargs, round_idx=1) == {
+    assert bound_text(lambda doc: doc, kwargs)(1) == 1
+    assert bound_text(lambda doc, settings: settings, kwargs)(1) == kwargs
+    assert bound_text(lambda doc, settings=None: settings, None)(1) is None
+    assert bound_text(lambda doc, settings=None, round_idx=None: round_idx, kwargs)(1, round_idx=2) == 2
+    assert bound_text(lambda doc, *rest: rest, kwargs)(1) == (kwargs,)
+    assert bound_visual(lambda doc: doc, kwargs)(1) == 1
+    assert bound_visual(lambda doc, settings: settings, kwargs)(1) == kwargs
+    assert bound_visual(lambda doc, a=0, b=0: (a, b), kwargs)(1) == (0, 0)
+    assert bound_messages(lambda doc, lmms_eval_specific_kwargs=None: lmms_eval_specific_kwargs, kwargs)(1) == kwargs
+    assert bound_messages(lambda doc, settings: settings, kwargs)(1) == kwargs
+    assert bound_messages(lambda doc: doc, kwargs)(1) == 1
+    assert bound_messages(lambda doc, **more: more, kwargs)(1, round_idx=1) == {
         "lmms_eval_specific_kwargs": kwargs, "round_idx": 1,
     }  # fmt: skip
-    assert call_messages(lambda doc, round_idx=0: round_idx, 1, kwargs, round_idx=3, previous_output=[]) == 3
+    assert bound_messages(lambda doc, round_idx=0: round_idx, kwargs)(1, round_idx=3) == 3
 
 
 def test_numbers_of_choices_are_shown_as_text() -> None:

@@ -10,6 +10,7 @@ from lmms_eval.api.registry import AGGREGATIONS, FILTERS, METRICS, RegisteredMet
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import FunctionError, TaskError, UnknownNameError
 from lmms_eval.tasks.yaml.scoring import mean_metrics
+from tests.cases import for_each
 from tests.tasks.kit import Function, loaded, make_task
 
 TAGS = (("<think>", "</think>"),)
@@ -97,7 +98,7 @@ def test_reasoning_is_stripped_after_the_filters(tmp_path: Path) -> None:
     assert one(spying(tmp_path / "d", filter_list=numbers, auto_strip_thinking=True), answer)[0].filtered == ["2"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("own", "wanted"),
     [
         (None, "x"),
@@ -139,7 +140,7 @@ def test_means_of_several_answers() -> None:
     assert mean_metrics([{"a": 1.0}, {"a": Unscored("no")}]) == {"a": Unscored("no")}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "status", "metrics", "reason"),
     [
         ("absent", "unscored", {}, "install the judge"),
@@ -187,7 +188,7 @@ def test_predict_only_scores_nothing(tmp_path: Path) -> None:
     assert task.describe()["metric_list"] == [{"metric": "bypass"}]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "metric", "answer", "wanted"),
     [
         ("{{['blue', 'azure']}}", {"metric": "exact_match"}, "azure", 1.0),
@@ -270,7 +271,7 @@ def metric(**entry: Any) -> dict[str, Any]:
 HERE = r"probe\.yaml"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "error", "message"),
     [
         (

@@ -16,12 +16,13 @@ from lmms_eval.tasks.yaml.settings import (
     specific_kwargs,
     target_kwargs,
 )
+from tests.cases import for_each
 from tests.tasks.kit import BASE
 
 STATED = {"default": {"pre": "d"}, "known": {"pre": "k"}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stated", "name", "canonical", "wanted"),
     [
         (None, "known", "", None),
@@ -39,9 +40,7 @@ def test_prompt_settings_of_a_model(stated: Any, name: str, canonical: str, want
     assert recorded == (wanted if stated is None or wanted != {"pre": "k"} else stated)
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"), [("known", {"pre": "x", "n": 1}), ("other", {**STATED, "pre": "x", "n": 1})]
-)
+@for_each(("name", "wanted"), [("known", {"pre": "x", "n": 1}), ("other", {**STATED, "pre": "x", "n": 1})])
 def test_settings_of_the_command_line_beat_those_of_the_task(name: str, wanted: Any) -> None:
     options = TaskOptions(model_name=name, task_kwargs={"pre": "x", "n": 1})
     assert specific_kwargs(config(lmms_eval_specific_kwargs=STATED), options) == wanted
@@ -74,7 +73,7 @@ def test_generation_defaults() -> None:
         generation_options(config(generation_kwargs={"temperature": "hot"}), TaskOptions())
 
 
-@pytest.mark.parametrize("until", [None, [], "", "\n", ["a", "b"]])
+@for_each("until", [None, [], "", "\n", ["a", "b"]])
 def test_the_delimiter_is_implied_where_no_one_states_a_stop(until: Any) -> None:
     for stated, options in [
         (config(fewshot_delimiter="##", generation_kwargs={"until": until}), TaskOptions()),
@@ -114,9 +113,7 @@ def test_target_settings() -> None:
     assert target_kwargs(None, TaskOptions()) is None
 
 
-@pytest.mark.parametrize(
-    ("stated", "asked", "wanted"), [(None, None, 0), (None, 2, 2), (3, None, 3), (3, 1, 1), (0, 5, 0), (3, 0, 0)]
-)
+@for_each(("stated", "asked", "wanted"), [(None, None, 0), (None, 2, 2), (3, None, 3), (3, 1, 1), (0, 5, 0), (3, 0, 0)])
 def test_zero_shots_in_the_task_forbid_others(stated: int | None, asked: int | None, wanted: int) -> None:
     assert shots(config(num_fewshot=stated), TaskOptions(num_fewshot=asked)) == wanted
 
@@ -124,7 +121,7 @@ def test_zero_shots_in_the_task_forbid_others(stated: int | None, asked: int | N
 GREEDY = {"max_new_tokens": 16, "temperature": 0, "do_sample": False, "until": ["X"]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stated", "wanted"),
     [
         ({"temperature": 0.7}, {**GREEDY, "temperature": 0.7, "do_sample": True}),

@@ -14,6 +14,7 @@ from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.megabench import utils as megabench
 from lmms_eval.tasks.mlvu import utils as mlvu
 from lmms_eval.tasks.mmstar import utils as mmstar
+from tests.cases import for_each
 from tests.tasks.kit import Function, loaded, make_task
 
 MACRO = Function("utils.macro")
@@ -38,7 +39,7 @@ def test_documents_have_the_stratum_of_their_column(tmp_path: Path) -> None:
     assert plain.strata([0]) is None and plain.metrics[0].macro_scale == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entries", "message"),
     [
         ([entry(3)], r"strata of metric exact_match: give the name of a column, or \{column: NAME"),
@@ -77,7 +78,7 @@ def mmstar_values(strata: Sequence[tuple[str, float]]) -> Any:
     return mmstar.aggregate([{"l2_category": name, "score": score} for name, score in strata])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "metric", "aggregate", "names"),
     [
         ("megabench_core", "macro_mean", megabench_values, ("x", "y", "z")),

@@ -12,6 +12,7 @@ import pytest
 
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import DataError, TaskError, UsageError
+from tests.cases import for_each
 from tests.tasks.kit import ROWS, Function, loaded, make_task
 
 PROCESS = """
@@ -37,7 +38,7 @@ def files(name: str) -> dict[str, Any]:
 CHOICE = {"output_type": "multiple_choice", "metric_list": None}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"doc_to_text": "qestion"}, no_column("doc_to_text", "qestion")),
@@ -70,7 +71,7 @@ def test_other_errors_of_the_tasks_own_code_wait_for_the_documents_that_they_con
     assert len(task) > 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"doc_to_text": "{{ question"}, r"probe\.yaml: key 'doc_to_text': template"),

@@ -14,6 +14,7 @@ from lmms_eval.tasks.selection import build_from_spec, select_tasks
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import filled, keys_of
 from lmms_eval.utils.files import read_table
+from tests.cases import for_each
 from tests.tasks.kit import BASE, write_rows, write_yaml
 
 TABLE = "id\tskill\tword\n" + "".join(
@@ -103,7 +104,7 @@ def test_a_group_below_its_own_group_may_be_named_too(tmp_path: Path) -> None:
         select_tasks(["other", "toy"], catalogue(tmp_path), TaskOptions())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("table", "changes", "message"),
     [
         (TABLE, {"task": "same"}, "two tasks the name 'same'"),

@@ -21,6 +21,7 @@ from lmms_eval.evaluation.run import run
 from lmms_eval.media import digest
 from lmms_eval.models.text_to_image.illustrated import IllustratedModel
 from lmms_eval.tasks.yaml.exchanges.visual_cot import DRAWING_PROMPT, Stages
+from tests.cases import for_each
 from tests.evaluation.kit import Told, config, inputs_of, run_folders
 from tests.models.text_to_image.test_illustrated import Painter
 from tests.painting import png
@@ -90,7 +91,7 @@ def test_a_picture_that_the_task_cannot_give_is_none(tmp_path: Path) -> None:
     assert [turns_of(request)[0][1] for request in asked] == [["draw: snow colour?"], ["image", "snow colour?"]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "shown"),
     [({}, ["image", "sky colour?"]), ({"bagel_interleaved": {"task_type": "maze"}}, ["image", "image", "sky colour?"])],
 )

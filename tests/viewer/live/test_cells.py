@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from lmms_eval.viewer.live.screen import duration, number_cells, one_line, remarks, run_cells
+from tests.cases import for_each
 
 
 def task(name: str, requested: int, scored: int, failed: int = 0) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def test_remarks_are_warnings_reasons_and_what_the_run_takes() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("seconds", "text"), [(None, ""), (0.4, "0 s"), (59.6, "1 min 00 s"), (3600, "1 h 00 min"), (9e4, "25 h 00 min")]
 )
 def test_times(seconds: float | None, text: str) -> None:

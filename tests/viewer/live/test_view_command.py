@@ -15,6 +15,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.viewer.live.app import can_open_browser, ssh_hint
+from tests.cases import for_each
 from tests.results.records import Record
 from tests.viewer.live.conftest import View, view_of
 
@@ -148,7 +149,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert told == f"error: --port {port}: it is in use; give another one, or none for any that is free"
 
 
-@pytest.mark.parametrize("words", [["--port", "70000"], ["--port", "-1"], ["--limit", "3"]])
+@for_each("words", [["--port", "70000"], ["--port", "-1"], ["--limit", "3"]])
 def test_wrong_words_are_refused(tmp_path: Path, words: list[str]) -> None:
     assert main(["view", str(tmp_path), *words]) == 2
 

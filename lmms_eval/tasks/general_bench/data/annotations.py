@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -18,7 +17,6 @@ ANNOTATION = "annotation.json"
 _FIRST_BYTES = 1 << 14
 _MOST_BYTES = 1 << 20
 """Longest head that is read without the rest of the file."""
-_SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
@@ -62,66 +60,42 @@ def read_head(file: Path) -> Mapping[str, Any]:
     Raises:
         DataError: the file cannot be read, is no object, or its ``data`` no list.
     """
+    head: dict[str, Any] | None = None
+    size = _FIRST_BYTES
     try:
-        head = _first_keys(file)
+        with open(file, "rb") as opened:
+            content = opened.read(size)
+            while (head := _keys_before_data(content)) is None and len(content) >= size and size < _MOST_BYTES:
+                content += opened.read(size * 7)
+                size *= 8
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
-    return read_annotation(file).head if head is None else _checked(head, file)
+    return read_annotation(file).head if head is None or "task" not in head else _checked(head, file)
 
 
-def _first_keys(file: Path) -> dict[str, Any] | None:
-    """Read the keys before ``data``, or return ``None`` if the first bytes show no ``task`` or no start of ``data``."""
-    size = _FIRST_BYTES
-    with open(file, "rb") as opened:
-        content = opened.read(size)
-        while True:
-            head = _decoded(content)
-            if head is not None or len(content) < size or size >= _MOST_BYTES:
-                break
-            content += opened.read(size * 7)
-            size *= 8
-    return head if head is not None and "task" in head else None
-
-
-def _decoded(content: bytes) -> dict[str, Any] | None:
+def _keys_before_data(content: bytes) -> dict[str, Any] | None:
     """Read the keys before ``data``, if all of them are in these bytes."""
+    head: dict[str, Any] = {}
     try:
         text = codecs.getincrementaldecoder(json.detect_encoding(content))().decode(content)
-        cursor = _Cursor(text)
-        head: dict[str, Any] = {}
-        cursor.expect("{")
+        place = _past(text, 0, "{")
         while True:
-            key = cursor.value()
-            cursor.expect(":")
+            key, place = _DECODER.raw_decode(text, place)
+            place = _past(text, place, ":")
             if key == "data":
-                return head if cursor.peek() == "[" else None
-            head[key] = cursor.value()
-            cursor.expect(",")
+                return head if text[place] == "[" else None
+            head[key], place = _DECODER.raw_decode(text, place)
+            place = _past(text, place, ",")
     except (ValueError, IndexError, RecursionError):
         return None
 
 
-class _Cursor(Struct):
-    """A place in the text of a JSON file."""
-
-    text: str
-    place: int = 0
-
-    def peek(self) -> str:
-        """Return the next character that is not white space. Raises ``IndexError`` at the end."""
-        while self.text[self.place] in _SPACE:
-            self.place += 1
-        return self.text[self.place]
-
-    def expect(self, character: str) -> None:
-        if self.peek() != character:
-            raise ValueError(character)
-        self.place += 1
-
-    def value(self) -> Any:
-        self.peek()
-        value, self.place = _DECODER.raw_decode(self.text, self.place)
-        return value
+def _past(text: str, place: int, sign: str) -> int:
+    """Return the place of the next character after a sign and the white space around it."""
+    found = re.compile(rf"[ \t\r\n]*{re.escape(sign)}[ \t\r\n]*").match(text, place)
+    if found is None:
+        raise ValueError(sign)
+    return found.end()
 
 
 def _checked(content: Any, file: Path) -> dict[str, Any]:

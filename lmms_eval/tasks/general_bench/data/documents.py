@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,12 @@ from lmms_eval.errors import AbsentDataError, DataError, MissingDataError
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION, read_annotation
-from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import FieldMap, load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
 from lmms_eval.tasks.general_bench.data.scanning import Matched, TaskFolder, match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.items import Annotation, Item
-from lmms_eval.tasks.general_bench.prompts.forms import needs_file
-from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
+from lmms_eval.tasks.general_bench.prompts.forms import candidate_answers, needs_file
 from lmms_eval.tasks.general_bench.settings import Settings
 
 UNKNOWN_KEYS = "with items of unknown keys"
@@ -200,12 +199,7 @@ def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
     Raises:
         DataError: the user's own file cannot be read.
     """
-    return _maps(settings.field_maps)(facts)
-
-
-@functools.cache
-def _maps(path: str | None) -> Callable[[TaskFacts], FieldMap]:
-    return load_field_maps(None if path is None else Path(path))
+    return load_field_maps(settings.field_maps)(facts)
 
 
 @functools.lru_cache(maxsize=8)
@@ -223,10 +217,9 @@ def root(path: str, subset: str) -> Matched:
 @functools.lru_cache(maxsize=8)
 def _root_of_run(path: str, subset: str) -> Matched:
     """Scan a data root, and warn once about each unusable folder."""
-    found = root(path, subset)
-    for problem in found.problems:
+    for problem in root(path, subset).problems:
         logger.warning("General-Bench: {}", problem)
-    return found
+    return root(path, subset)
 
 
 def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:

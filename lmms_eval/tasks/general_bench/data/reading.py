@@ -5,8 +5,9 @@ The benchmark's README lists the keys that are read. Values of other keys stay i
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -16,25 +17,114 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.field_maps import FieldMap
-from lmms_eval.tasks.general_bench.data.forms import form_of
-from lmms_eval.tasks.general_bench.data.mapped import read_mapped_item
+from lmms_eval.tasks.general_bench.data.forms import FieldMap, KeyPath, form_of, form_of_reference, may_hold, suits
 from lmms_eval.tasks.general_bench.data.records import (
     Box,
-    ItemDraft,
     ItemSource,
     Record,
     box_of,
     checked_path,
-    first_media,
     id_key,
+    is_number,
     media_of,
-    required_media,
 )
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task
-from lmms_eval.tasks.general_bench.items import Annotation, Item, MediaKind
-from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED
-from lmms_eval.tasks.general_bench.readers.boxes import MAX_FRAMES
+from lmms_eval.tasks.general_bench.items import Annotation, Form, Item, MediaInput, MediaKind
+from lmms_eval.tasks.general_bench.prompts.forms import LOWER_CASED
+from lmms_eval.tasks.general_bench.readers.regions import MAX_FRAMES
+
+_LISTS: frozenset[Form] = frozenset({"boxes", "tube", "triplets"})
+_OBJECTS: frozenset[Form] = frozenset({"mask", "masks", "instances", "tracks", "detections3d"})
+"""Forms with the readers' own JSON, or paths."""
+_PATHS_OR_LISTS: frozenset[Form] = frozenset({"points", "poses", "notes"})
+
+
+_Found = tuple[Record, str]
+"""The object that has the last key of a path, and that key."""
+
+
+def read_mapped_item(source: ItemSource, fields: FieldMap) -> Item:
+    """Read an item by a field map.
+
+    Raises:
+        DataError: a value is of another kind.
+        NotEvaluated: the item has an output, but nothing under the map's keys.
+    """
+    if "input" in source.top.values:
+        source.top.record("input")
+    prompt = next(_values(source.top, fields.prompt), None)
+    found = _mapped_reference(source, fields)
+    form = fields.form or form_of(source.facts)
+    if found is not None and fields.form is None:
+        form = form_of_reference(source.facts, found[1], found[0].values[found[1]])
+    media: list[MediaInput] = []
+    for kind, paths in fields.media.items():  # the first existing medium of each kind
+        media += next((media_of(kind, *one, source.annotation) for one in _values(source.top, paths)), ())
+    reference = None if found is None else _checked(form, *found)
+    return source.item(form, "" if prompt is None else prompt[0].text(prompt[1]), tuple(media), reference)
+
+
+def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
+    """Yield the existing values, in the order of the paths."""
+    for path in paths:
+        record: Record | None = top
+        for key in path[:-1]:
+            is_there = record is not None and isinstance(record.values.get(key), Mapping)
+            record = record.record(key) if record is not None and is_there else None
+        if record is not None and record.has(path[-1]):
+            yield record, path[-1]
+
+
+def _mapped_reference(source: ItemSource, fields: FieldMap) -> _Found | None:
+    """Return the value under a key that names the row's form, else the first one that fits it."""
+    found = list(_values(source.top, fields.output))
+    if fields.form is None:
+        found = [one for one in found if may_hold(source.facts, one[1])]
+    row = fields.form or form_of(source.facts)
+    if found:
+        return next((one for one in found if suits(row, one[1])), found[0])
+    if not source.has_output or not fields.is_required:
+        return None
+    output = source.top.values["output"]
+    subject, has = "the item's output", "is no object"
+    if isinstance(output, Mapping):
+        keys = sorted(str(key) for key in output)
+        subject, has = "the item", f"has output keys {', '.join(keys[:10])}"[:300]
+    known = ", ".join(".".join(path) for path in fields.output) or "no keys"
+    raise NotEvaluated(
+        f"not evaluated: schema unknown: {subject} {has}; give a field map that names those of {source.facts.name!r} "
+        f"(it has {known})"
+    )
+
+
+def _checked(form: Form, record: Record, key: str) -> Any:
+    """Check that the reference is of a kind that the form may have, and return it. Readers check it further."""
+    value, where = record.values[key], f"{record.where}: `{key}`"
+    if form == "number":
+        return _number(value, where)
+    if form == "text" or key == "text":
+        return record.answer(key)
+    if isinstance(value, str) and form not in _LISTS:
+        return checked_path(value, where)
+    if form == "image" and isinstance(value, list) and value:
+        return [checked_path(path, where) for path in value]
+    if not isinstance(value, list if form not in _OBJECTS else list | Mapping):
+        paths = "a path, a list or an object" if form in _OBJECTS else "a path or a list"
+        raise DataError(f"{where} is {value!r:.80}; {'a list' if form in _LISTS else paths} is expected")
+    if form not in _LISTS | _OBJECTS | _PATHS_OR_LISTS:
+        raise DataError(f"{where} is {value!r:.80}; a path is expected")
+    return value
+
+
+def _number(value: object, where: str) -> Any:
+    """Read a number, or a text of a number. True is 1."""
+    if isinstance(value, bool) or is_number(value):
+        return int(value) if isinstance(value, bool) else value
+    with contextlib.suppress(ValueError):
+        if isinstance(value, str) and is_number(float(value)):
+            return value
+    raise DataError(f"{where} is {value!r:.80}; a number is expected")
+
 
 INTENT_PARTS = ("action", "object", "location")
 """Maps of the annotation's ``intent_label``, in the order of an answer's three class numbers."""
@@ -47,7 +137,7 @@ _INTENT = find_task("Intent Classification")
 _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Yes", "no": "No"})
 
 
-def read_sound_item(source: ItemSource) -> ItemDraft:
+def read_sound_item(source: ItemSource) -> Item:
     """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
 
     Raises:
@@ -57,46 +147,32 @@ def read_sound_item(source: ItemSource) -> ItemDraft:
     if source.facts in _BACKSLASHES and isinstance(given.values.get("audio_file"), str):
         straight = {**given.values, "audio_file": given.values["audio_file"].replace("\\", "/")}
         given = Record(straight, given.where)
-    return ItemDraft(
-        form=form_of(source.facts),
-        prompt=given.text("prompt"),
-        media=media_of("audio", given, "audio_file", source.annotation),
-        reference=_reference(source) if source.has_output else None,
-    )
+    prompt, media = given.text("prompt"), media_of("audio", given, "audio_file", source.annotation)
+    return source.item(form_of(source.facts), prompt, media, _sound_label(source) if source.has_output else None)
 
 
-def _reference(source: ItemSource) -> str | list[str]:
-    if source.facts is _BIRD:
-        return _yes_or_no(source.output)
-    if source.facts is _INTENT:
-        return _intent(source.output, source.annotation.head)
-    answer = source.output.answer("text")
+def _sound_label(source: ItemSource) -> str | list[str]:
+    """Read the reference of a sound, which some tasks state as a number or in another case than their answers."""
+    output = source.output
+    value = output.values.get("text")
+    if source.facts is _BIRD:  # 1 is Yes, any other number No
+        number = str(int(value == 1)) if isinstance(value, int) else value
+        if not isinstance(number, str) or number.strip().casefold() not in _YES_NO:
+            raise output.wrong("text", "0, 1, Yes or No")
+        return _YES_NO[number.strip().casefold()]
+    if source.facts is _INTENT:  # three numbers, each by its own map (the reference looks up all in the first)
+        numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
+        if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
+            raise output.wrong("text", "three class numbers (action, object, location)")
+        where = f"{output.where}: the annotation's `intent_label`"
+        labels = Record.of(source.annotation.head.get("intent_label"), where)
+        return _SEPARATOR.join(_name(number, labels, part) for number, part in zip(numbers, INTENT_PARTS, strict=True))
+    answer = output.answer("text")
     if source.facts is _NOTES:
         return answer if isinstance(answer, str) else _SEPARATOR.join(answer)
     if source.facts in LOWER_CASED:
         return answer.lower() if isinstance(answer, str) else [one.lower() for one in answer]
     return answer
-
-
-def _yes_or_no(output: Record) -> str:
-    """Read 1 as ``Yes`` and any other number as ``No``. Words are kept."""
-    value = output.values.get("text")
-    if isinstance(value, int):
-        return "Yes" if value == 1 else "No"
-    found = _YES_NO.get(value.strip().casefold()) if isinstance(value, str) else None
-    if found is None:
-        raise output.wrong("text", "0, 1, Yes or No")
-    return found
-
-
-def _intent(output: Record, head: Mapping[str, Any]) -> str:
-    """Read three class numbers, each by its own map. (As a defect, the reference looks up all three in the first.)"""
-    value = output.values.get("text")
-    numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
-    if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
-        raise output.wrong("text", "three class numbers (action, object, location)")
-    labels = Record.of(head.get("intent_label"), f"{output.where}: the annotation's `intent_label`")
-    return _SEPARATOR.join(_name(number, labels, part) for number, part in zip(numbers, INTENT_PARTS, strict=True))
 
 
 def _name(number: object, labels: Record, part: str) -> str:
@@ -108,13 +184,12 @@ def _name(number: object, labels: Record, part: str) -> str:
         names = {str(place): name for place, name in enumerate(names)}
     if not isinstance(names, Mapping):
         raise labels.wrong(part, "a map of class numbers and names")
-    found = names.get(str(number))
-    if isinstance(found, str):
-        return found
-    inverse = [name for name, value in names.items() if not isinstance(value, bool) and str(value) == str(number)]
-    if not inverse:
-        raise DataError(f"{labels.where}: `{part}` has no class {number!r:.80}")
-    return str(inverse[0])
+    if isinstance(names.get(str(number)), str):
+        return str(names[str(number)])
+    for name, value in names.items():
+        if not isinstance(value, bool) and str(value) == str(number):
+            return str(name)
+    raise DataError(f"{labels.where}: `{part}` has no class {number!r:.80}")
 
 
 Tube = list[Box | None]
@@ -135,10 +210,17 @@ def tube_of(record: Record) -> Tube | None:
     frames = record.count("frame_count", MAX_FRAMES)
     trajectory = record.values["trajectory"]
     start, end = record.count("tube_start_frame", MAX_FRAMES), record.count("tube_end_frame", MAX_FRAMES)
+    boxes: dict[int, Box | None] = {}
     if isinstance(trajectory, list):
-        boxes = _of_list(trajectory, start - 1, end - 1, frames, record)
+        boxes = _listed_boxes(trajectory, start - 1, end - 1, frames, record)
     elif isinstance(trajectory, Mapping):
-        boxes = _of_mapping(trajectory, range(start, end), record)
+        for number, value in trajectory.items():
+            where = f"{record.where}: `trajectory` of frame {number!r:.20}"
+            if not (number.isascii() and number.isdigit() and len(number) < 10):
+                raise DataError(f"{where}: a frame number is expected")
+            if start <= int(number) < end:
+                box = None if value is None else Record.of(value, where).values.get("bbox")
+                boxes[int(number)] = box_of(box, f"{where}: `bbox`")
     else:
         raise record.wrong("trajectory", "a list of boxes, or an object from frame numbers to {bbox}")
     if boxes and not 0 <= min(boxes) <= max(boxes) < frames:
@@ -146,19 +228,7 @@ def tube_of(record: Record) -> Tube | None:
     return [boxes.get(frame) for frame in range(frames)]
 
 
-def frame_boxes(record: Record, key: str) -> Tube:
-    """Read a list with a box for each frame. Null or four zeros mean no object.
-
-    Raises:
-        DataError: it is not valid, or is too long.
-    """
-    values = record.values.get(key)
-    if not isinstance(values, list) or len(values) > MAX_FRAMES:
-        raise record.wrong(key, f"a list of [x, y, w, h] for each frame, at most {MAX_FRAMES},")
-    return [box_of(value, f"{record.where}: `{key}` of frame {frame}") for frame, value in enumerate(values)]
-
-
-def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
+def _listed_boxes(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
     """Return boxes by frame. The list covers the frames of the tube, with or without its end, or the whole video."""
     boxes = [box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)]
     if len(boxes) in (last - first + 1, last - first):
@@ -171,19 +241,6 @@ def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: 
     )
 
 
-def _of_mapping(trajectory: Mapping[str, Any], tube: range, record: Record) -> dict[int, Box | None]:
-    """Return boxes by frame, for the frames of the tube only."""
-    found: dict[int, Box | None] = {}
-    for number, value in trajectory.items():
-        where = f"{record.where}: `trajectory` of frame {number!r:.20}"
-        if not (number.isascii() and number.isdigit() and len(number) < 10):
-            raise DataError(f"{where}: a frame number is expected")
-        if int(number) in tube:
-            box = None if value is None else Record.of(value, where).values.get("bbox")
-            found[int(number)] = box_of(box, f"{where}: `bbox`")
-    return found
-
-
 _VIDEOS: Mapping[str, MediaKind] = MappingProxyType(
     {"video_file_list": "frames", "video_folder": "frames", "video_file": "video", "video_path": "video"}
 )
@@ -191,64 +248,56 @@ _DEPTHS = "depth"
 """Folder of the depth maps of a task's videos, which are in ``video``."""
 
 
-def read_video_item(source: ItemSource, fields: FieldMap) -> ItemDraft:
+def read_video_item(source: ItemSource, fields: FieldMap) -> Item:
     """Read an item by the schema that its task's metric implies.
 
     Raises:
         DataError: a key is missing or of another kind.
     """
-    match form_of(source.facts):
-        case "tube" if source.facts.metric == "m_viou":  # action detection and grounding: a flat item
-            top = source.top
-            media = media_of("video", top, "video_path", source.annotation)
-            return ItemDraft("tube", top.text("caption"), media, tube_of(top))
-        case "depth":
-            return _depth(source)
-        case "saliency":
-            return read_mapped_item(source, fields)
-        case "masks":
-            return _segmentation(source)
-        case form:
-            given = source.top.record("input")
-            prompt = given.optional_text("prompt") if form == "flow" else given.text("prompt")
-            reference = _answer(source) if source.has_output else None
-            return ItemDraft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
+    top, form = source.top, form_of(source.facts)
+    if form == "saliency":
+        return read_mapped_item(source, fields)
+    if form == "tube" and source.facts.metric == "m_viou":  # action detection and grounding: a flat item
+        media = media_of("video", top, "video_path", source.annotation)
+        return source.item("tube", top.text("caption"), media, tube_of(top))
+    if form == "depth":  # paths in ``input`` and ``output``, below ``video`` and ``depth``
+        media = media_of("video", top, "input", source.annotation)
+        reference = None
+        if source.has_output:
+            path = checked_path(top.values["output"], f"{top.where}: `output`")
+            is_below = PurePosixPath(path).parts[0] == _DEPTHS
+            reference = path if is_below else str(PurePosixPath(_DEPTHS, path))
+        return source.item("depth", "", media, reference)
+    given = top.record("input")
+    key = next((key for key in _VIDEOS if given.has(key)), None)
+    if form == "masks":
+        if key is None:
+            raise given.wrong("video_folder", "the folder of a video's frames")
+        media = media_of(_VIDEOS[key], given, key, source.annotation)
+        masks = _frame_masks(source.output) if source.has_output else None
+        return source.item("masks", given.optional_text("prompt"), media, masks)
+    prompt = given.optional_text("prompt") if form == "flow" else given.text("prompt")
+    answer = _video_answer(source.output, form) if source.has_output else None
+    if key is None:
+        raise DataError(f"{given.where}: `{'` or `'.join(_VIDEOS)}` is missing")
+    return source.item(form, prompt, media_of(_VIDEOS[key], given, key, source.annotation), answer)
 
 
-def _answer(source: ItemSource) -> Any:
+def _video_answer(output: Record, form: Form) -> Any:
     """Read the boxes of a tracked object, a flow's path, or a text."""
-    output = source.output
-    match form_of(source.facts):
+    match form:
         case "tube":
-            return frame_boxes(output, "answer")
+            boxes = output.values.get("answer")  # one for each frame; null or four zeros mean no object
+            if not isinstance(boxes, list) or len(boxes) > MAX_FRAMES:
+                raise output.wrong("answer", f"a list of [x, y, w, h] for each frame, at most {MAX_FRAMES},")
+            return [box_of(box, f"{output.where}: `answer` of frame {frame}") for frame, box in enumerate(boxes)]
         case "flow":
             return output.path("flow")
     return output.answer("answer" if output.has("answer") else "text")
 
 
-def _depth(source: ItemSource) -> ItemDraft:
-    """Read an item with paths in ``input`` and ``output``, below ``video`` and ``depth``."""
-    media = media_of("video", source.top, "input", source.annotation)
-    reference = None
-    if source.has_output:
-        path = checked_path(source.top.values["output"], f"{source.top.where}: `output`")
-        parts = PurePosixPath(path).parts
-        reference = path if parts[0] == _DEPTHS else str(PurePosixPath(_DEPTHS, path))
-    return ItemDraft("depth", "", media, reference)
-
-
-def _segmentation(source: ItemSource) -> ItemDraft:
-    """Read a mask (COCO run lengths) for each frame, in the order of the output's keys, and the prompt if any."""
-    given = source.top.record("input")
-    media = first_media(_VIDEOS, given, source.annotation)
-    if not media:
-        raise given.wrong("video_folder", "the folder of a video's frames")
-    reference = _masks(source.output) if source.has_output else None
-    return ItemDraft("masks", given.optional_text("prompt"), media, reference)
-
-
-def _masks(output: Record) -> list[Mapping[str, Any] | None]:
-    """Read run lengths by frame, with ``None`` if the object is out of sight."""
+def _frame_masks(output: Record) -> list[Mapping[str, Any] | None]:
+    """Read run lengths (COCO's) by frame, in the order of the keys, with ``None`` if the object is out of sight."""
     if len(output.values) > MAX_FRAMES:
         raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
     frames = [output.record(name) for name in output.values]
@@ -300,25 +349,26 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         NotEvaluated: the item has an output, but under no key that is known.
     """
     if facts.modality == LANGUAGE:
-        from lmms_eval.tasks.general_bench.nlp.schemas import read_nlp_item
+        from lmms_eval.tasks.general_bench.nlp.types import read_nlp_item
 
         return read_nlp_item(facts, annotation, raw, prediction_folder)
     top = Record.of(raw, f"{annotation.file}: an item")
-    item_id = _id(facts, top)
-    source = ItemSource(facts, annotation, Record(top.values, f"{annotation.file}: item {item_id!r:.80}"))
-    draft = _draft(source, fields)
-    return Item(
-        id=item_id,
-        facts=facts,
-        form=draft.form,
-        prompt=draft.prompt,
-        media=draft.media,
-        reference=draft.reference,
-        folder=annotation.folder,
-        prediction_folder=prediction_folder,
-        raw=top.values,
-        head=annotation.head,
-    )
+    key = _ACTION_ID if facts.metric == "m_viou" and not top.has("id") else "id"
+    if not top.has(key):
+        raise DataError(f"{top.where} has no `id`")
+    item_id = top.values[key]
+    try:
+        id_key(item_id)
+    except DataError as error:
+        raise DataError(f"{top.where}: {error}") from error
+    record = Record(top.values, f"{annotation.file}: item {item_id!r:.80}")
+    source = ItemSource(facts, annotation, record, item_id, prediction_folder)
+    # a field map that names a form, as a user's map may for any schema, takes precedence
+    if fields.form is None and facts.sheet == "Audio-Comprehension":
+        return read_sound_item(source)
+    if fields.form is None and facts.sheet == "Video-Comprehension":
+        return read_video_item(source, fields)
+    return read_mapped_item(source, fields)
 
 
 def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path, fields: FieldMap) -> Items:
@@ -330,56 +380,29 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
     items: list[Item] = []
     problems: list[ItemProblem] = []
     dropped: list[ItemProblem] = []
+    duplicates: list[ItemProblem] = []
     unknown: NotEvaluated | None = None
     is_dialogue = facts.modality == LANGUAGE and annotation.type == _DIALOGUE
     for index, raw in enumerate(annotation.data):
+        stated_id = raw.get("id") if isinstance(raw, dict) else None
         if is_dialogue and isinstance(raw, dict) and raw.get("dialog") == []:
-            dropped.append(ItemProblem(index, _stated_id(raw), "a dialogue without a turn"))
+            dropped.append(ItemProblem(index, stated_id, "a dialogue without a turn"))
             continue
         try:
             items.append(read_item(facts, annotation, raw, prediction_folder, fields))
         except DataError as error:
-            problems.append(ItemProblem(index, _stated_id(raw), str(error)))
+            problems.append(ItemProblem(index, stated_id, str(error)))
         except NotEvaluated as error:
             unknown = unknown or error
-            problems.append(ItemProblem(index, _stated_id(raw), f"item {_stated_id(raw)!r:.80}: {error.reason}"))
+            problems.append(ItemProblem(index, stated_id, f"item {stated_id!r:.80}: {error.reason}"))
     if unknown is not None and not items:
         raise unknown
     if any(item.form == "map" for item in items):  # the labels of sound pictures then count as empty maps
         items = [replace(item, form="map") if item.form in ("text", "number") else item for item in items]
-    return Items(tuple(items), tuple(problems), tuple(dropped), tuple(_duplicates(items)))
-
-
-def _draft(source: ItemSource, fields: FieldMap) -> ItemDraft:
-    """Read by the field map if it names a form, as a user's map may for any schema, else by the task's schema."""
-    if fields.form is not None:
-        return read_mapped_item(source, fields)
-    match source.facts.sheet:
-        case "Audio-Comprehension":
-            return read_sound_item(source)
-        case "Video-Comprehension":
-            return read_video_item(source, fields)
-    return read_mapped_item(source, fields)
-
-
-def _id(facts: TaskFacts, top: Record) -> Any:
-    key = _ACTION_ID if facts.metric == "m_viou" and not top.has("id") else "id"
-    if not top.has(key):
-        raise DataError(f"{top.where} has no `id`")
-    try:
-        id_key(top.values[key])
-    except DataError as error:
-        raise DataError(f"{top.where}: {error}") from error
-    return top.values[key]
-
-
-def _stated_id(raw: object) -> Any:
-    return raw.get("id") if isinstance(raw, dict) else None
-
-
-def _duplicates(items: Iterable[Item]) -> Iterable[ItemProblem]:
     first: dict[str, int] = {}
     for index, item in enumerate(items):
         key = id_key(item.id)
         if first.setdefault(key, index) != index:
-            yield ItemProblem(index, item.id, f"{item.folder}: the id {key:.80} is that of an earlier item, too")
+            message = f"{item.folder}: the id {key:.80} is that of an earlier item, too"
+            duplicates.append(ItemProblem(index, item.id, message))
+    return Items(tuple(items), tuple(problems), tuple(dropped), tuple(duplicates))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import TaskFacts
-from lmms_eval.tasks.general_bench.items import Annotation, Form, MediaInput, MediaKind
+from lmms_eval.tasks.general_bench.items import Annotation, Form, Item, MediaInput, MediaKind
 
 Box = list[float]
 """``[x, y, w, h]`` in pixels."""
@@ -165,6 +165,8 @@ class ItemSource(Struct, frozen=True):
     annotation: Annotation
     top: Record
     """The item, unchanged from the annotation."""
+    id: Any
+    prediction_folder: Path
 
     @property
     def has_output(self) -> bool:
@@ -176,14 +178,20 @@ class ItemSource(Struct, frozen=True):
         """Raise ``DataError`` if the output is no object."""
         return self.top.record("output")
 
-
-class ItemDraft(Struct, frozen=True):
-    """The parts of an item that depend on its schema."""
-
-    form: Form
-    prompt: str
-    media: tuple[MediaInput, ...]
-    reference: Any
+    def item(self, form: Form, prompt: str, media: tuple[MediaInput, ...], reference: Any) -> Item:
+        """Return the item with the parts that depend on its schema."""
+        return Item(
+            id=self.id,
+            facts=self.facts,
+            form=form,
+            prompt=prompt,
+            media=media,
+            reference=reference,
+            folder=self.annotation.folder,
+            prediction_folder=self.prediction_folder,
+            raw=self.top.values,
+            head=self.annotation.head,
+        )
 
 
 VIDEO_SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".gif")
@@ -210,38 +218,11 @@ def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) 
     values = record.texts(key)
     if len(values) > MAX_FILES:
         raise record.wrong(key, f"a list of at most {MAX_FILES} files")
-    paths = located([checked_path(value, f"{record.where}: `{key}`") for value in values], kind, annotation)
+    values = [checked_path(value, f"{record.where}: `{key}`") for value in values]
+    # below the media folder that holds the first of them, else below the first media folder
+    bases = [annotation.folder / folder for folder in _FOLDERS[kind]]
+    base = next((base for base in bases if os.path.exists(base / values[0])), bases[0])
+    paths = tuple(base / value for value in values)
     if kind == "frames" and len(paths) == 1 and paths[0].suffix.casefold() in VIDEO_SUFFIXES:
         kind = "video"
     return (MediaInput(kind, paths),) if kind == "frames" else tuple(MediaInput(kind, (path,)) for path in paths)
-
-
-def located(values: Sequence[str], kind: MediaKind, annotation: Annotation) -> tuple[Path, ...]:
-    """Return checked paths below the media folder that holds the first of them, else below the first media folder."""
-    bases = [annotation.folder / folder for folder in _FOLDERS[kind]]
-    base = next((base for base in bases if os.path.exists(base / values[0])), bases[0])
-    return tuple(base / value for value in values)
-
-
-def first_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Return the media of the first existing key, or an empty tuple.
-
-    Raises:
-        DataError: it is no path or list of paths.
-    """
-    for key, kind in kinds.items():
-        if record.has(key):
-            return media_of(kind, record, key, annotation)
-    return ()
-
-
-def required_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Return the media as ``first_media`` does.
-
-    Raises:
-        DataError: as well, all of the keys are missing.
-    """
-    found = first_media(kinds, record, annotation)
-    if not found:
-        raise DataError(f"{record.where}: `{'` or `'.join(kinds)}` is missing")
-    return found

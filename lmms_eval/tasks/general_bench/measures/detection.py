@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
-from lmms_eval.tasks.general_bench.readers.boxes import Marked
+from lmms_eval.tasks.general_bench.readers.regions import Marked
 from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, State
-from lmms_eval.tasks.general_bench.readers.arrays import read_array
-from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, read_array
 
 if TYPE_CHECKING:
     import numpy as np

@@ -27,9 +27,8 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     views,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks.inception import inception
-from lmms_eval.tasks.general_bench.networks.pictures import B32, classifier, clip
-from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
+from lmms_eval.tasks.general_bench.networks.base import not_evaluated
+from lmms_eval.tasks.general_bench.networks.pictures import B32, classifier, clip, inception
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 if TYPE_CHECKING:

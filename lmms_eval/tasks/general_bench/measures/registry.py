@@ -1,12 +1,14 @@
-"""Choice of a task's measure: the first line of ``measures.tsv`` that fits.
+"""Choice of a task's measure (the first line of ``measures.tsv`` that fits), and the fingerprint of the scoring code.
 
 Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
-id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it.
+id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it. States of an
+earlier run are kept only if the fingerprint is unchanged.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -20,7 +22,28 @@ from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures.contract import Measure
+from lmms_eval.tasks.general_bench.measures.text_math import tokenizer_label
 from lmms_eval.utils.files import read_table
+
+_PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
+"""Packages of the benchmark that lead from a reply to its state."""
+_CAPTIONS = "metrics/captions.py"
+"""Module outside the benchmark that computes states too."""
+
+
+def scoring_identity(_lmms_eval_specific_kwargs: object = None) -> str:
+    """Return the fingerprint of the code that computes states, and of the tokenizer that BLEU uses."""
+    return f"{_code()}|{tokenizer_label()}"
+
+
+@functools.cache
+def _code() -> str:
+    root, home = Path(__file__).parents[1], Path(__file__).parents[3]
+    files = sorted(file for package in _PACKAGES for file in (root / package).iterdir() if file.is_file())
+    digest = hashlib.sha256()
+    for file in (*files, home / _CAPTIONS):
+        digest.update(f"{file.relative_to(home).as_posix()}|{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 class Line(Struct, frozen=True):

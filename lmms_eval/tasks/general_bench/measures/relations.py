@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.mask_math import paired_iou
-from lmms_eval.tasks.general_bench.readers.boxes import MAX_LABEL_LENGTH, fold_label, four, objects
+from lmms_eval.tasks.general_bench.readers.regions import MAX_LABEL_LENGTH, fold_label, four, objects
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, prediction_of, reference_of
 
 if TYPE_CHECKING:

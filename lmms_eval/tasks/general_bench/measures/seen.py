@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, read_frames
-from lmms_eval.tasks.general_bench.readers.images import read_rgb
+from lmms_eval.tasks.general_bench.readers.pictures import PICTURE_SUFFIXES, read_frames, read_rgb
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.seen import media_of
-from lmms_eval.tasks.general_bench.readers.notes import predicted_notes
-from lmms_eval.tasks.general_bench.readers.sounds import predicted_sound, reference_sound
+from lmms_eval.tasks.general_bench.readers.sounds import predicted_notes, predicted_sound, reference_sound
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from lmms_eval.tasks.general_bench.readers.notes import Note
+    from lmms_eval.tasks.general_bench.readers.sounds import Note
 
     Floats = npt.NDArray[np.float64]
 

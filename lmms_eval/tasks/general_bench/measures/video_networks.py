@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from lmms_eval.tasks.general_bench.networks.weights import Network
+    from lmms_eval.tasks.general_bench.networks.base import Network
 
     Floats = npt.NDArray[np.float32]
 

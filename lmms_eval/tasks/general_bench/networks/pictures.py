@@ -1,4 +1,12 @@
-"""Networks of pictures: CLIP, DINO, a classifier, LAION's aesthetic predictor, and MUSIQ."""
+"""Networks of pictures: CLIP, DINO, InceptionV3, a classifier, LAION's aesthetic predictor, and MUSIQ.
+
+InceptionV3 gives 2048 numbers for a picture, for the Frechet inception distance (Heusel et al., 2017). The network is
+that of TensorFlow's 2015 graph: its average pools leave out the padding, and its last block pools by the maximum. The
+weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are scaled to
+299 x 299 as in TensorFlow 1 (bilinear between the corner pixels, without smoothing), then ``(x - 128) / 128``; other
+ways to scale change a FID by whole points. The network is written over the table of weights and does not need
+torchvision.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +16,36 @@ import itertools
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lmms_eval.tasks.general_bench.networks.tensors import (
+from lmms_eval.tasks.general_bench.networks.base import (
     HALF,
     IMAGENET,
     OPENAI,
+    LoadedNetwork,
+    Network,
     TextTower,
     batches,
     centre_crop,
-    check_loaded,
+    inference,
+    loaded,
     need,
+    not_evaluated,
     numpy_rows,
+    opener,
+    pretrained,
     read_weights,
     resize_short_side,
     stack,
     unit_rows,
 )
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded, not_evaluated, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import torch
     from PIL import Image
 
     from lmms_eval.tasks.general_bench.items import Item
@@ -39,40 +53,169 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float32]
 
+
+FID_INCEPTION = Network("inception-v3-fid", ("fid",), package="torch")
+SIDE = 299
+_EPSILON = 1e-3
+_PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
+
+Chain = tuple[str, ...]
+
+
+class Block(Struct, frozen=True):
+    """A block of parallel chains of convolutions, joined by channel."""
+
+    name: str
+    chains: tuple[Chain, ...]
+    """A last name with ``|`` names two parallel convolutions."""
+    pool: str
+    """``mean`` or ``max`` (both keep the size, a convolution follows), or ``halve`` (maximum, nothing follows)."""
+
+
+STEM = ("Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3", "Conv2d_3b_1x1", "Conv2d_4a_3x3")
+_DOUBLE = ("branch3x3dbl_1", "branch3x3dbl_2", "branch3x3dbl_3")
+_SEVEN = ("branch7x7_1", "branch7x7_2", "branch7x7_3")
+_SEVENS = tuple(f"branch7x7dbl_{number}" for number in range(1, 6))
+_A: tuple[Chain, ...] = (("branch1x1",), ("branch5x5_1", "branch5x5_2"), _DOUBLE)
+_C: tuple[Chain, ...] = (("branch1x1",), _SEVEN, _SEVENS)
+_E: tuple[Chain, ...] = (
+    ("branch1x1",),
+    ("branch3x3_1", "branch3x3_2a|branch3x3_2b"),
+    ("branch3x3dbl_1", "branch3x3dbl_2", "branch3x3dbl_3a|branch3x3dbl_3b"),
+)
+_D: tuple[Chain, ...] = (
+    ("branch3x3_1", "branch3x3_2"),
+    ("branch7x7x3_1", "branch7x7x3_2", "branch7x7x3_3", "branch7x7x3_4"),
+)
+BLOCKS = (
+    *(Block(f"Mixed_5{letter}", _A, "mean") for letter in "bcd"),
+    Block("Mixed_6a", (("branch3x3",), _DOUBLE), "halve"),
+    *(Block(f"Mixed_6{letter}", _C, "mean") for letter in "bcde"),
+    Block("Mixed_7a", _D, "halve"),
+    Block("Mixed_7b", _E, "mean"),
+    Block("Mixed_7c", _E, "max"),
+)
+
+
+class Inception(LoadedNetwork, frozen=True, eq=False):
+    """InceptionV3. ``model`` is the table of its weights."""
+
+    def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
+        """Return the features ``(pictures, 2048)`` of RGB pictures of any size."""
+        import numpy as np
+        import torch
+
+        found = []
+        with inference():
+            for part in batches(images):
+                pixels = np.stack([scale_as_tensorflow(np.asarray(image.convert("RGB"))) for image in part])
+                tensor = torch.from_numpy(np.ascontiguousarray((pixels - 128).transpose(0, 3, 1, 2) / 128))
+                found.append(inception_forward(tensor.to(self.device), self.model))
+        return numpy_rows(found)
+
+
+def convolutions() -> list[str]:
+    """Return the names of all 94 convolutions."""
+    names = list(STEM)
+    for block in BLOCKS:
+        chained = [part for chain in block.chains for name in chain for part in name.split("|")]
+        pooled = [] if block.pool == "halve" else ["branch_pool"]
+        names += [f"{block.name}.{name}" for name in (*chained, *pooled)]
+    return names
+
+
+def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.NDArray[np.float32]:
+    """Scale a picture to ``(side, side, 3)``. Output pixel ``i`` lies at ``i * size / side``, between two pixels."""
+    import numpy as np
+
+    (top, bottom, down), (left, right, across) = (_positions(size, side) for size in pixels.shape[:2])
+    upper, lower = pixels[top].astype(np.float32), pixels[bottom].astype(np.float32)
+    tall = upper + (lower - upper) * down[:, None, None]
+    scaled: npt.NDArray[np.float32] = tall[:, left] + (tall[:, right] - tall[:, left]) * across[None, :, None]
+    return scaled
+
+
+def inception_forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return ``(pictures, 2048)`` for ``(pictures, 3, 299, 299)``: the mean of the last block over the picture."""
+    import torch.nn.functional as nn
+
+    x = _convolve(x, "Conv2d_1a_3x3", weights, 2, padded=False)
+    x = _convolve(x, "Conv2d_2a_3x3", weights, padded=False)
+    x = nn.max_pool2d(_convolve(x, "Conv2d_2b_3x3", weights), 3, 2)
+    x = _convolve(x, "Conv2d_3b_1x1", weights)
+    x = nn.max_pool2d(_convolve(x, "Conv2d_4a_3x3", weights, padded=False), 3, 2)
+    for block in BLOCKS:
+        x = _block(x, block, weights)
+    return x.mean(dim=(2, 3))
+
+
+def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    import torch
+    import torch.nn.functional as nn
+
+    halve = block.pool == "halve"
+    parts = []
+    for chain in block.chains:
+        last = x
+        for name in chain[:-1]:
+            last = _convolve(last, f"{block.name}.{name}", weights)
+        if halve:
+            parts.append(_convolve(last, f"{block.name}.{chain[-1]}", weights, 2, padded=False))
+        else:
+            parts += [_convolve(last, f"{block.name}.{name}", weights) for name in chain[-1].split("|")]
+    if halve:
+        parts.append(nn.max_pool2d(x, 3, 2))
+    else:
+        by_max = block.pool == "max"
+        pooled = nn.max_pool2d(x, 3, 1, 1) if by_max else nn.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
+        parts.append(_convolve(pooled, f"{block.name}.branch_pool", weights))
+    return torch.cat(parts, dim=1)
+
+
+def _convolve(
+    x: torch.Tensor, name: str, weights: dict[str, torch.Tensor], stride: int = 1, *, padded: bool = True
+) -> torch.Tensor:
+    """Apply convolution, batch normalisation with the running values, and ReLU. ``padded`` keeps the size."""
+    import torch.nn.functional as nn
+
+    kernel, scale, shift, mean, variance = (weights[f"{name}.{part}"] for part in _PARTS)
+    padding = (kernel.shape[2] // 2, kernel.shape[3] // 2) if padded else (0, 0)
+    x = nn.conv2d(x, kernel, None, stride, padding)
+    return nn.relu(nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, _EPSILON))
+
+
+def _positions(size: int, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return the pixels below and above each output pixel along a side, and its share of the way between them."""
+    import numpy as np
+
+    places = np.arange(side, dtype=np.float32) * np.float32(size / side)
+    low = np.minimum(places.astype(np.int64), size - 1)
+    return low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32)
+
+
+@opener(FID_INCEPTION)
+def inception(source: str, device: str) -> Inception:
+    """Load the network."""
+    names = [f"{name}.{part}" for name in convolutions() for part in _PARTS]
+    return Inception(need(read_weights(source), names, device), device)
+
+
 B32 = Network(
-    key="clip-vit-base-patch32",
-    model_id="openai/clip-vit-base-patch32",
-    package="torch transformers",
-    metrics=(
+    "clip-vit-base-patch32",
+    (
         "clip_score", "clip_score/render", "clip_score/background", "clip_score/style", "clip_image_score",
         "clip_style_score", "frame_accuracy_clip",
     ),
+    "openai/clip-vit-base-patch32",
 )  # fmt: skip
-L14 = Network(
-    key="clip-vit-large-patch14",
-    model_id="openai/clip-vit-large-patch14",
-    package="torch transformers",
-    metrics=("aesthetic_score",),
-)
-AESTHETIC = Network(
-    key="laion-aesthetic-vit-l-14-linear", model_id="", package="torch", metrics=("aesthetic_score",)
-)  # fmt: skip
+L14 = Network("clip-vit-large-patch14", ("aesthetic_score",), "openai/clip-vit-large-patch14")
+AESTHETIC = Network("laion-aesthetic-vit-l-14-linear", ("aesthetic_score",), package="torch")
 """``sa_0_4_vit_l_14_linear.pth`` of LAION's aesthetic predictor, under this name."""
-VIT_B16 = Network(
-    key="dino-vitb16",
-    model_id="facebook/dino-vitb16",
-    package="torch transformers",
-    metrics=("dino_score", "i2v_composite"),
-)
-VIT_IMAGENET = Network(
-    key="vit-base-patch16-224",
-    model_id="google/vit-base-patch16-224",
-    package="torch transformers",
-    metrics=("accuracy/eeg",),
-)
-KONIQ = Network(key="musiq-koniq", model_id="", package="torch pyiqa", metrics=("musiq",))
+VIT_B16 = Network("dino-vitb16", ("dino_score", "i2v_composite"), "facebook/dino-vitb16")
+VIT_IMAGENET = Network("vit-base-patch16-224", ("accuracy/eeg",), "google/vit-base-patch16-224")
+KONIQ = Network("musiq-koniq", ("musiq",), package="torch pyiqa")
 """pyiqa's weights ``musiq_koniq_ckpt-e95806b9.pth``, under this name."""
-SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("musiq",))
+SPAQ = Network("musiq-spaq", ("musiq",), package="torch pyiqa")
 """pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 
 
@@ -109,12 +252,9 @@ def clip(network: Network, context: Context, item: Item) -> Clip:
 def _load_clip(source: str, device: str) -> Clip:
     from transformers import CLIPModel, CLIPTokenizer
 
-    local = Path(source).exists()
-    model, report = CLIPModel.from_pretrained(source, local_files_only=local, output_loading_info=True)
-    check_loaded(report["missing_keys"], "position_ids")
-    tokenizer = CLIPTokenizer.from_pretrained(source, local_files_only=local)
-    longest = int(model.config.text_config.max_position_embeddings)
-    return Clip(model.float().eval().to(device), tokenizer, device, longest)
+    model = pretrained(CLIPModel, source, device, "position_ids")
+    tokenizer = CLIPTokenizer.from_pretrained(source, local_files_only=Path(source).exists())
+    return Clip(model, device, tokenizer, int(model.config.text_config.max_position_embeddings))
 
 
 def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
@@ -148,23 +288,18 @@ def _aesthetic_layer(source: str, device: str) -> npt.NDArray[np.float64]:  # no
     """Return the layer's weights followed by its bias."""
     import numpy as np
 
-    weights = read_weights(source)
-    need(weights, ("weight", "bias"))
-    layer = [weights["weight"].numpy().reshape(-1), weights["bias"].numpy().reshape(-1)]
+    layer = [tensor.numpy().reshape(-1) for tensor in need(read_weights(source), ("weight", "bias")).values()]
     if layer[1].size != 1:
         raise ValueError(f"{source}: a layer with one output is wanted, not with {layer[1].size}")
     return np.concatenate(layer).astype(np.float64)
 
 
-class Dino(Struct, frozen=True, eq=False):
+class Dino(LoadedNetwork, frozen=True, eq=False):
     """DINO (Caron et al., 2021): the class token of a self-supervised ViT, which describes the subject of a picture.
 
     Pictures are scaled (bilinear) until the shorter side has the network's size, and are not cropped: position
     encodings are interpolated if a picture is not square.
     """
-
-    model: Any
-    device: str
 
     def pictures(self, images: Iterable[Image.Image]) -> Floats:
         """Return the class tokens after the last normalisation, ``(pictures, dimensions)``."""
@@ -185,18 +320,11 @@ def dino(source: str, device: str) -> Dino:
     """Load DINO ViT-B/16."""
     from transformers import ViTModel
 
-    model, report = ViTModel.from_pretrained(
-        source, local_files_only=Path(source).exists(), add_pooling_layer=False, output_loading_info=True
-    )
-    check_loaded(report["missing_keys"])
-    return Dino(model.float().eval().to(device), device)
+    return Dino(pretrained(ViTModel, source, device, add_pooling_layer=False), device)
 
 
-class Classifier(Struct, frozen=True, eq=False):
+class Classifier(LoadedNetwork, frozen=True, eq=False):
     """A classifier of pictures (ViT-B/16 with ImageNet's 1000 classes), which names the class of a generated one."""
-
-    model: Any
-    device: str
 
     def classify(self, image: Image.Image) -> int:
         """Return the number of the most likely class."""
@@ -227,26 +355,19 @@ def classifier(source: str, device: str) -> Classifier:
     """Load the classifier."""
     from transformers import ViTForImageClassification
 
-    model, report = ViTForImageClassification.from_pretrained(
-        source, local_files_only=Path(source).exists(), output_loading_info=True
-    )
-    check_loaded(report["missing_keys"])
-    return Classifier(model.float().eval().to(device), device)
+    return Classifier(pretrained(ViTForImageClassification, source, device), device)
 
 
 def _fold(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-class Musiq(Struct, frozen=True, eq=False):
+class Musiq(LoadedNetwork, frozen=True, eq=False):
     """MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100. Needs the package pyiqa.
 
     The licence of pyiqa forbids commercial use, so no extra requires it: users who may use it install it themselves.
     Without it, the scores of frames can be computed elsewhere and given with the prediction.
     """
-
-    model: Any
-    device: str
 
     def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
         """Return the quality of each picture. A picture with a side above ``longest`` is shrunk to it.

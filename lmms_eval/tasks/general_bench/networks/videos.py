@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from lmms_eval.tasks.general_bench.networks.tensors import (
+from lmms_eval.tasks.general_bench.networks.base import (
     HALF,
     KINETICS,
+    LoadedNetwork,
+    Network,
+    inference,
     need,
     numpy_rows,
-    on_device,
+    opener,
     read_weights,
     stack,
 )
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,18 +27,15 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-RAFT = Network(key="raft-large", model_id="", package="torch torchvision", metrics=("dynamic_degree", "i2v_composite"))
+RAFT = Network("raft-large", ("dynamic_degree", "i2v_composite"), package="torch torchvision")
 """torchvision's weights ``Raft_Large_Weights.C_T_V1`` (of the authors, from Chairs and Things), under this name."""
 _UPDATES = 20
 _MULTIPLE = 8
 _LEAST = 128
 
 
-class Raft(Struct, frozen=True, eq=False):
+class Raft(LoadedNetwork, frozen=True, eq=False):
     """RAFT (Teed and Deng, 2020): optical flow between two frames. Needs torchvision."""
-
-    model: Any
-    device: str
 
     def flows(self, frames: Iterable[Image.Image]) -> Iterator[npt.NDArray[np.float32]]:
         """Yield the flow ``(height, width, 2)`` in pixels of each pair of consecutive frames of one size."""
@@ -68,7 +65,7 @@ def _missing(side: int) -> int:
     return max(_LEAST, -(-side // _MULTIPLE) * _MULTIPLE) - side
 
 
-R3D_18 = Network(key="r3d_18", model_id="", package="torch", metrics=("fvd",))
+R3D_18 = Network("r3d_18", ("fvd",), package="torch")
 FRAMES = 16
 SIDE = 224
 _LAYERS = (1, 2, 3, 4)
@@ -76,7 +73,7 @@ _BLOCKS = (0, 1)
 _NORM = ("weight", "bias", "running_mean", "running_var")
 
 
-class VideoNetwork(Struct, frozen=True, eq=False):
+class VideoNetwork(LoadedNetwork, frozen=True, eq=False):
     """r3d_18 without its head (Tran et al., 2018): 512 numbers for 16 frames, for the Frechet video distance.
 
     The toolkit of the benchmark calls this network I3D. The weights are torchvision's (``r3d_18-b3b3357e.pth``,
@@ -84,9 +81,6 @@ class VideoNetwork(Struct, frozen=True, eq=False):
     of the video (a shorter video repeats its last frame), each scaled (bilinear) to 224 x 224 and normalised with the
     colours of Kinetics.
     """
-
-    weights: dict[str, torch.Tensor]
-    device: str
 
     def video(self, frames: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
         """Return the features ``(512,)`` of a video's first frames, at least one."""
@@ -97,7 +91,7 @@ class VideoNetwork(Struct, frozen=True, eq=False):
         used += [used[-1]] * (FRAMES - len(used))
         with inference():
             clip = stack(used, KINETICS).to(self.device).transpose(0, 1)[None]
-            return numpy_rows([forward(clip, self.weights)]).reshape(-1)
+            return numpy_rows([forward(clip, self.model)]).reshape(-1)
 
 
 def tensors() -> list[str]:
@@ -141,6 +135,4 @@ def _convolve(
 @opener(R3D_18)
 def video_network(source: str, device: str) -> VideoNetwork:
     """Load the network."""
-    weights = read_weights(source)
-    need(weights, tensors())
-    return VideoNetwork(on_device({name: weights[name] for name in tensors()}, device), device)
+    return VideoNetwork(need(read_weights(source), tensors(), device), device)

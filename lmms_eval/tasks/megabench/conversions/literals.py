@@ -15,6 +15,8 @@ from lmms_eval.errors import LmmsEvalError
 
 MAX_LITERAL_CHARS = 200_000
 """Longer texts are read only if they are also JSON: the syntax tree of a megabyte takes seconds and a gigabyte."""
+_SHALLOW_CHARS = 64
+"""The parser has stack enough for any shorter text."""
 _JSON_ONLY = re.compile(r"\\|\b(?:true|false|null|NaN|Infinity)\b")
 """Spellings that JSON and Python read differently."""
 
@@ -61,7 +63,8 @@ def read_literal(value: Any) -> Any:
             pass
         raise LiteralError(f"{len(value)} characters are too many for a literal that is not JSON")
     try:
-        with quiet_parser():
+        with _WARNINGS_LOCK, warnings.catch_warnings():  # as ``quiet_parser``, which costs a call more
+            warnings.simplefilter("ignore")
             return ast.literal_eval(value)
     except SyntaxError as error:
         raise LiteralError(f"no Python expression: {error.msg}", "syntax") from None
@@ -78,7 +81,8 @@ def unwrap_string(value: Any) -> Any:
 
     If the Python parser runs out of stack, the result is empty, as in the official evaluator.
     """
-    if not isinstance(value, str):
+    is_bare = isinstance(value, str) and len(value) < _SHALLOW_CHARS and "'" not in value and '"' not in value
+    if is_bare or not isinstance(value, str):
         return value
     try:
         inner = read_literal(value)

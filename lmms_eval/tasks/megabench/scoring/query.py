@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,8 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.fences import extract_fence, extract_json_fence
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
-from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
-from lmms_eval.tasks.megabench.metrics.values import DetailedScore
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics import SANDBOX, Metric, MetricSpec
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import (
     PARSERS,
@@ -75,19 +74,12 @@ def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str])
     if not given and fields:
         return ReplyReading("unparsed", tuple(fields), {})
     missing = tuple(field for field in fields if field not in given)
-    rule = ", ".join([*_place(reply, parser), *(["fields missing"] if missing else [])])
+    is_text = parser in STRING_PARSERS
+    part = marked_answer(reply) if is_text else answer_part(reply)
+    is_fenced = (extract_fence if is_text else extract_json_fence)(part.text).found
+    rule = "marker" if part.found else "whole reply"
+    rule += (", code block" if is_fenced else "") + (", fields missing" if missing else "")
     return ReplyReading(rule, missing, {field: _beginning(value) for field, value in given.items()})
-
-
-def _place(reply: str, parser: str) -> list[str]:
-    """Name the part of the reply that was read."""
-    if parser in STRING_PARSERS:
-        part = marked_answer(reply)
-        is_fenced = extract_fence(part.text).found
-    else:
-        part = answer_part(reply)
-        is_fenced = extract_json_fence(part.text).found
-    return ["marker" if part.is_marked else "whole reply", *(["code block"] if is_fenced else [])]
 
 
 def _beginning(value: Any) -> str:
@@ -149,18 +141,15 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
     shape = AnswerShape("", single_line=False)
     if spec.answer_field is not None:
         truth: Any = answer.get(spec.answer_field)
-        shape = AnswerShape(spec.answer_field, single_line=_is_single_line(truth))
+        if isinstance(truth, str):
+            has_break = "\n" in truth or len(truth.splitlines()) > 1
+        else:  # of a list or dictionary only a member that is a line break counts
+            has_break = isinstance(truth, list | tuple | dict | set) and "\n" in truth
+        shape = AnswerShape(spec.answer_field, single_line=not has_break)
     parsed = parse_repaired(spec.parser, reply, shape) if repaired else PARSERS[spec.parser](reply, shape)
     if spec.parser == "json" and not (isinstance(parsed, dict) and parsed):
         return dict.fromkeys(answer, reply)
     return parsed
-
-
-def _is_single_line(truth: Any) -> bool:
-    """Return whether a truth has no line break; for a list or dictionary, whether no member is a line break."""
-    if isinstance(truth, str):
-        return "\n" not in truth and len(truth.splitlines()) <= 1
-    return not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
 
 
 def read_context(value: Any) -> Mapping[str, Any]:
@@ -191,54 +180,56 @@ def score_query(
     """
     parsed = parse_reply(reply, answer, spec)
     outcomes: dict[str, _FieldOutcome] = {}
-    for name, metric, target in _targets(answer, spec, context):
-        judged = None
-        if metric.judged:
-            judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
+    targets = _targets(answer, spec, context)
+
+    def verdict_of(name: str, metric: MetricSpec) -> tuple[Verdict | None]:
+        if spec.judge is not None and metric.reads_text:
+            spec.judge.check(answer, context)
+        return ((verdicts or {}).get(name),)
+
+    for name, metric, target in targets:
         response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
-        outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, judged)
+        verdict = partial(verdict_of, name, metric) if metric.judged else tuple
+        outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, verdict)
     fields = [field for field in answer if field in spec.metrics]
     reading = read_reply(reply or "", parsed, spec.parser, fields)
     official = replace(_collect(outcomes, spec), reading=reading)
     if official.query is None:
         return official
-    return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context, data)))
+    if is_reread := is_repaired(spec.parser, reply or ""):
+        parsed = parse_reply(reply, answer, spec, repaired=True)
+    changing = [
+        (name, metric, target) for name, metric, target in targets if not metric.judged and (metric.fixed or is_reread)
+    ]
+    return replace(official, fixed=_fixed(official, parsed, changing, spec, data)) if changing else official
 
 
-class _Sample(Struct, frozen=True):
-    """True answer, scoring and context of a sample."""
-
-    answer: Mapping[str, Any]
-    spec: TaskSpec
-    context: Mapping[str, Any]
-    data: OutsideData | None
+_Target = tuple[str, MetricSpec, Any]
+"""Name, metric and target of a score."""
 
 
-def _targets(
-    answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]
-) -> Iterator[tuple[str, MetricSpec, Any]]:
-    """Name, metric and target of everything that is scored: the fields of the true answer, then the auxiliaries."""
-    for field, truth in answer.items():
-        metric = spec.metrics.get(field)
-        if metric is not None:
-            yield field, metric, context if metric.needs_context else unwrap_string(truth)
-    for name, metric in spec.auxiliary.items():
-        yield name, metric, context if metric.needs_context else answer
+def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]) -> list[_Target]:
+    """Return everything that is scored: the fields of the true answer, then the auxiliaries."""
+    scored = ((field, spec.metrics.get(field), truth) for field, truth in answer.items())
+    found: list[_Target] = [
+        (field, metric, context if metric.needs_context else unwrap_string(truth))
+        for field, metric, truth in scored
+        if metric is not None
+    ]
+    found += [(name, metric, context if metric.needs_context else answer) for name, metric in spec.auxiliary.items()]
+    return found
 
 
-def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) -> FixedScore | None:
-    """The score with the faults repaired, of the fields that no judge scores."""
-    answer, spec = sample.answer, sample.spec
-    is_reread = is_repaired(spec.parser, reply)
-    repaired = parse_reply(reply, answer, spec, repaired=True) if is_reread else parsed
+def _fixed(
+    official: QueryScore, repaired: Parsed, targets: Iterable[_Target], spec: TaskSpec, data: OutsideData | None
+) -> FixedScore | None:
+    """Return the score with the faults repaired, of the fields that no judge scores; ``None`` if nothing changes."""
     changed: dict[str, float] = {}
-    for name, metric, target in _targets(answer, spec, sample.context):
-        if metric.judged or not (metric.fixed or is_reread):
-            continue
-        if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test, so it is not run again
+    for name, metric, target in targets:
+        if metric.needs == SANDBOX and official.fields[name] == 1.0:  # it passes every test, so it is not run again
             continue
         response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
-        outcome = _score_field(partial(metric.load_fixed, sample.data), response, target, metric.gives_info)
+        outcome = _score_field(partial(metric.load_fixed, data), response, target, metric.gives_info)
         if outcome.missing is None and outcome.score != official.fields[name] and not math.isnan(outcome.score):
             changed[name] = outcome.score
     if not changed:
@@ -256,27 +247,15 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
     return parsed if metric.reads_text and isinstance(parsed, str) else None
 
 
-class _Judged(Struct, frozen=True):
-    """Arguments of a judged metric other than response and truth."""
-
-    spec: TaskSpec
-    answer: Mapping[str, Any]
-    context: Mapping[str, Any]
-    verdict: Verdict | None
-    fills_prompt: bool
-
-    def arguments(self) -> tuple[Verdict | None]:
-        """Raise ``KeyError`` if this sample leaves the judge's prompt unfilled."""
-        if self.spec.judge is not None and self.fills_prompt:
-            self.spec.judge.check(self.answer, self.context)
-        return (self.verdict,)
-
-
 def _score_field(
-    load: Callable[[], Metric], response: Any, target: Any, gives_info: bool, judged: _Judged | None = None
+    load: Callable[[], Metric],
+    response: Any,
+    target: Any,
+    gives_info: bool,
+    verdict: Callable[[], tuple[Verdict | None, ...]] = tuple,
 ) -> _FieldOutcome:
     try:
-        value = load()(response, target, *(judged.arguments() if judged is not None else ()))
+        value = load()(response, target, *verdict())
     except NotEvaluated as missing:
         return _FieldOutcome(missing=missing.reason)
     except Exception as error:  # noqa: BLE001 - the benchmark scores 0 whatever a metric raises on a sample

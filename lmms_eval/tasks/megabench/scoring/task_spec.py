@@ -69,11 +69,8 @@ class TaskSpec(Struct, frozen=True):
     """The field of the string parsers."""
     judge: JudgePrompt | None
 
-    @property
-    def eval_type(self) -> EvalType:
-        """``llm`` for tasks with a judge metric, else ``rule``."""
-        judged = any(spec.judged for spec in (*self.metrics.values(), *self.auxiliary.values()))
-        return "llm" if judged else "rule"
+    eval_type: EvalType
+    """``llm`` for tasks with a judge metric, else ``rule``."""
 
 
 def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskSpec:
@@ -97,6 +94,9 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
     scored = {field: metrics[field] for field in fields if field in metrics}
     if parser == "dummy":
         _check_bare(scored, task_name)
+    asked = [field for field in fields if not field.startswith(NOTE_PREFIX)]
+    if parser in STRING_PARSERS and len(asked) != 1:
+        raise TaskError(f"task {task_name}: a string parser needs exactly one answer field, not {len(asked)}: {asked}")
     return TaskSpec(
         task_name=task_name,
         parser=parser,
@@ -104,8 +104,9 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
         auxiliary=auxiliary,
         aggregation=function,
         weights=_weights(aggregation, [*scored, *auxiliary], task_name) if function == "mean" else {},
-        answer_field=_answer_field(fields, task_name) if parser in STRING_PARSERS else None,
+        answer_field=asked[0] if parser in STRING_PARSERS else None,
         judge=_judge_prompt(info, fields, task_name) if any(s.name == _JUDGE for s in metrics.values()) else None,
+        eval_type="llm" if any(metric.judged for metric in (*metrics.values(), *auxiliary.values())) else "rule",
     )
 
 
@@ -162,13 +163,6 @@ def _weights(aggregation: Mapping[str, Any], scored: Collection[str], task_name:
     if scored and math.fsum(weights[field] for field in scored) == 0:
         raise TaskError(f"task {task_name}: the field weights sum to zero")
     return MappingProxyType(weights)
-
-
-def _answer_field(fields: Collection[str], task_name: str) -> str:
-    asked = [field for field in fields if not field.startswith(NOTE_PREFIX)]
-    if len(asked) != 1:
-        raise TaskError(f"task {task_name}: a string parser needs exactly one answer field, not {len(asked)}: {asked}")
-    return asked[0]
 
 
 def _judge_prompt(info: Mapping[str, Any], fields: Collection[str], task_name: str) -> JudgePrompt:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from lmms_eval.api.task import Exchange
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.exchanges.agentic import AgenticExchange
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.exchanges.generation import PluginRoundsExchange, RoundsExchange, SingleExchange
 from lmms_eval.tasks.yaml.exchanges.likelihood import LikelihoodExchange
 from lmms_eval.tasks.yaml.exchanges.visual_cot import PluginVisualCotExchange, VisualCotExchange
-from lmms_eval.tasks.yaml.requests import RequestFactory
 
 _KINDS: dict[str, type[TaskExchange]] = {
     "generate_until": SingleExchange,
@@ -26,14 +24,13 @@ _BY_PLUGINS: dict[str, type[TaskExchange]] = {
 """Output types whose rounds class plugins run themselves."""
 
 
-def exchange_for(requests: RequestFactory, doc_id: int, repeat: int) -> Exchange:
-    """Open the exchange of the task's output type.
+def exchange_class(output_type: str, legacy: bool, where: str) -> type[TaskExchange]:
+    """Return the exchange of an output type; ``legacy``: for a plugin of the class interface.
 
     Raises:
         TaskError: the output type has no exchange.
     """
-    output_type = requests.task.output_type
-    if output_type not in _KINDS:
-        raise TaskError(f"{requests.where}: output_type {output_type!r} is not in this version")
-    kinds = {**_KINDS, **_BY_PLUGINS} if requests.options.legacy else _KINDS
-    return kinds[output_type](requests, doc_id, repeat)
+    kinds = {**_KINDS, **_BY_PLUGINS} if legacy else _KINDS
+    if output_type not in kinds:
+        raise TaskError(f"{where}: output_type {output_type!r} is not in this version")
+    return kinds[output_type]

@@ -10,7 +10,6 @@ from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
-from lmms_eval.tasks.yaml.render import call_text
 from lmms_eval.tasks.yaml.requests import Ask, MediaQuestion, MessageBuilder
 
 MAX_AGENTIC_STEPS = 12
@@ -62,10 +61,8 @@ class AgenticExchange(TaskExchange):
 
     def _react(self, step: int) -> tuple[bool, bool]:
         """Call the function with the last output. It either gives the next input or ends the exchange."""
-        made = call_text(
-            self.requests.config.doc_to_text,
+        made = self.requests.prompts.text(
             self.requests.documents[self.doc_id],
-            self.requests.prompts.kwargs,
             previous_output=list(self._outputs),
             round_idx=step,
             previous_round_info=self._info,

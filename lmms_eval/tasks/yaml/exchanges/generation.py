@@ -12,9 +12,9 @@ from lmms_eval.api.task import Answer
 from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import RenderError, call_messages, call_text
+from lmms_eval.tasks.yaml.render import RenderError, keep_originals
 from lmms_eval.tasks.yaml.requests import Ask, MediaQuestion, MessageBuilder
-from lmms_eval.utils.signatures import accepts
+from lmms_eval.utils.signatures import accepts, keywords_for
 
 MAX_ROUNDS = 1000
 
@@ -25,7 +25,9 @@ class SingleExchange(TaskExchange):
     kind: RequestKind = "generate_until"
 
     def open(self) -> Sequence[Request]:
-        return [self._request(Ask(self._first(), MessageBuilder(self.requests, self.doc_id), self.kind))]
+        context, requests = self._first(), self.requests
+        question = context if requests.asks_context else None
+        return [self._request(Ask(context, MessageBuilder(requests, self.doc_id, question=question), self.kind))]
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
@@ -78,24 +80,21 @@ class RoundsExchange(TaskExchange):
         given = {"round_idx": number, "previous_output": list(self._outputs), "previous_round_info": self._info}
         by_messages = self.requests.config.doc_to_messages
         if by_messages is not None and accepts(by_messages, "round_idx"):
-            return self._next_messages(by_messages, given, number)
-        function = self.requests.config.doc_to_text
-        doc = self.requests.documents[self.doc_id]
-        visuals, text, stop, outputs, self._info = _elements(
-            call_text(function, doc, self.requests.prompts.kwargs, **given), 5, f"{self.requests.where}: doc_to_text"
-        )
+            return self._next_messages(keywords_for(by_messages, given), number)
+        prompts, doc = self.requests.prompts, self.requests.documents[self.doc_id]
+        made = prompts.text(doc, **given)
+        visuals, text, stop, outputs, self._info = _elements(made, 5, f"{self.requests.where}: doc_to_text")
         self._keep(outputs)
         if stop:
             return None
-        builder = MessageBuilder(
-            self.requests, self.doc_id, MediaQuestion(self.requests.prompts, str(text), visuals or []), bare=True
-        )
-        return Ask(str(text), builder, round=number)
+        question = MediaQuestion(prompts, str(text), visuals or [])
+        return Ask(str(text), MessageBuilder(self.requests, self.doc_id, question, bare=True), round=number)
 
-    def _next_messages(self, function: Any, given: Mapping[str, Any], number: int) -> Ask | None:
-        where = f"{self.requests.where}: doc_to_messages"
-        doc = self.requests.documents[self.doc_id]
-        made = call_messages(function, doc, self.requests.prompts.kwargs, **given)
+    def _next_messages(self, given: Mapping[str, Any], number: int) -> Ask | None:
+        where, messages_of = f"{self.requests.where}: doc_to_messages", self.requests.prompts.messages
+        assert messages_of is not None
+        keep_originals()
+        made = messages_of(self.requests.documents[self.doc_id], **given)
         messages, stop, outputs, self._info = _elements(made, 4, where)
         self._keep(outputs)
         if stop:

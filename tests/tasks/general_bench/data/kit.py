@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import read_item
 from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task
 from lmms_eval.tasks.general_bench.items import Annotation, Item

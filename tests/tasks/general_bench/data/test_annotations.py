@@ -8,6 +8,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data import annotations
 from lmms_eval.tasks.general_bench.data.annotations import annotation_file, read_annotation, read_head
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import write_task
 
 
@@ -24,21 +25,21 @@ def test_a_whole_annotation(tmp_path: Path) -> None:
     assert found.data == ({"id": 1}, 2)
 
 
-@pytest.mark.parametrize("head", [{}, {"task": None, "type": None}])
+@for_each("head", [{}, {"task": None, "type": None}])
 def test_task_and_type_may_be_missing(tmp_path: Path, head: dict[str, None]) -> None:
     found = read_annotation(write_task(tmp_path, **head))
     assert (found.task, found.type, found.data) == ("", "", ())
     assert read_head(tmp_path / "annotation.json").get("task") is None
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@for_each("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_encodings(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "annotation.json"
     file.write_text('{"task": "Чтение 题", "data": [1]}', encoding=encoding)
     assert read_annotation(file).task == read_head(file)["task"] == "Чтение 题"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         ("[]", r"holds a list; an object"),

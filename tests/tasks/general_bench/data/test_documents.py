@@ -11,6 +11,7 @@ from lmms_eval.tasks.general_bench.data import documents
 from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.settings import Settings
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import write_task
 from tests.tasks.general_bench.demo_kit import OPTIONS, SET, copied, edit, rows
 
@@ -75,7 +76,7 @@ def test_no_folder_of_the_task(tmp_path: Path) -> None:
         rows(DEFECTS, options(root / "nothing"))
 
 
-@pytest.mark.parametrize(("only", "is_taken"), [("Defects", True), ("/nlp/Defects/", True), ("fects", False)])
+@for_each(("only", "is_taken"), [("Defects", True), ("/nlp/Defects/", True), ("fects", False)])
 def test_only_one_folder(tmp_path: Path, only: str, is_taken: bool) -> None:
     root = copied(tmp_path, "nlp/Defects", "nlp/Dialogues")
     with pytest.raises(AbsentDataError, match="not of"):
@@ -114,7 +115,7 @@ def test_an_item_that_cannot_be_read_is_a_document_that_says_so(tmp_path: Path) 
             item_of(row, settings)
 
 
-@pytest.mark.parametrize("content", [b'{"task": "Code Defect Detection", "data": [{"id"', b'{"task": "Code Defect'])
+@for_each("content", [b'{"task": "Code Defect Detection", "data": [{"id"', b'{"task": "Code Defect'])
 def test_an_annotation_that_is_cut_short(tmp_path: Path, content: bytes) -> None:
     root = copied(tmp_path, "nlp/Defects")
     annotation_of(root, "nlp/Defects").write_bytes(content)

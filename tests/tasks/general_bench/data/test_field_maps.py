@@ -6,9 +6,10 @@ import pytest
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.general_bench.data import field_maps
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data import forms as field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
+from tests.cases import for_each
 
 
 def own(tmp_path: Path, text: str) -> Path:
@@ -56,7 +57,7 @@ def test_a_users_map(tmp_path: Path) -> None:
     assert maps(find_task("Bird Detection")) == load_field_maps(None)(find_task("Bird Detection"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "error", "message"),
     [
         ("Indoor Deph Estimation: {}", UnknownNameError, "did you mean Indoor Depth Estimation"),

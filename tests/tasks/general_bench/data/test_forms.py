@@ -6,11 +6,12 @@ from msgspec import structs
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.forms import FORMS, form_of, form_of_reference, may_hold
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
+from tests.cases import for_each
 
 RUNS = {"size": [1, 1], "counts": [0, 1]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "form"),
     [
         ("Time Series", "number"), ("TriviaQA", "text"), ("Crowd Counting", "number"), ("Bird Detection", "boxes"),
@@ -46,7 +47,7 @@ def test_an_unknown_metric_has_none() -> None:
         form_of(structs.replace(find_task("TriviaQA"), metric="miou"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "key", "value", "form"),
     [
         ("Bird Detection", "boxes", [], "boxes"), ("Bird Detection", "answer", [], "boxes"),

@@ -7,6 +7,7 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import read
 
 RUNS = {"size": [2, 3], "counts": [1, 5]}
@@ -17,7 +18,7 @@ def item_of(output: Any = None, **given: Any) -> dict[str, Any]:
     return {"id": 1, "input": given, "output": output}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "output", "form", "reference"),
     [
         ("Fish Recognition", {"text": "Cod"}, "text", "Cod"),
@@ -85,7 +86,7 @@ def test_videos_that_are_restored_and_translated(tmp_path: Path) -> None:
     assert item.prompt == "p" and item.media[0].paths[0].name == "1.png" and item.raw == raw
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "output", "has"),
     [
         ("Fish Recognition", {"species": "Cod", "age": 3}, "the item has output keys age, species;"),
@@ -118,7 +119,7 @@ def test_a_users_field_map_reads_them(tmp_path: Path) -> None:
     assert (item.form, item.reference, item.media[0].kind) == ("number", 2, "audio")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "raw", "message"),
     [
         ("Fish Recognition", item_of({"text": {"a": 1}}), "`text` is {'a': 1}"),

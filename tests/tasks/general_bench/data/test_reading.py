@@ -12,7 +12,7 @@ from msgspec import structs
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.data.annotations import read_annotation
-from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
+from lmms_eval.tasks.general_bench.data.forms import load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Item

@@ -14,6 +14,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data import scanning
 from lmms_eval.tasks.general_bench.data.scanning import match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import write_task
 
 
@@ -25,7 +26,7 @@ def small_set(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("below", "subset"),
     [
         ("General-Bench-Openset", "open"),
@@ -124,7 +125,7 @@ def zipped(file: Path, **texts: str) -> None:
 ANNOTATION = json.dumps({"task": "Ball Tracking", "data": []})
 
 
-@pytest.mark.parametrize("top", ["", "BallTracking/", "open/balltracking/", "data/"])
+@for_each("top", ["", "BallTracking/", "open/balltracking/", "data/"])
 def test_an_archive_with_everything(tmp_path: Path, top: str) -> None:
     folder = tmp_path / "video" / "comprehension" / "BallTracking"
     zipped(folder / "open.zip", **{f"{top}annotation.json": ANNOTATION, f"{top}videos/1.mp4": "v"})
@@ -135,7 +136,7 @@ def test_an_archive_with_everything(tmp_path: Path, top: str) -> None:
         assert {entry.name for entry in folder.iterdir()} == {"open.zip", "annotation.json", "videos"}
 
 
-@pytest.mark.parametrize("top", ["", "videos/", "BallTracking/videos/", "1/"])
+@for_each("top", ["", "videos/", "BallTracking/videos/", "1/"])
 def test_archives_of_media_beside_an_annotation(tmp_path: Path, top: str) -> None:
     folder = tmp_path / "video" / "comprehension" / "BallTracking"
     file = write_task(folder, "Ball Tracking")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import read
 
 
@@ -13,7 +14,7 @@ def sound(text: Any, file: str = "a/1.wav") -> dict[str, Any]:
     return {"id": 1, "input": {"audio_file": file, "prompt": "Which?"}, "output": {"text": text}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "text", "reference"),
     [
         ("Accent Classification", "Scottish", "Scottish"),
@@ -42,12 +43,12 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("text", [[1, 2, 0], "1, 2, 0", "[1 2 0]", ["1", "2", "0"]])
+@for_each("text", [[1, 2, 0], "1, 2, 0", "[1 2 0]", ["1", "2", "0"]])
 def test_intents_are_looked_up_each_in_its_own_map(tmp_path: Path, text: Any) -> None:
     assert read("Intent Classification", sound(text), tmp_path, intent_label=LABELS).reference == "bring,shoes,kitchen"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "head", "message"),
     [
         ([1, 2], {"intent_label": LABELS}, "three class numbers"),
@@ -63,7 +64,7 @@ def test_intents_that_cannot_be_looked_up(tmp_path: Path, text: Any, head: Any, 
         read("Intent Classification", sound(text), tmp_path, **head)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "turned"),
     [("Music Genre Classification", True), ("Speech Command", True), ("Vocal Technique Detection", True),
      ("Accent Classification", False)],
@@ -86,7 +87,7 @@ def test_the_closed_set(tmp_path: Path) -> None:
     assert read("Bird Sound Detection", raw, tmp_path).reference is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("raw", "message"),
     [
         ([1], r"an item is \[1\]"),

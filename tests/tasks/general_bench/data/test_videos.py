@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
+from tests.cases import for_each
 from tests.tasks.general_bench.data.kit import read
 
 RUNS = {"size": [2, 3], "counts": [1, 5]}
@@ -96,7 +97,7 @@ def action(**more: Any) -> dict[str, Any]:
             "tube_end_frame": 4, "original_video_id": "o", **more}  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "more", "tube"),
     [
         ("Spatial-Temporal Static Action Detection", {"trajectory": [A, B, A]}, [None, A, B, A, None]),
@@ -116,7 +117,7 @@ def test_tubes_of_both_conventions(tmp_path: Path, task: str, more: Any, tube: A
     assert [(one.kind, one.paths) for one in item.media] == [("video", (tmp_path / "videos" / "v.mp4",))]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("more", "message"),
     [
         ({"trajectory": [A]}, "has 1 boxes; its tube has 3 frames and the video 5"),

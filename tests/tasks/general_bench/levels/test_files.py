@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.levels.tables import (
     write_rows,
     write_workbook,
 )
+from tests.cases import for_each
 from tests.parity.vectors import DATA_DIR
 from tests.tasks.general_bench.levels.kit import table_of
 
@@ -43,7 +44,7 @@ def test_the_template_equals_the_published_one():
     assert read_workbook(TEMPLATE).sheets == template().sheets
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "reason"),
     [
         ("a.xlsx", b"no workbook", "cannot be read as a workbook"),

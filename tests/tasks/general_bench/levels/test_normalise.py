@@ -5,6 +5,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.levels.formulas import adjusted_rmse, map_score, paper_score, ranker_score, sigmoid
+from tests.cases import for_each
 
 
 def test_the_mappings():
@@ -15,7 +16,7 @@ def test_the_mappings():
     assert map_score("MOS", 3) == 50
 
 
-@pytest.mark.parametrize("value", [0, -1, math.nan])
+@for_each("value", [0, -1, math.nan])
 def test_the_bare_mapping_refuses_what_is_not_above_zero(value):
     with pytest.raises(DataError, match="above zero"):
         map_score("FID", value)

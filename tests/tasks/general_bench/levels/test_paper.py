@@ -5,6 +5,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, sheets, ta
 from lmms_eval.tasks.general_bench.levels.paper import rank_paper
 from lmms_eval.tasks.general_bench.levels.scopes import find_scope
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Sheet, Table
+from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import changed, renamed, specialists_scores, table_of
 
 
@@ -75,7 +76,7 @@ def test_language_scores_that_look_like_fractions_are_warned_of_and_kept():
     assert entry(ranked, "Causal Reasoning").score == 0.9
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cell", "reason"),
     [
         ("abc", "no number"),
@@ -96,14 +97,14 @@ def test_a_bad_cell_is_named_and_the_rest_is_ranked(cell, reason):
     assert entry(ranked, "Ethical Reasoning").won
 
 
-@pytest.mark.parametrize("cell", ["∞", " INF ", "", None, float("inf")])
+@for_each("cell", ["∞", " INF ", "", None, float("inf")])
 def test_no_score_is_no_problem(cell):
     ranked = rank_paper("m", table_of({"Causal Reasoning": cell}))
     assert not ranked.problems
     assert len(ranked.missing) == 699
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("column", "value", "reason"),
     [
         (1, "Nothing Of That Name At All", "unknown task"),

@@ -12,6 +12,7 @@ from lmms_eval.tasks.general_bench.levels.paper import rank_paper
 from lmms_eval.tasks.general_bench.levels.picture import draw, figure
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference
 from lmms_eval.tasks.general_bench.levels.scopes import find_scope
+from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import specialists_scores, table_of
 
 FULL = table_of(specialists_scores())
@@ -68,8 +69,8 @@ def test_fewer_than_three_modalities_have_bars():
     assert "language" not in made.get_supxlabel()
 
 
-@pytest.mark.parametrize("table", [FULL, NONE])
-@pytest.mark.parametrize("scope", ["A", "B:Image+Video+Audio", "B:Image+Audio", "C:3D-Generation"])
+@for_each("table", [FULL, NONE])
+@for_each("scope", ["A", "B:Image+Video+Audio", "B:Image+Audio", "C:3D-Generation"])
 def test_no_text_covers_another(table, scope):
     ranked = replace(rank_paper("m", table, find_scope(scope)), model="a model with a rather long name, as they are")
     assert overlaps(figure(ranked)) == []

@@ -6,6 +6,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference, specialists
 from lmms_eval.tasks.general_bench.levels.tables import Sheet, Table
+from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import changed, renamed, table_of
 
 PUBLISHED = {task.name: task.specialist for task in tasks()}
@@ -66,8 +67,8 @@ def test_the_sheet_of_levels_is_passed_over():
     assert rank_reference("m", Table("t", {**table.sheets, "Level-Scores": Sheet((), ())})).levels[2] == 0
 
 
-@pytest.mark.parametrize("text", ["n/a", "70 %", "∞", " inf", "seventy"])
-@pytest.mark.parametrize(("sheet", "stops"), [("NLP", True), ("Image-Generation", False)])
+@for_each("text", ["n/a", "70 %", "∞", " inf", "seventy"])
+@for_each(("sheet", "stops"), [("NLP", True), ("Image-Generation", False)])
 def test_a_text_that_is_no_number_is_no_score_in_any_sheet(sheet, stops, text):
     table = table_of(PUBLISHED)
     empty, texts = (

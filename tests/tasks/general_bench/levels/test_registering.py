@@ -2,9 +2,9 @@ import pytest
 
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.tasks.general_bench.facts import find_task
-from lmms_eval.tasks.general_bench.levels.registering import register
-from lmms_eval.tasks.general_bench.levels.results import LevelResult
+from lmms_eval.tasks.general_bench.levels.registering import LevelResult, register
 from lmms_eval.tasks.general_bench.levels.tables import Sheet, Table, template
+from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import table_of
 
 CAUSAL = ("Causal Reasoning", "ACC")
@@ -40,7 +40,7 @@ def test_declared_units_are_converted_and_nothing_is_guessed():
     assert entered(filled, "Deep Fake Generation") == 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("result", "reason"),
     [
         (LevelResult("Causal Reasonning", "ACC", 1), "did you mean"),
@@ -87,7 +87,7 @@ def test_the_reference_takes_equal_names_and_the_last_score():
     assert "left out" in filled.warnings[0]
 
 
-@pytest.mark.parametrize("score", ["70", None, [1], float("nan")])
+@for_each("score", ["70", None, [1], float("nan")])
 def test_the_reference_names_what_is_no_number(score):
     filled = register("m", [LevelResult(*CAUSAL, score, "NLP")], template(), "reference")
     assert "no number for a cell" in filled.problems[0]

@@ -2,9 +2,10 @@ import pytest
 
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.general_bench.levels.scopes import find_scope
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "name", "rows", "levels"),
     [
         ("a", "A", 699, (2, 3, 4, 5)),
@@ -20,7 +21,7 @@ def test_scopes(text, name, rows, levels):
     assert (scope.name, sum(map(len, scope.rows.values())), scope.levels) == (name, rows, levels)
 
 
-@pytest.mark.parametrize("text", ["", "E", "A:Image", "B", "B:Smell", "C:NLP", "C:Image", "D:L-1", "D:X-1", "B:NLP"])
+@for_each("text", ["", "E", "A:Image", "B", "B:Smell", "C:NLP", "C:Image", "D:L-1", "D:X-1", "B:NLP"])
 def test_what_is_no_scope(text):
     with pytest.raises(UsageError):
         find_scope(text)

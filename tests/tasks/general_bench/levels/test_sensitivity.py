@@ -6,6 +6,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE, sheets, tasks
 from lmms_eval.tasks.general_bench.levels.paper import rank_paper
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference
 from lmms_eval.tasks.general_bench.levels.sensitivity import sensitivity
+from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import specialists_scores, table_of
 
 
@@ -65,7 +66,7 @@ def test_the_reference_profile_has_its_epsilon():
     assert found[4].if_at_specialist == pytest.approx(ranked.levels[4], rel=1e-12)
 
 
-@pytest.mark.parametrize("arguments", [{"draws": 1}, {"draws": -1}, {"level": 1.0}])
+@for_each("arguments", [{"draws": 1}, {"draws": -1}, {"level": 1.0}])
 def test_bad_numbers_are_refused(arguments):
     with pytest.raises(UsageError, match="sensitivity"):
         sensitivity(rank_paper("m", table_of({})), **arguments)

@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.levels.tables import LevelRow, Sheet, Table, column, exact_number, reference_number
+from tests.cases import for_each
 
 SHEET = Sheet(("No", "Task Name", "Metrics", "Emu2", "emu2"), ((1, "A", "ACC", 3, 4), (2, None, None, None, 5)))
 
@@ -21,7 +22,7 @@ def test_a_sheet_of_levels_holds_no_tasks():
     assert list(Table("t", {"NLP": SHEET, "LEVEL-scores": SHEET}).task_sheets) == ["NLP"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cell", "number"),
     [(None, math.inf), (" ∞", math.inf), ("Inf ", math.inf), ("n/a", math.inf), ("12.5%", math.inf), ("1e2", 100),
      (True, 1), ("-inf", -math.inf), (3, 3), ("nan", math.inf)],

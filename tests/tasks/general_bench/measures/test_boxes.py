@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import ALL, CONTEXT, counts_of, item, value
 
 MASK = np.zeros((6, 8), bool)
@@ -94,7 +95,7 @@ def test_grounding_takes_one_box_alone():
     assert value(ALL["detection_ap@50"], ([0, 0, 10, 3], item([0, 0, 10, 10]))) == 0
 
 
-@pytest.mark.parametrize("name", sorted(name for name, measure in ALL.items() if measure.form != "labels"))
+@for_each("name", sorted(name for name, measure in ALL.items() if measure.form != "labels"))
 def test_states_are_json(name: str):
     references: dict[str, Any] = {
         "boxes": [[0, 0, 1, 1, "a"]], "tube": [[0, 0, 1, 1]], "triplets": [["a", "on", "b"]],

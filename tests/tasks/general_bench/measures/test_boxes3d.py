@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.detection3d import Box3D, ground_distance, iou3d
+from lmms_eval.tasks.general_bench.measures.objects3d import Box3D, ground_distance, iou3d
+from tests.cases import for_each
 
 PLACES, SIZES, TURNS = st.floats(-3, 3), st.floats(0.1, 5), st.floats(-7, 7)
 BOXES = st.builds(Box3D, PLACES, PLACES, PLACES, SIZES, SIZES, SIZES, TURNS)
@@ -18,7 +19,7 @@ def inside(box, points):
     return (abs(along) <= box.dx / 2) & (abs(across) <= box.dy / 2) & (abs(z) <= box.dz / 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other", "expected"),
     [
         (Box3D(0, 0, 0, 2, 2, 2), Box3D(0, 0, 0, 2, 2, 2), 1),

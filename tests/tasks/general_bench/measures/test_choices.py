@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +11,12 @@ from lmms_eval.tasks.general_bench.measures.choices import (
     fold_text,
     options_of,
 )
+from tests.cases import for_each
 
 ANIMALS = ["cat", "dog", "polar bear", "bear"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("Golden Retriever.", "golden_retriever", True),
@@ -34,7 +34,7 @@ def test_classes(prediction, reference, expected):
     assert choice_match(prediction, [reference]) is expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("B", "B", True),
@@ -51,7 +51,7 @@ def test_letters_without_known_options(prediction, reference, expected):
     assert choice_match(prediction, [reference]) is expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("B", "dog", True),
@@ -68,7 +68,7 @@ def test_letters_and_texts_of_options(prediction, reference, expected):
     assert choice_match(prediction, [reference], ANIMALS) is expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("Yes, it is", "yes", True),
@@ -83,7 +83,7 @@ def test_poles(prediction, reference, expected):
     assert choice_match(prediction, [reference]) is expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("There are 3 dogs", "3", True),
@@ -112,7 +112,7 @@ def test_a_blank_reference_is_met_by_itself_only():
     assert not choice_match("something", [""])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("raw", "prompt", "options"),
     [
         ({"input": {"options": ["A. cat", "B. dog"]}}, "", ["cat", "dog"]),
@@ -133,7 +133,7 @@ def test_folding():
     assert fold_text(" “Polar_Bear!” ") == fold_text("polar - bear") == "polar bear"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "expected"),
     [("On the left.", True), (" on  THE left", True), ("left", False), ("it is on the left", False)],
 )
@@ -147,7 +147,7 @@ def test_every_reference_is_matched_by_itself(text):
     assert first_answer_match(text, [text])
 
 
-@pytest.mark.parametrize("piece", ["answer ", "1,1", "(A)", "cat ", "-", "3."])
+@for_each("piece", ["answer ", "1,1", "(A)", "cat ", "-", "3."])
 def test_long_answers_take_no_time(piece):
     begin = time.perf_counter()
     for reference in ("cat", "A", "3", "no"):
@@ -156,7 +156,7 @@ def test_long_answers_take_no_time(piece):
     assert time.perf_counter() - begin < 20
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "expected"),
     [
         ("a cat", True),
@@ -177,7 +177,7 @@ def test_a_class_within_the_name_of_another_is_not_named():
     assert choice_match("a tabby", ["tabby"], (), ANIMALS)  # a reference that is none of them
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("It is either a cat or a dog", "cat", False),
@@ -195,14 +195,12 @@ def test_alternatives_and_lists_name_none(prediction, reference, expected):
     assert choice_match(prediction, [reference]) is expected
 
 
-@pytest.mark.parametrize(
-    ("prediction", "expected"), [("3,4", False), ("4,", True), ("1,2,3 and 4", False), ("4.", True)]
-)
+@for_each(("prediction", "expected"), [("3,4", False), ("4,", True), ("1,2,3 and 4", False), ("4.", True)])
 def test_numbers_between_commas_are_several(prediction, expected):
     assert choice_match(prediction, ["4"]) is expected
 
 
-@pytest.mark.parametrize("text", [",111" * 25_000 + "a", "1.1" * 30_000 + "a", "1," * 50_000, "cat or " * 14_000])
+@for_each("text", [",111" * 25_000 + "a", "1.1" * 30_000 + "a", "1," * 50_000, "cat or " * 14_000])
 def test_long_runs_take_no_time(text):
     start = time.process_time()
     choice_match(text, ["3", "cat"], (), ANIMALS)

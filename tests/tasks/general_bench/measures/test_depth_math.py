@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.depth_math import (
+from lmms_eval.tasks.general_bench.measures.pixel_math import (
     aligned_abs_rel,
     angular_rms,
     depth_rms,
     has_valid_depth,
 )
+from tests.cases import for_each
 
 
 def maps(seed: int, *shape: int) -> np.ndarray:
@@ -60,7 +61,7 @@ def test_pixels_without_reference_may_hold_anything():
     assert depth_rms(prediction, reference) == 0
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@for_each("value", [np.nan, np.inf])
 def test_predictions_that_are_not_finite_are_refused(value):
     reference = maps(1, 1, 2, 3)
     prediction = reference.copy()
@@ -87,7 +88,7 @@ def test_rms_is_not_aligned_and_takes_positive_references():
     assert depth_rms(np.array([[[4.0, 9.0, 104.0, 1.0]]]), reference) == pytest.approx(math.sqrt((9 + 16) / 2))
 
 
-@pytest.mark.parametrize(("oriented", "expected"), [(True, 180.0), (False, 0.0)])
+@for_each(("oriented", "expected"), [(True, 180.0), (False, 0.0)])
 def test_opposite_normals_are_far_apart_or_the_same(oriented, expected):
     normal = np.array([[0.0, 0.6, 0.8]])
     assert angular_rms(-2 * normal, normal, oriented=oriented) == pytest.approx(expected, abs=1e-6)

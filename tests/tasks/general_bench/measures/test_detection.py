@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.general_bench.measures.detection import average_precision, interpolated_precision
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import ALL, counts_of, item, value
 
 AP = ALL["detection_ap@50"]
@@ -81,8 +82,8 @@ def random_images(seed: int, same_scores: bool) -> list[dict[str, Any]]:
     return images
 
 
-@pytest.mark.parametrize("percent", [10, 50, 75])
-@pytest.mark.parametrize("seed", range(6))
+@for_each("percent", [10, 50, 75])
+@for_each("seed", range(6))
 def test_boxes_agree_with_cocos_own_tool(seed: int, percent: int):
     images = random_images(seed, same_scores=seed % 2 == 1)
     pairs = [
@@ -117,7 +118,7 @@ def test_masks_agree_with_cocos_own_tool(seed: int):
     assert value(ALL["detection_ap@50/instances"], *pairs) == pytest.approx(coco_value(images, "segm", 0.5))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@for_each("seed", range(3))
 def test_key_points_agree_with_cocos_own_tool(seed: int):
     draw = np.random.default_rng(seed)
     images, pairs = [], []

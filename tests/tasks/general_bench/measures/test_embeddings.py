@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import embeddings
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
 ROWS = np.array([[1.0, 0.0], [0.6, 0.8], [-1.0, 0.0]], np.float32)
@@ -41,7 +42,7 @@ def test_one_vector_is_one_row(tmp_path: Path) -> None:
     assert found.tolist() == [[1, 2, 3]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "rows",
     [
         np.zeros((2, 2, 2)),
@@ -61,7 +62,7 @@ def test_other_arrays_are_unreadable(tmp_path: Path, rows: Any) -> None:
         embeddings.predicted_features({"features": name}, item)
 
 
-@pytest.mark.parametrize("value", ["nothing.npy", "/dev/zero", 3, None, ["a.npy"], {"a": 1}])
+@for_each("value", ["nothing.npy", "/dev/zero", 3, None, ["a.npy"], {"a": 1}])
 def test_other_values_are_unreadable(tmp_path: Path, value: Any) -> None:
     with pytest.raises(UnreadableAnswer):
         embeddings.predicted_features({"features": value}, kit.item(tmp_path))
@@ -93,7 +94,7 @@ def test_features_of_references_lie_by_task_and_item(tmp_path: Path) -> None:
     assert embeddings.reference_features(item, Context()) is None
 
 
-@pytest.mark.parametrize("name", ["../7", "a/b", "..", "", "a\\b", "x" * 201])
+@for_each("name", ["../7", "a/b", "..", "", "a\\b", "x" * 201])
 def test_ids_that_name_no_file_are_refused(tmp_path: Path, name: str) -> None:
     context = Context(options={"reference_features": str(tmp_path)})
 

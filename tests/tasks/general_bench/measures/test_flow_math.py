@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.measures.pixels import endpoint_error
+from tests.cases import for_each
 
 
 def test_is_the_mean_distance_over_all_rows():
@@ -28,13 +29,13 @@ def test_integers_do_not_wrap():
     assert endpoint_error(np.zeros((1, 1, 2), np.uint8), np.full((1, 1, 2), (0, 200), np.uint8)) == 200
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 2), (2, 2, 3), (4,), (0, 2, 2)])
+@for_each("shape", [(3, 4, 2), (2, 2, 3), (4,), (0, 2, 2)])
 def test_other_shapes_are_refused(shape):
     with pytest.raises(DataError, match="no two flows"):
         endpoint_error(np.zeros(shape), np.zeros(shape if shape != (3, 4, 2) else (4, 3, 2)))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@for_each("value", [np.nan, np.inf])
 def test_what_is_not_finite_is_refused(value):
     flow = np.full((2, 2, 2), value)
     with pytest.raises(DataError, match="not finite"):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.measures.embeddings import frechet_distance, frechet_from_embeddings
+from tests.cases import for_each
 
 
 def test_of_diagonal_covariances_is_the_sum_over_dimensions():
@@ -59,7 +60,7 @@ def test_a_shift_adds_its_square(seed, shift):
     assert frechet_from_embeddings(first, first + shift) == pytest.approx(4 * shift**2, abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "message"),
     [
         ([[1.0, 2.0]], [[1.0, 2.0], [2.0, 1.0]], "at least 2 embeddings"),

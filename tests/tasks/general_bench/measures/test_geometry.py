@@ -8,6 +8,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.geometry import MEASURES
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import CONTEXT, an_item
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
@@ -81,7 +82,7 @@ def test_without_scipy_tracking_is_not_evaluated(tmp_path, monkeypatch):
         state("amota", TRACKS, an_item(tmp_path, "3D Tracking", TRACKS, "tracks"))
 
 
-@pytest.mark.parametrize("name", DETECTION)
+@for_each("name", DETECTION)
 def test_detection_in_percent(tmp_path, name):
     item, measure = an_item(tmp_path, "3D Detection", BOXES, "detections3d"), BY_NAME[name]
     assert measure.value([state(name, BOXES, item)]) == pytest.approx(100)

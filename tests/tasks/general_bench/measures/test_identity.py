@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.tasks.general_bench.measures import identity
+from lmms_eval.tasks.general_bench.measures import registry as identity
 
 FILES = tuple(
     f"tasks/general_bench/{name}/a.py" for name in ("data", "measures", "networks", "nlp", "prompts", "readers")
@@ -17,7 +17,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (*FILES, "metrics/captions.py"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("x = 1\n")
-    monkeypatch.setattr(identity, "__file__", str(tmp_path / "tasks/general_bench/measures/identity.py"))
+    monkeypatch.setattr(identity, "__file__", str(tmp_path / "tasks/general_bench/measures/registry.py"))
     identity._code.cache_clear()
     yield tmp_path
     identity._code.cache_clear()

@@ -10,6 +10,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.judged import MEASURES, question, state_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import CONTEXT, an_item
 
 (MEASURE,) = MEASURES
@@ -48,14 +49,12 @@ def test_only_the_text_1_counts():
     assert [state_of(reply) for reply in ("1", "0", "1.", " 1", "one", "11", "")] == [1, 0, 0, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "state"), [("1", 100), ("0", 0), ("1.", 0), (Verdict("gpt_score", "1", True, "judge"), 100)]
-)
+@for_each(("verdict", "state"), [("1", 100), ("0", 0), ("1.", 0), (Verdict("gpt_score", "1", True, "judge"), 100)])
 def test_the_verdict_of_the_item_is_its_state(verdict, state):
     assert MEASURE.state("a dog", item(), Context(options={"verdicts": {"7": verdict, "8": "1"}})) == state
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [{}, {"verdicts": {}}, {"verdicts": {'"7"': "1"}}, {"verdicts": {"7": Verdict("q", None, False, "judge")}}],
 )
@@ -69,7 +68,7 @@ def test_no_judge_at_all_says_how_to_name_one():
         MEASURE.state("a dog", item(), CONTEXT)
 
 
-@pytest.mark.parametrize("prediction", [None, "", " ", [], {"a": 1}])
+@for_each("prediction", [None, "", " ", [], {"a": 1}])
 def test_an_answer_without_text_is_wrong_and_nobody_is_asked(prediction):
     with pytest.raises(UnreadableAnswer):
         MEASURE.state(prediction, item(), CONTEXT)
@@ -77,7 +76,7 @@ def test_an_answer_without_text_is_wrong_and_nobody_is_asked(prediction):
         question(item(), prediction)
 
 
-@pytest.mark.parametrize("reference", [None, [], [None], {"a": 1}])
+@for_each("reference", [None, [], [None], {"a": 1}])
 def test_an_item_without_reference_is_refused(reference):
     with pytest.raises(DataError, match="reference"):
         question(item(reference), "a dog")

@@ -16,6 +16,7 @@ from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import kit_math
 from lmms_eval.tasks.general_bench.measures import video_kit as kit_answers
 from lmms_eval.tasks.general_bench.measures.contract import Context
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
 COLOUR = "Color-Specific Text to Video Generation"
@@ -45,7 +46,7 @@ def test_detections_come_inline_or_from_a_file(tmp_path: Path) -> None:
     assert kit_answers.detections({"detections": [[{"label": "car"}]]}, wanted)[0][0].corners == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "frames",
     [
         [],
@@ -76,20 +77,20 @@ def test_other_detections_are_unreadable(tmp_path: Path, frames: Any) -> None:
         kit_answers.detections({"detections": frames}, wanted)
 
 
-@pytest.mark.parametrize("scores", [{}, [], 3, {"a": "b"}, {"a": float("nan")}, {"a": True}, {"a": 10**400}])
+@for_each("scores", [{}, [], 3, {"a": "b"}, {"a": float("nan")}, {"a": True}, {"a": 10**400}])
 def test_other_action_scores_are_unreadable(tmp_path: Path, scores: Any) -> None:
     with pytest.raises(UnreadableAnswer):
         kit_answers.action_scores({"action_scores": scores}, item(tmp_path))
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, "0.5", True, float("nan"), [1]])
+@for_each("value", [-0.1, 1.1, "0.5", True, float("nan"), [1]])
 def test_smoothness_is_a_share(tmp_path: Path, value: Any) -> None:
     assert kit_answers.smoothness({"motion_smoothness": 1}, item(tmp_path)) == 1
     with pytest.raises(UnreadableAnswer):
         kit_answers.smoothness({"motion_smoothness": value}, item(tmp_path))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "scores",
     [
         [],
@@ -107,7 +108,7 @@ def test_other_flow_scores_are_unreadable(tmp_path: Path, scores: Any) -> None:
         kit_answers.moves({"flow_scores": scores}, item(tmp_path), Context())
 
 
-@pytest.mark.parametrize(("speed", "moving"), [(0.05, False), (0.2, True)])
+@for_each(("speed", "moving"), [(0.05, False), (0.2, True)])
 def test_flows_are_read_from_a_folder(tmp_path: Path, speed: float, moving: bool) -> None:
     """Short side 4: the bound is 6 * 4 / 256 = 0.094 pixels; one of four pairs must exceed it (four of 16 frames)."""
     wanted = item(tmp_path)
@@ -117,7 +118,7 @@ def test_flows_are_read_from_a_folder(tmp_path: Path, speed: float, moving: bool
     assert kit_answers.moves({"flows": "flows"}, wanted, Context()) is moving
 
 
-@pytest.mark.parametrize("flows", ["none", "empty", 3, "/dev"])
+@for_each("flows", ["none", "empty", 3, "/dev"])
 def test_other_flows_are_unreadable(tmp_path: Path, flows: Any) -> None:
     wanted = item(tmp_path)
     (wanted.prediction_folder / "empty").mkdir()
@@ -187,7 +188,7 @@ def test_without_raft_nothing_is_decided(tmp_path: Path) -> None:
         kit_answers.moves("v", item(tmp_path), Context(weights=tmp_path))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "prompt", "inputs", "name"),
     [
         (SINGLE, "a dog", {}, "dog"),
@@ -216,8 +217,8 @@ def test_the_wanted_relation(tmp_path: Path) -> None:
         item(tmp_path, "x", object_a="cup", relationship="on the left of", object_b="fork")
     )
 
-    assert read == kit_answers.Relation("fire hydrant", "on the top of", "stop sign")
-    assert told == kit_answers.Relation("cup", "on the left of", "fork")
+    assert read == ("fire hydrant", "on the top of", "stop sign")
+    assert told == ("cup", "on the left of", "fork")
     with pytest.raises(DataError, match="two objects and their relation"):
         kit_answers.wanted_relation(item(tmp_path, "a cup near a fork"))
 

@@ -22,6 +22,7 @@ from lmms_eval.tasks.general_bench.measures.kit_math import (
     spatial_score,
     steadiness,
 )
+from tests.cases import for_each
 from tests.tasks.general_bench.readers.pixel_files import noise
 
 
@@ -45,7 +46,7 @@ def test_places_are_between_zero_and_one(boxes):
         assert spatial_score(relation, *boxes) == spatial_score(relation, *reversed(boxes))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("relation", "box"),
     [("near", [0, 0, 1, 1]), ("on the left of", [0, 0, 1]), ("on the left of", [0, 0, 1, math.nan])],
 )
@@ -102,9 +103,7 @@ def test_the_largest_twentieth_of_a_flow():
     assert largest_radius([[[3.0, 4.0], [0.0, 0.0]]]) == 5
 
 
-@pytest.mark.parametrize(
-    "flow", [np.zeros((2, 2)), np.zeros((2, 2, 3)), np.zeros((0, 2, 2)), np.full((2, 2, 2), np.nan)]
-)
+@for_each("flow", [np.zeros((2, 2)), np.zeros((2, 2, 3)), np.zeros((0, 2, 2)), np.full((2, 2, 2), np.nan)])
 def test_what_is_no_flow_is_refused(flow):
     with pytest.raises(DataError):
         largest_radius(flow)
@@ -135,7 +134,7 @@ def test_frames_at_a_rate():
     assert frames_at_rate(8, 10, 8) == [round(place + 0.5) for place in range(10) if round(place + 0.5) < 10]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "prompt"), [("a cat-3.mp4", "a cat"), ("dir/a-b-12.mp4", "a-b"), ("plain.mp4", "plain"), ("x-", "x-")]
 )
 def test_prompts_of_file_names(name, prompt):

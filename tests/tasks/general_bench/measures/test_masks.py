@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from lmms_eval.errors import ConfigError, DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.masks import authors_structure_measure
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import ALL, CONTEXT, counts_of, item, value, write_png
 
 HALF = np.zeros((4, 6), bool)
@@ -193,7 +194,7 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@for_each("name", sorted(ALL))
 def test_hostile_answers_are_unreadable(name: str, tmp_path: Path):
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     np.save(tmp_path / "floats.npy", np.array([0.5, 1.5]))

@@ -9,9 +9,10 @@ from lmms_eval.tasks.general_bench.measures.text_math import (
     reference_texts,
     video_contains,
 )
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         (" B ", "B", 1.0),
@@ -28,13 +29,13 @@ def test_exact_match_of_language_tasks(prediction, reference, expected):
     assert exact_match(prediction, reference) == expected
 
 
-@pytest.mark.parametrize("reference", [3, None, {"a": 1}])
+@for_each("reference", [3, None, {"a": 1}])
 def test_a_reference_that_is_neither_text_nor_list_is_refused(reference):
     with pytest.raises(DataError, match="neither text nor a list"):
         exact_match("3", reference)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "reference", "expected"),
     [
         ("the answer is northern", "Northern", 1.0),  # holds "no": case does not count

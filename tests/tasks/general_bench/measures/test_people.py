@@ -7,6 +7,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.people import MEASURES, read_ratings
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import CONTEXT, an_item
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
@@ -35,7 +36,7 @@ def item(tmp_path, name="mos", id=7):
     return an_item(tmp_path, TASKS[name], form="audio", id=id)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+@for_each("suffix", [".csv", ".json", ".jsonl"])
 def test_raters_of_an_item_are_averaged(tmp_path, suffix):
     context = written(tmp_path / f"r{suffix}", ROWS[:2])
     assert BY_NAME["mos"].state("p.wav", item(tmp_path), context) == 3.75
@@ -58,7 +59,7 @@ def test_preferences_and_the_undefined_metric_are_in_percent(tmp_path):
     assert not BY_NAME["mos"].is_mean  # its least value is 1
 
 
-@pytest.mark.parametrize("name", list(TASKS))
+@for_each("name", list(TASKS))
 def test_without_ratings_it_is_not_evaluated_and_says_how(tmp_path, name):
     with pytest.raises(NotEvaluated, match="ratings=FILE"):
         BY_NAME[name].state("p.wav", item(tmp_path, name), CONTEXT)
@@ -77,15 +78,15 @@ def test_ratings_of_other_tasks_or_items_do_not_do(tmp_path):
         BY_NAME["user_preference"].state("p.wav", item(tmp_path, "user_preference"), context)
 
 
-@pytest.mark.parametrize("value", [0.99, 5.01, -3])
+@for_each("value", [0.99, 5.01, -3])
 def test_a_rating_off_the_scale_is_named_by_its_row(tmp_path, value):
     context = written(tmp_path / "r.csv", [*ROWS[:2], ("DailyTalkGeneration", 7, value)])
     with pytest.raises(DataError, match=r"r\.csv, rating 3: .* is no mos: 1 to 5"):
         BY_NAME["mos"].state("p.wav", item(tmp_path), context)
 
 
-@pytest.mark.parametrize("name", ["user_preference", "e_accuracy"])
-@pytest.mark.parametrize("value", [-0.1, 1.1, 54.6])
+@for_each("name", ["user_preference", "e_accuracy"])
+@for_each("value", [-0.1, 1.1, 54.6])
 def test_a_share_is_between_0_and_1(tmp_path, name, value):
     context = written(tmp_path / f"{value}.csv", [(TASKS[name], 7, value)])
     with pytest.raises(DataError, match=f"is no {name}: 0 to 1"):
@@ -106,7 +107,7 @@ def test_a_missing_answer_is_wrong_even_if_it_is_rated(tmp_path):
         BY_NAME["mos"].state({"path": "q.wav"}, item(tmp_path), context)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "message"),
     [
         ("r.csv", "task,id,rating\na,1,good\n", "rating 1: the rating 'good' is no number"),

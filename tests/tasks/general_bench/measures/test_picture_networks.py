@@ -16,6 +16,7 @@ from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 from lmms_eval.tasks.general_bench.measures.picture_networks import MEASURES
 from lmms_eval.tasks.general_bench.networks.pictures import B32, Clip, classifier, clip
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 from tests.tasks.general_bench.networks.test_inception import EXPECTED, thin_weights
 
@@ -120,9 +121,7 @@ def test_a_cloud_alone_is_drawn(tmp_path: Path, weights: Path) -> None:
     assert state("cloud.npy", item, context) == state(cloud.tolist(), item, context)
 
 
-@pytest.mark.parametrize(
-    ("name", "task"), [("clip_score", SOUND), ("clip_image_score", EDITING), ("clip_score/render", TEXT_TO_MESH)]
-)
+@for_each(("name", "task"), [("clip_score", SOUND), ("clip_image_score", EDITING), ("clip_score/render", TEXT_TO_MESH)])
 def test_without_weights_nothing_is_scored(tmp_path: Path, name: str, task: str) -> None:
     item = kit.item(tmp_path, task, reference="1.png")
     for folder in (item.folder, item.prediction_folder):

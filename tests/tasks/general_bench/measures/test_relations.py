@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import ALL, CONTEXT, item, value
 
 RECALL = ALL["recall@50"]
@@ -42,7 +43,7 @@ def test_is_bounded_and_perfect_for_the_reference(found: list[Any], truth: list[
     assert value(RECALL, ([*truth, *found], item(truth))) == 100
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer",
     ["man riding horse", [["a", "b"]], [["a", "b", "c", "d"]], [["a", "b", 3]], [["a", "b", "c", [1], [2]]], [None],
      [["a" * 999, "b", "c"]], [["a", "b", "c"]] * 10_001, {"a": 1}],

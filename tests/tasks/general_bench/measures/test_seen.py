@@ -12,6 +12,7 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import seen
 from lmms_eval.tasks.general_bench.prompts.point_views import views as point_views
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
 TETRAHEDRON = "OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
@@ -25,7 +26,7 @@ def test_a_picture_is_named_by_a_path_or_by_an_entry(tmp_path: Path) -> None:
         assert np.array_equal(np.asarray(seen.predicted_picture(prediction, item)), np.asarray(kit.picture(1)))
 
 
-@pytest.mark.parametrize("prediction", ["none.png", "text.png", 3, {"scores": [1]}, [], "/dev/zero"])
+@for_each("prediction", ["none.png", "text.png", 3, {"scores": [1]}, [], "/dev/zero"])
 def test_other_predictions_are_unreadable(tmp_path: Path, prediction: Any) -> None:
     item = kit.item(tmp_path)
     (item.prediction_folder / "text.png").write_text("no picture")
@@ -108,7 +109,7 @@ def test_points_and_meshes_get_four_views(tmp_path: Path) -> None:
     assert [view.size for view in seen.views("mesh.off", item)] == [(224, 224)] * 4
 
 
-@pytest.mark.parametrize("prediction", ["none.obj", "bad.off", "scene.glb", [], 3, None, ["none.png"], [[1, 2]]])
+@for_each("prediction", ["none.obj", "bad.off", "scene.glb", [], 3, None, ["none.png"], [[1, 2]]])
 def test_other_objects_are_unreadable(tmp_path: Path, prediction: Any) -> None:
     item = kit.item(tmp_path)
     (item.prediction_folder / "bad.off").write_text("OFF\n1000000 1 0\n")

@@ -14,7 +14,8 @@ from lmms_eval.tasks.general_bench.measures.sounds import (
     mel_cepstral_distortion,
     pitch_class_consistency,
 )
-from lmms_eval.tasks.general_bench.readers.notes import Note
+from lmms_eval.tasks.general_bench.readers.sounds import Note
+from tests.cases import for_each
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -77,7 +78,7 @@ def notes(*bars):
     return [Note(bar, pitch) for bar, pitches in enumerate(bars) for pitch in pitches]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bars", "expected"),
     [
         (([60, 64], [72, 76]), 1),

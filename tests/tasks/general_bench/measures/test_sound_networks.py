@@ -12,9 +12,8 @@ from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
 from lmms_eval.tasks.general_bench.measures.sound_networks import MEASURES, spoken_words
-from lmms_eval.tasks.general_bench.networks.clap import clap
-from lmms_eval.tasks.general_bench.networks.speech import speech
-from lmms_eval.tasks.general_bench.networks.vggish import vggish
+from lmms_eval.tasks.general_bench.networks.sounds import clap, speech, vggish
+from tests.cases import for_each
 from tests.tasks.general_bench.networks.kit import array, item
 from tests.tasks.general_bench.networks.sound_kit import a_sound, save_clap, save_vggish, save_whisper
 
@@ -57,7 +56,7 @@ def test_every_task_of_these_metrics_has_its_measure(tmp_path):
         assert measure.checked
 
 
-@pytest.mark.parametrize("name", list(BY_NAME))
+@for_each("name", list(BY_NAME))
 def test_without_weights_nothing_is_evaluated(tmp_path, name):
     task = {"clap": "AudioEdit", "style_clap": "MusicStyleTransfer", "fad": "SongGeneration", "wer": "VoiceConversion"}
     it = an_item(tmp_path, task.get(name, "ImageToSpeech"), reference="x.wav")
@@ -279,7 +278,7 @@ class TestSpeechCaptions:
         assert state == self.measure.state({"transcript": heard}, it, Context())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         ("Hello, World!", ["hello", "world"]),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lmms_eval.tasks.general_bench.measures.masks import authors_structure_measure, structure_measure
+from tests.cases import for_each
 
 SHAPE = (5, 6)
 
@@ -74,7 +75,7 @@ def test_the_authors_formula_by_hand():
     assert authors_structure_measure(prediction, truth) == pytest.approx(0.5 * objects + 0.5 * quarter, abs=1e-6)
 
 
-@pytest.mark.parametrize("place", [(0, 3), (3, 0)])
+@for_each("place", [(0, 3), (3, 0)])
 def test_the_authors_formula_has_no_value_at_the_first_row_and_column(place: tuple[int, int]):
     truth = np.zeros((5, 5), bool)
     truth[place] = True

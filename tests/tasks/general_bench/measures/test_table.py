@@ -5,13 +5,12 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import pytest
-
 import lmms_eval.tasks.general_bench as package
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.measures import registry
+from tests.cases import for_each
 
 PAGE = Path(package.__path__[0]) / "METRICS.md"
 
@@ -36,14 +35,14 @@ def test_the_numbers_of_tasks_add_up():
     assert sum(int(row[1]) for row in registry.metric_rows() if row[1]) == len(tasks()) == 699
 
 
-@pytest.mark.parametrize("line", registry.lines(), ids=lambda line: line.measure)
+@for_each("line", registry.lines(), ids=lambda line: line.measure)
 def test_every_measure_says_what_it_is_checked_against(line):
     measure = line.load()
     assert measure.name == line.measure
     assert measure.checked.strip()
 
 
-@pytest.mark.parametrize("line", registry.lines(), ids=lambda line: line.measure)
+@for_each("line", registry.lines(), ids=lambda line: line.measure)
 def test_every_line_is_reached_by_a_task(line):
     assert any(
         line.metric == task.metric and fnmatchcase(task.sheet, line.sheets) and fnmatchcase(task.id, line.tasks)

@@ -18,6 +18,7 @@ from lmms_eval.tasks.general_bench.facts.metrics import find_metric
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.texts import MEASURES, code_language
+from tests.cases import for_each
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 TEXT = [measure for measure in MEASURES if measure.form == "text"]
@@ -50,7 +51,7 @@ def value(name, *pairs):
     return BY_NAME[name].value([state(name, prediction, reference) for prediction, reference in pairs])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "pairs", "expected"),
     [
         ("accuracy", [(" A ", "A"), ("a", "A"), ("B", ["A", "B"])], 200 / 3),
@@ -90,28 +91,28 @@ def test_names_are_metrics_of_the_workbook():
     assert len(BY_NAME) == len(MEASURES)
 
 
-@pytest.mark.parametrize("measure", TEXT, ids=lambda measure: measure.name)
+@for_each("measure", TEXT, ids=lambda measure: measure.name)
 def test_states_are_small_json(measure):
     found = state(measure.name, "the red dog, 3 cats", ["a red dog", "the dog"])
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert len(json.dumps(found)) < 300
 
 
-@pytest.mark.parametrize("measure", TEXT, ids=lambda measure: measure.name)
-@pytest.mark.parametrize("prediction", [None, True, ["a"], {"text": "a"}, pytest.param("x" * 1_000_001, id="long")])
+@for_each("measure", TEXT, ids=lambda measure: measure.name)
+@for_each("prediction", [None, True, ["a"], {"text": "a"}, pytest.param("x" * 1_000_001, id="long")])
 def test_what_is_no_text_is_unreadable(measure, prediction):
     with pytest.raises(UnreadableAnswer, match="q1"):
         state(measure.name, prediction, "a")
 
 
-@pytest.mark.parametrize("measure", TEXT, ids=lambda measure: measure.name)
-@pytest.mark.parametrize("reference", [None, [], [None], {"a": 1}, True])
+@for_each("measure", TEXT, ids=lambda measure: measure.name)
+@for_each("reference", [None, [], [None], {"a": 1}, True])
 def test_a_reference_without_a_text_is_damaged(measure, reference):
     with pytest.raises(DataError, match="q1"):
         state(measure.name, "a", reference)
 
 
-@pytest.mark.parametrize("name", ["accuracy/contains", "accuracy/substring"])
+@for_each("name", ["accuracy/contains", "accuracy/substring"])
 def test_a_blank_reference_is_damaged_where_all_texts_contain_it(name):
     with pytest.raises(DataError, match="empty"):
         state(name, "a", ["b", " "])
@@ -121,7 +122,7 @@ def test_numbers_are_read_as_texts():
     assert state("accuracy", 3, "3") == state("accuracy", "3", 3) == 100
 
 
-@pytest.mark.parametrize("prediction", ["five", None, True, [3], "nan", "inf", pytest.param(10**400, id="huge"), 1e300])
+@for_each("prediction", ["five", None, True, [3], "nan", "inf", pytest.param(10**400, id="huge"), 1e300])
 def test_what_is_no_number_is_unreadable(prediction):
     with pytest.raises(UnreadableAnswer, match="no number"):
         state("rmse", prediction, 3)
@@ -145,7 +146,7 @@ def test_unanswered_labels_are_missed_and_unanswered_captions_are_empty():
     assert BY_NAME["mae"].unanswered is None
 
 
-@pytest.mark.parametrize("name", ["bleu1/corpus", "bleu4", "cider", "micro_f1", "macro_accuracy"])
+@for_each("name", ["bleu1/corpus", "bleu4", "cider", "micro_f1", "macro_accuracy"])
 def test_an_unanswered_item_lowers_the_value(name):
     references = ["the red dog runs away", "two birds fly over hills", "a man rides one horse"]
     states = [state(name, text, text) for text in references]
@@ -156,7 +157,7 @@ def test_an_unanswered_item_lowers_the_value(name):
     assert BY_NAME[name].value([made(item(text), PLAIN) for text in references]) == 0
 
 
-@pytest.mark.parametrize("name", WITH_JAVA)
+@for_each("name", WITH_JAVA)
 def test_without_java_captions_are_not_evaluated(name, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     for made in (
@@ -179,7 +180,7 @@ def test_choice_reads_the_options_of_the_item():
     assert BY_NAME["accuracy/choice"].state("I see a cat", question, PLAIN) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "raw", "language"),
     [
         ("Code Generation", {"language": "Java"}, "java"),
@@ -202,8 +203,8 @@ def test_programs_of_two_languages_are_two_corpora():
     assert measure.value(states) == pytest.approx((2 * measure.value(states[:2]) + 100) / 3)
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-@pytest.mark.parametrize("name", LONG_TEXTS)
+@for_each("measure", MEASURES, ids=lambda measure: measure.name)
+@for_each("name", LONG_TEXTS)
 def test_long_answers_do_not_stall(measure, name):
     state(measure.name, "1", "1")  # imports
     begin = time.process_time()
@@ -238,8 +239,8 @@ def test_the_reference_itself_is_perfect(measure, text):
     assert measure.value([measure.state(text, item(text), PLAIN)]) == pytest.approx(100)
 
 
-@pytest.mark.parametrize("name", ["accuracy/choice", "macro_accuracy"])
-@pytest.mark.parametrize(("prediction", "expected"), [("It is benign.", 100), ("benign malignant", 0)])
+@for_each("name", ["accuracy/choice", "macro_accuracy"])
+@for_each(("prediction", "expected"), [("It is benign.", 100), ("benign malignant", 0)])
 def test_an_answer_with_all_classes_of_the_task_is_wrong(name, prediction, expected):
     context = Context(options={"candidates": ["benign", "malignant"]})
     measure = BY_NAME[name]

@@ -14,6 +14,7 @@ from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
 from lmms_eval.tasks.general_bench.measures.video_kit import MEASURES
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
 SPATIAL = "Spatial Relation Video Generation"
@@ -84,7 +85,7 @@ def test_colours_count_among_frames_that_describe_one(tmp_path: Path) -> None:
     assert success.value([state, left_out]) == 50
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scores", "hit"),
     [
         ({"Riding a bike": 0.9, "b": 0.95, "c": 0.1}, 1),
@@ -99,7 +100,7 @@ def test_actions_must_be_among_five_and_likely(tmp_path: Path, scores: dict[str,
     assert measure("success_rate").state({"action_scores": scores}, wanted, NONE) == [hit, 1]
 
 
-@pytest.mark.parametrize("task", [CAMERA, MATERIAL])
+@for_each("task", [CAMERA, MATERIAL])
 def test_camera_and_material_are_viclips_cosine(tmp_path: Path, task: str) -> None:
     wanted = item(tmp_path, task, "a car")
     kit.array(wanted.prediction_folder / "v.npy", [3.0, 4.0])
@@ -176,7 +177,7 @@ def test_the_subject_part_can_come_from_the_network(tmp_path: Path) -> None:
     assert state == measure("i2v_composite").state({**parts, "features": "made.npy"}, wanted, NONE)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "task", "missing"),
     [
         ("success_rate", SPATIAL, "the objects that GRiT finds"),
@@ -216,8 +217,8 @@ def test_items_without_what_is_wanted_fail(tmp_path: Path) -> None:
             measure("success_rate").state(given, item(tmp_path, task, prompt), NONE)
 
 
-@pytest.mark.parametrize("task", [SPATIAL, CAMERA, COLOUR, ACTION, SINGLE, SEVERAL, DYNAMIC, PLANT])
-@pytest.mark.parametrize("prediction", [None, 5, "", "no video", [], {}, {"reply": "I cannot make videos."}])
+@for_each("task", [SPATIAL, CAMERA, COLOUR, ACTION, SINGLE, SEVERAL, DYNAMIC, PLANT])
+@for_each("prediction", [None, 5, "", "no video", [], {}, {"reply": "I cannot make videos."}])
 def test_what_is_no_video_is_a_wrong_answer(tmp_path: Path, task: str, prediction: Any) -> None:
     """And not a reason to leave the whole task without a score."""
     one = item(tmp_path, task, "a red car on the left of a dog")

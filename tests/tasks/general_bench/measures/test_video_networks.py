@@ -16,6 +16,7 @@ from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import video_networks
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.networks.pictures import B32, L14, Clip, clip, dino
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 from tests.tasks.general_bench.networks.test_video_features import Layers
 
@@ -239,13 +240,13 @@ def test_quality_can_be_scored_elsewhere(tmp_path: Path) -> None:
     assert state({"scores": "v.json"}, item, Context()) == 50.25
 
 
-@pytest.mark.parametrize("scores", [[], [101], [-1], ["a"], [True], {"a": 1}, "none.json", "/dev/zero", [float("nan")]])
+@for_each("scores", [[], [101], [-1], ["a"], [True], {"a": 1}, "none.json", "/dev/zero", [float("nan")]])
 def test_other_scores_are_unreadable(tmp_path: Path, scores: Any) -> None:
     with pytest.raises(UnreadableAnswer):
         measure("musiq").state({"scores": scores}, kit.item(tmp_path, SHARPER, "video"), Context())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "task", "missing"),
     [
         ("clip_score/background", BACKGROUND, "openai/clip-vit-base-patch32"),

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.general_bench.measures.text_math import anls, word_error_rate
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("hypothesis", "reference", "expected"),
     [
         ("the cat sat", "the cat sat", 0),
@@ -35,7 +36,7 @@ def test_word_error_rate_agrees_with_jiwer():
         assert word_error_rate(hypothesis, reference) == pytest.approx(jiwer.wer(reference, hypothesis))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "references", "expected"),
     [
         (" Coca Cola ", ["coca cola"], 1),

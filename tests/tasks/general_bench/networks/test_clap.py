@@ -3,7 +3,7 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.clap import SAMPLING_RATE, SECONDS, clap, cut
+from lmms_eval.tasks.general_bench.networks.sounds import CLAP_RATE, CLAP_SECONDS, clap, cut
 from tests.tasks.general_bench.networks.kit import item
 from tests.tasks.general_bench.networks.sound_kit import save_clap, tone
 
@@ -21,7 +21,7 @@ def network(weights, tmp_path):
 
 
 def sound(seconds, pitch=440.0):
-    return tone(seconds, pitch, SAMPLING_RATE)
+    return tone(seconds, pitch, CLAP_RATE)
 
 
 def test_vectors_are_those_of_transformers(network, weights):
@@ -32,7 +32,7 @@ def test_vectors_are_those_of_transformers(network, weights):
     model = ClapModel.from_pretrained(source).eval()
     tokens = AutoTokenizer.from_pretrained(source)(["a dog barks", "rain"], padding=True, return_tensors="pt")
     made = ClapFeatureExtractor.from_pretrained(source)(
-        sound(10), truncation="rand_trunc", sampling_rate=SAMPLING_RATE, return_tensors="pt"
+        sound(10), truncation="rand_trunc", sampling_rate=CLAP_RATE, return_tensors="pt"
     )
     with torch.no_grad():
         found = model(**tokens, input_features=made["input_features"].float(), is_longer=made["is_longer"])
@@ -62,9 +62,9 @@ def test_a_long_sound_is_the_mean_of_its_parts(network):
 
 
 def test_parts():
-    length = SECONDS * SAMPLING_RATE
-    assert [len(part) for part in cut(np.zeros(2 * length + SAMPLING_RATE), length)] == [length, length, SAMPLING_RATE]
-    assert [len(part) for part in cut(np.zeros(length + SAMPLING_RATE - 1), length)] == [length]
+    length = CLAP_SECONDS * CLAP_RATE
+    assert [len(part) for part in cut(np.zeros(2 * length + CLAP_RATE), length)] == [length, length, CLAP_RATE]
+    assert [len(part) for part in cut(np.zeros(length + CLAP_RATE - 1), length)] == [length]
     assert [len(part) for part in cut(np.zeros(5), length)] == [5]
 
 
@@ -79,7 +79,7 @@ def test_the_checkpoint_with_fusion_gives_no_random_numbers(tmp_path):
     found = []
     for seed in range(4):
         np.random.seed(seed)  # by which the processing draws the sound that it takes for a longer one
-        found.append(network.parts(np.concatenate([np.resize(first, 10 * SAMPLING_RATE), second])).tolist())
+        found.append(network.parts(np.concatenate([np.resize(first, 10 * CLAP_RATE), second])).tolist())
     assert found[0] == found[1] == found[2] == found[3]
 
 

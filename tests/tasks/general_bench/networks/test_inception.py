@@ -11,7 +11,7 @@ import torch
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks import inception as module
+from lmms_eval.tasks.general_bench.networks import pictures as module
 from tests.tasks.general_bench.networks import kit
 
 torch.set_num_threads(1)  # test processes share the cores

@@ -6,7 +6,7 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.speech import MAX_TOKENS, SAMPLING_RATE, SECONDS, speech
+from lmms_eval.tasks.general_bench.networks.sounds import MAX_TOKENS, SPEECH_RATE, SPEECH_SECONDS, speech
 from tests.tasks.general_bench.networks.kit import item
 from tests.tasks.general_bench.networks.sound_kit import save_whisper, tone
 
@@ -30,7 +30,7 @@ def of_transformers(network, samples):
     import torch
 
     settings = network.model.generation_config
-    made = network.features(samples, sampling_rate=SAMPLING_RATE, return_tensors="pt")
+    made = network.features(samples, sampling_rate=SPEECH_RATE, return_tensors="pt")
     first = settings.decoder_start_token_id
     barred = [*settings.suppress_tokens, *range(first, network.model.config.vocab_size)]
     languages = {"task": "transcribe"} if settings.is_multilingual else {}
@@ -57,7 +57,7 @@ def test_a_network_of_one_language(tmp_path):
 
 def test_what_follows_30_seconds_is_not_heard(network):
     whole = tone(31, 500)
-    assert network.transcript(whole) == network.transcript(whole[: SECONDS * SAMPLING_RATE])
+    assert network.transcript(whole) == network.transcript(whole[: SPEECH_SECONDS * SPEECH_RATE])
     assert network.transcript(np.zeros(1, np.float32)) == network.transcript(np.zeros(16_000, np.float32))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from lmms_eval.tasks.general_bench.networks import tensors
-from lmms_eval.tasks.general_bench.networks.weights import load_errors
+from lmms_eval.tasks.general_bench.networks import base as tensors
+from lmms_eval.tasks.general_bench.networks.base import load_errors
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
 TABLE = {"weight": torch.arange(6.0).reshape(2, 3), "steps": torch.tensor(3)}
@@ -30,7 +31,7 @@ def save(path: Path, table: dict[str, Any]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.safetensors", "a.npz", "a.pth", "a.bin", "a"])
+@for_each("name", ["a.safetensors", "a.npz", "a.pth", "a.bin", "a"])
 def test_files_of_weights_are_read(tmp_path: Path, name: str) -> None:
     found = tensors.read_weights(str(save(tmp_path / name, TABLE)))
 
@@ -48,7 +49,7 @@ def test_a_folder_has_one_file(tmp_path: Path) -> None:
         tensors.read_weights(str(tmp_path / "empty"))
 
 
-@pytest.mark.parametrize("key", ["state_dict", "model"])
+@for_each("key", ["state_dict", "model"])
 def test_wrapped_tables_are_found_and_made_float32(tmp_path: Path, key: str) -> None:
     path = save(tmp_path / "a.pth", {key: {"weight": TABLE["weight"].half()}, "epoch": 3})
 

@@ -4,7 +4,7 @@ import torch
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.vggish import examples, forward, mel_bands, tensors, vggish
+from lmms_eval.tasks.general_bench.networks.sounds import examples, forward, mel_bands, tensors, vggish
 from tests.tasks.general_bench.networks.kit import item
 from tests.tasks.general_bench.networks.sound_kit import save_vggish, tone, vggish_weights
 

@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.networks.pictures import VIT_B16, VIT_IMAGENET, classifier, dino
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
 NAMES = {0: "tench, Tinca tinca", 1: "sports car, sport car", 2: "tabby"}
@@ -34,7 +35,7 @@ def test_dino_vectors_are_class_tokens_of_the_model(tmp_path: Path) -> None:
 
 
 def test_very_long_pictures_stay_bounded(tmp_path: Path) -> None:
-    from lmms_eval.tasks.general_bench.networks.tensors import resize_short_side
+    from lmms_eval.tasks.general_bench.networks.base import resize_short_side
 
     assert resize_short_side(kit.picture(1, (4000, 2)), 32).size == (256, 32)
     assert resize_short_side(kit.picture(1, (64, 128)), 32).size == (32, 64)
@@ -59,7 +60,7 @@ def test_classes_are_those_of_the_model(tmp_path: Path) -> None:
     assert len(set(found)) > 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("label", "number"),
     [("tench", 0), ("Tinca_Tinca", 0), ("sports-car, sport car", 1), ("Sport Car", 1), (2, 2), ("1", 1)],
 )
@@ -69,7 +70,7 @@ def test_labels_are_found_by_name_or_number(tmp_path: Path, label: str | int, nu
     assert classifier(Context(weights=tmp_path), kit.item(tmp_path)).find(label) == number
 
 
-@pytest.mark.parametrize("label", ["car", "", 3, "17", -1])
+@for_each("label", ["car", "", 3, "17", -1])
 def test_other_labels_are_not_found(tmp_path: Path, label: str | int) -> None:
     kit.save_classifier(tmp_path / VIT_IMAGENET.key, NAMES)
 

@@ -12,12 +12,13 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import ConfigError
 from lmms_eval.tasks.general_bench.measures.contract import Context
+from lmms_eval.tasks.general_bench.networks.base import Network, inference, loaded, locate, usable_device
 from lmms_eval.tasks.general_bench.networks.pictures import B32, clip
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded, locate, usable_device
+from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
-HUB = Network("a-network", "someone/a-network", "torch", ("fid",))
-LOCAL = Network("a-network", "", "torch", ("fid",))
+HUB = Network("a-network", ("fid",), "someone/a-network", "torch")
+LOCAL = Network("a-network", ("fid",), package="torch")
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-@pytest.mark.parametrize("name", ["a-network", "a-network.safetensors", "a-network.pth", "a-network.npz"])
+@for_each("name", ["a-network", "a-network.safetensors", "a-network.pth", "a-network.npz"])
 def test_weights_are_taken_from_the_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
 
@@ -66,7 +67,7 @@ def test_weights_without_a_repository_are_never_fetched(tmp_path: Path) -> None:
 
 
 def test_absent_packages_are_named(tmp_path: Path) -> None:
-    network = Network("a-network", "", "torch nothing_such other_thing.part", ("fid",))
+    network = Network("a-network", ("fid",), package="torch nothing_such other_thing.part")
     (tmp_path / "a-network").mkdir()
 
     with pytest.raises(NotEvaluated, match=r"the package nothing_such and the package other_thing\.part") as absent:

@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.nlp.types import Fields, as_text
+from tests.cases import for_each
 
 FIELDS = Fields("Some Task", {"id": "q1", "input": {"question": "q?", "options": ["x", 2], "none": None}, "text": "t"})
 
@@ -16,7 +17,7 @@ def test_values_by_path():
     assert FIELDS.get("absent", "deeper") is None
 
 
-@pytest.mark.parametrize("path", [("input", "none"), ("input", "absent"), ("absent",), ("text", "deeper")])
+@for_each("path", [("input", "none"), ("input", "absent"), ("absent",), ("text", "deeper")])
 def test_an_absent_value_is_named_with_task_and_item(path):
     with pytest.raises(DataError, match=rf"'Some Task', item 'q1': no {'.'.join(path)}"):
         FIELDS.value(*path)
@@ -27,7 +28,7 @@ def test_what_is_no_list_is_refused():
         FIELDS.entries("text")
 
 
-@pytest.mark.parametrize("options", [[], ["x"] * 27])
+@for_each("options", [[], ["x"] * 27])
 def test_options_need_letters(options):
     with pytest.raises(DataError, match=r"input\.options has"):
         Fields("t", {"input": {"options": options}}).options()

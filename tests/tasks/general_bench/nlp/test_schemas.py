@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Annotation
-from lmms_eval.tasks.general_bench.nlp.schemas import read_nlp_item, reference_of
-from lmms_eval.tasks.general_bench.nlp.types import TYPES
+from lmms_eval.tasks.general_bench.nlp.types import TYPES, read_nlp_item, reference_of
+from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import CODE, item_of, json_value
 
 REFERENCES = {
@@ -47,7 +47,7 @@ def read(type_name, raw):
     return read_nlp_item(find_task("TriviaQA"), annotation, raw, Path("predictions"))
 
 
-@pytest.mark.parametrize("type_name", TYPES)
+@for_each("type_name", TYPES)
 def test_every_type_has_its_place(type_name):
     assert reference_of(type_name, item_of(type_name)) == REFERENCES[type_name]
     item = read(type_name, item_of(type_name))
@@ -58,14 +58,14 @@ def test_every_type_has_its_place(type_name):
     assert item.raw == item_of(type_name)
 
 
-@pytest.mark.parametrize("type_name", [*TYPES, "unheard of"])
+@for_each("type_name", [*TYPES, "unheard of"])
 def test_an_item_of_the_closed_set_has_no_reference(type_name):
     item = {"id": 1, "input": {}}
     assert read(type_name, item).reference is None
     assert reference_of(type_name, item) == ("None" if type_name == "Code Defect Detection" else None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("output", "expected"),
     [
         ({"summary": "s", "highlights": "h"}, "s"),
@@ -95,7 +95,7 @@ def test_empty_references():
     assert reference_of("ner", {"output": {"spans": ""}}) == ""
 
 
-@pytest.mark.parametrize(("target", "text"), [(1, "1"), ("0", "0"), (True, "True"), (None, "None")])
+@for_each(("target", "text"), [(1, "1"), ("0", "0"), (True, "True"), (None, "None")])
 def test_the_scorer_reads_targets_as_text(target, text):
     assert reference_of("Code Defect Detection", {"output": {"target": target}}) == text
 
@@ -105,7 +105,7 @@ def test_a_proof_may_lack_steps():
     assert reference_of("Proof", {"output": {"proof": {"steps": "one"}}}) == "one\nConclusion: "
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "output"),
     [
         ("OpenQA", "text"),
@@ -121,7 +121,7 @@ def test_outputs_of_another_shape_are_refused(type_name, output):
         reference_of(type_name, {"output": output})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "output", "expected"),
     [
         ("classification", {"label": 3}, "3"),
@@ -137,7 +137,7 @@ def test_an_item_takes_values_for_what_they_mean(type_name, output, expected):
     assert read(type_name, {"id": 1, "output": output}).reference == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "raw"),
     [
         ("OpenQA", "text"),

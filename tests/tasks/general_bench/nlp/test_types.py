@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from lmms_eval.tasks.general_bench.facts.metrics import find_metric
 from lmms_eval.tasks.general_bench.nlp.types import OPEN_QA, TYPES, UNKNOWN, type_of
+from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import ITEMS
 
 
@@ -13,7 +12,7 @@ def test_the_types_of_the_specification():
     assert {name for name, kind in TYPES.items() if kind.is_number} == {"Time Series"}
 
 
-@pytest.mark.parametrize("name", ["unheard of", "", None, 3, ["OpenQA"], "ner ", "NER"])
+@for_each("name", ["unheard of", "", None, 3, ["OpenQA"], "ner ", "NER"])
 def test_any_other_type_is_asked_as_open_question(name):
     assert type_of(name) is UNKNOWN
     assert (UNKNOWN.metric, UNKNOWN.max_new_tokens) == (OPEN_QA.metric, OPEN_QA.max_new_tokens)
@@ -25,7 +24,7 @@ def test_metrics_are_spelt_as_in_the_workbook():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("limit", "names"),
     [
         (16, {"Code Defect Detection"}),

@@ -1,12 +1,11 @@
 import time
 
-import pytest
-
 from lmms_eval.tasks.general_bench.prompts.replies import json_values
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import MEGABYTE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "values"),
     [
         ('```json\n[[1, 2, 3, 4, "a"]]\n```', [[[1, 2, 3, 4, "a"]]]),
@@ -41,7 +40,7 @@ def test_an_open_bracket_after_the_answer_changes_nothing():
     assert list(json_values("[[1, 2]] [see")) == [[[1, 2]]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "piece",
     [
         "[",

@@ -1,12 +1,11 @@
-import pytest
-
-from lmms_eval.tasks.general_bench.prompts.reply_shapes import MAX_HELD, mask_frames, tube_frames
+from lmms_eval.tasks.general_bench.prompts.replies import MAX_HELD, mask_frames, tube_frames
+from tests.cases import for_each
 
 A, B = [0, 0, 10, 10], [4, 8, 10, 20]
 SQUARE = [[0, 0, 4, 0, 4, 4]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "found"),
     [
         ([A, None, B], [A, None, B]),
@@ -35,7 +34,7 @@ NUMBERED = [
 ]
 
 
-@pytest.mark.parametrize("value", NUMBERED)
+@for_each("value", NUMBERED)
 def test_between_numbered_frames_boxes_move_evenly(value):
     assert tube_frames(value, 6) == [None, A, [2, 4, 10, 15], B, None, None]
 
@@ -53,7 +52,7 @@ def test_without_a_length_the_last_number_ends_the_tube():
     assert len(tube_frames([[10**12, A]], None)) == 10_000
 
 
-@pytest.mark.parametrize("value", [[[0.5, A]], [[-1, A]], [[True, A]], {"x": A}, [[0, "a"]], [[0, A], [1, [2]]]])
+@for_each("value", [[[0.5, A]], [[-1, A]], [[True, A]], {"x": A}, [[0, "a"]], [[0, A], [1, [2]]]])
 def test_what_is_no_numbered_frame(value):
     assert tube_frames(value, 4) is None
 

@@ -2,7 +2,6 @@ import json
 import time
 import typing
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from lmms_eval.api.interleaved import InterleavedText
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.prompts.replies import extract_media, last_number
+from tests.cases import for_each
 from tests.tasks.general_bench.prompts.media_kit import an_item, frames
 from tests.tasks.megabench.fuzzing import MEGABYTE
 
@@ -46,7 +46,7 @@ def test_answers_of_object_matching_end_at_the_first_tag():
     assert extract_media(an_item("Car Model Matching"), "a < b") == "a < b"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "number"),
     [
         ("There are 23 people.", 23),
@@ -112,10 +112,8 @@ def test_no_reply_raises_and_every_prediction_is_json(form, reply):
     json.dumps(extract_media(shapes(form), reply), allow_nan=False)
 
 
-@pytest.mark.parametrize("form", ["text", "number", "boxes", "tube", "masks", "instances", "image"])
-@pytest.mark.parametrize(
-    "piece", ["[[1,2,3,4],", "[1,[2,3,4,5]],", '{"bbox":[1,2,3,4]},', "1,111", "<", "[0,[[1,2,3,4,5,6]]],"]
-)
+@for_each("form", ["text", "number", "boxes", "tube", "masks", "instances", "image"])
+@for_each("piece", ["[[1,2,3,4],", "[1,[2,3,4,5]],", '{"bbox":[1,2,3,4]},', "1,111", "<", "[0,[[1,2,3,4,5,6]]],"])
 def test_long_replies_take_no_more_than_seconds(form, piece):
     start = time.process_time()
     extract_media(shapes(form), "[" + piece * (MEGABYTE // len(piece)))

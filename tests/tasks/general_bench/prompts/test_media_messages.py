@@ -6,6 +6,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.prompts.media import Question, question
 from lmms_eval.tasks.general_bench.prompts.questions import message_parts
+from tests.cases import for_each
 from tests.tasks.general_bench.prompts.media_kit import a_picture, a_video, an_item, frames
 
 
@@ -72,7 +73,7 @@ def test_sound(tmp_path):
     assert message_parts(Question((media,), 8)) == [{"type": "audio", "url": str(tmp_path / "a.wav")}]
 
 
-@pytest.mark.parametrize("kind", ["image", "audio", "video", "points"])
+@for_each("kind", ["image", "audio", "video", "points"])
 def test_what_is_missing_is_an_error(tmp_path, kind):
     with pytest.raises(MediaError, match="gone"):
         message_parts(Question((MediaInput(kind, (tmp_path / "gone.npy",)),), 8))

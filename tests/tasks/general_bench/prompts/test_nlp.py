@@ -8,6 +8,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import sheets
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
 from lmms_eval.tasks.general_bench.prompts.nlp import ABSTENTION, max_new_tokens, nlp_prompt
+from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import item_of
 
 NEEDED = {
@@ -48,13 +49,13 @@ def test_every_type_is_listed():
     assert set(NEEDED) == set(TYPES)
 
 
-@pytest.mark.parametrize(("type_name", "path"), CASES)
+@for_each(("type_name", "path"), CASES)
 def test_a_missing_key_is_named(type_name, path):
     with pytest.raises(DataError, match=rf"'some task', item 7: no {path}$"):
         nlp_prompt("some task", type_name, without(item_of(type_name), path))
 
 
-@pytest.mark.parametrize(("type_name", "path"), CASES)
+@for_each(("type_name", "path"), CASES)
 def test_a_value_stands_in_the_prompt(type_name, path):
     item = copy.deepcopy(item_of(type_name))
     *above, key = path.split(".")
@@ -68,12 +69,12 @@ def test_a_value_stands_in_the_prompt(type_name, path):
         assert isinstance(inside[key], list)
 
 
-@pytest.mark.parametrize("type_name", [name for name, kind in TYPES.items() if kind.marker])
+@for_each("type_name", [name for name, kind in TYPES.items() if kind.marker])
 def test_marked_answers_are_asked_for_with_their_marker(type_name):
     assert TYPES[type_name].marker in nlp_prompt("some task", type_name, item_of(type_name))
 
 
-@pytest.mark.parametrize("task", [task.name for task in sheets()["NLP"]])
+@for_each("task", [task.name for task in sheets()["NLP"]])
 def test_names_of_tasks_change_nothing_else(task):
     if task != "Table Question Answering":
         assert "Question: q?" in nlp_prompt(task, "OpenQA", item_of("OpenQA"))
@@ -87,9 +88,7 @@ def test_options_have_letters_and_the_answer_a_box():
     assert len(nlp_prompt("Causal Reasoning", "MultipleChoiceQA", item_of("MultipleChoiceQA"))) > len(prompt)
 
 
-@pytest.mark.parametrize(
-    "task", ["Temporal Reasoning", "Medical Question Answering", "Multilingual Question Answering"]
-)
+@for_each("task", ["Temporal Reasoning", "Medical Question Answering", "Multilingual Question Answering"])
 def test_some_open_questions_are_asked_differently(task):
     plain = nlp_prompt("TriviaQA", "OpenQA", item_of("OpenQA"))
     assert plain.startswith("Context:\nc\n\nQuestion: q?")
@@ -126,7 +125,7 @@ def test_code_generation_shows_each_part_of_the_context():
     assert "Input: 1 2\nOutput: 3" in prompt
 
 
-@pytest.mark.parametrize("part", ["text", {"type": "x"}, {"type": "example", "content": [{"input": "1"}]}])
+@for_each("part", ["text", {"type": "x"}, {"type": "example", "content": [{"input": "1"}]}])
 def test_damaged_parts_of_a_context_are_refused(part):
     with pytest.raises(DataError, match="context has the"):
         nlp_prompt("t", "Code Generation", item_of("Code Generation", context=[part]))
@@ -145,7 +144,7 @@ def test_constraints_of_a_problem_are_optional():
     assert "Constraints" not in nlp_prompt("t", "Mathematical Word Problem Solving", {"problem": {"text": "p"}})
 
 
-@pytest.mark.parametrize("task", ["stance_detection_x", "Stance Detection", "t"])
+@for_each("task", ["stance_detection_x", "Stance Detection", "t"])
 def test_placeholders_are_filled_whatever_the_task_is_called(task):
     item = {"input": {"tweets": "tw <<<target>>>", "target": "tg", "prompt": "<<<tweets>>>/<<<target>>>"}}
     assert nlp_prompt(task, "classification", item) == "tw <<<target>>>/tg"
@@ -167,9 +166,7 @@ def test_a_prompt_without_placeholder_still_needs_its_texts(task, missing):
         nlp_prompt(task, "classification", {"input": {key: text for key, text in texts.items() if key != missing}})
 
 
-@pytest.mark.parametrize(
-    "task", ["stance_detection_2", "Stance Detection", "STANCE-DETECTION", "Zero-shot stance detection"]
-)
+@for_each("task", ["stance_detection_2", "Stance Detection", "STANCE-DETECTION", "Zero-shot stance detection"])
 def test_a_name_chooses_its_branch_however_it_is_written(task):
     """Not the placeholders: an item of that branch has both of its texts."""
     assert (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
-from lmms_eval.tasks.general_bench.prompts.nlp import nlp_prompt
-from lmms_eval.tasks.general_bench.prompts.nlp_extraction import extract, extract_fixed, time_series_values
+from lmms_eval.tasks.general_bench.prompts.nlp import extract, extract_fixed, nlp_prompt, time_series_values
+from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import item_of
 from tests.tasks.megabench.fuzzing import reply_text
 
@@ -26,7 +26,7 @@ def fixed(type_name, reply):
     return extract_fixed("t", type_name, item_of(type_name), reply)["prediction"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "letter"),
     [
         ("The answer is \\boxed{C}", "C"),
@@ -52,7 +52,7 @@ def test_official_choices_stand_inside_words_too():
     assert extract("t", "MultipleChoiceQA", {"input": {"options": ["x"]}}, "answer: D") == {"prediction": "A"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "letter"),
     [
         ("The answer is \\boxed{C}", "C"),
@@ -91,7 +91,7 @@ def test_the_form_that_the_prompt_asks_for_is_read_by_both():
         assert (cut("MultipleChoiceQA", reply), fixed("MultipleChoiceQA", reply)) == (letter, letter)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "letter", "better"),
     [
         ("b", "b", "b"),
@@ -108,7 +108,7 @@ def test_letters(reply, letter, better):
     assert fixed("multiple choice", reply) == better
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_name", "reply", "prediction"),
     [
         ("OpenQA", " x \n", "x"),
@@ -139,7 +139,7 @@ def test_word_problems_have_steps_and_a_result():
     assert official("Mathematical Word Problem Solving", "42") == {"prediction_steps": "42", "prediction_final": ""}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "official_value", "fixed_value"),
     [
         ("[3.5]", 3.5, 3.5),
@@ -165,7 +165,7 @@ def test_lists_are_cut_and_filled_to_the_horizon():
     assert time_series_values("no list", 2) == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("cutting", [extract, extract_fixed])
+@for_each("cutting", [extract, extract_fixed])
 def test_choices_need_options(cutting):
     with pytest.raises(DataError, match=r"'t', item None: no input\.options"):
         cutting("t", "MultipleChoiceQA", {}, "The answer is A")
@@ -180,10 +180,8 @@ def test_no_reply_raises(type_name, reply):
         assert all(isinstance(value, str | float) for value in record.values())
 
 
-@pytest.mark.parametrize(
-    "piece", ["[", "[1 ", "\\boxed{", "\\boxed{ ", "( ", "A ", "answer", " ", "*", "9", "\n", "(a"]
-)
-@pytest.mark.parametrize("end", ["", "!"])
+@for_each("piece", ["[", "[1 ", "\\boxed{", "\\boxed{ ", "( ", "A ", "answer", " ", "*", "9", "\n", "(a"])
+@for_each("end", ["", "!"])
 def test_long_replies_take_no_time(piece, end):
     reply = "\\boxed{" + piece * (300_000 // len(piece)) + end
     start = time.perf_counter()

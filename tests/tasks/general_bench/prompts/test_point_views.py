@@ -3,6 +3,7 @@ import pytest
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.prompts.point_views import AZIMUTHS, SIZE, views
+from tests.cases import for_each
 
 
 def brightest(image):
@@ -56,7 +57,7 @@ def test_a_single_point_is_in_the_middle_and_nan_is_passed_over():
         assert brightest(image) == pytest.approx((SIZE / 2, SIZE / 2))
 
 
-@pytest.mark.parametrize("cloud", [np.zeros((0, 3)), np.full((2, 3), np.nan), np.zeros((4, 2)), np.array([["a"] * 3])])
+@for_each("cloud", [np.zeros((0, 3)), np.full((2, 3), np.nan), np.zeros((4, 2)), np.array([["a"] * 3])])
 def test_what_is_no_cloud(cloud):
     with pytest.raises(MediaError, match="point"):
         views(cloud)

@@ -8,6 +8,7 @@ import pytest
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.prompts import questions
 from lmms_eval.tasks.general_bench.settings import Settings
+from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import (
     CHOICES,
     DEFECTS,
@@ -43,7 +44,7 @@ def test_a_language_question_is_one_text() -> None:
     assert questions.visuals(doc, DEMO_SETTINGS) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "media"),
     [(DETECTION, ["image"]), (TRACKING, ["image"] * 5), (SPEECH, ["audio"]), (POINTS, ["image"] * 4)],
 )
@@ -61,7 +62,7 @@ def test_no_more_frames_than_are_wanted() -> None:
     assert [part["type"] for part in turn["content"]].count("image") == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "limit"),
     [(DEFECTS, 16), (CHOICES, 256), (PROBLEMS, 512), (SERIES, 64), ("nlp_person_recognition", 128)],
 )
@@ -70,7 +71,7 @@ def test_how_long_answers_may_be(name: str, limit: int) -> None:
     assert questions.question(rows(name)[0], DEMO_SETTINGS).max_new_tokens == limit
 
 
-@pytest.mark.parametrize("name", [DETECTION, TRACKING, SPEECH, POINTS])
+@for_each("name", [DETECTION, TRACKING, SPEECH, POINTS])
 def test_the_limit_of_media_tasks_is_that_of_their_questions(name: str) -> None:
     doc = rows(name)[0]
     assert questions.answer_limit(doc, DEMO_SETTINGS) == questions.question(doc, DEMO_SETTINGS).max_new_tokens > 0

@@ -3,11 +3,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from lmms_eval.tasks.general_bench import utils
 from lmms_eval.tasks.general_bench.prompts import replies
 from lmms_eval.tasks.general_bench.settings import Settings
+from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import (
     CHOICES,
     DEFECTS,
@@ -22,7 +21,7 @@ from tests.tasks.general_bench.demo_kit import (
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "reply", "record"),
     [
         (DEFECTS, "There is No Defect here.", {"prediction": "0"}),
@@ -48,7 +47,7 @@ def test_mended_extraction_leaves_what_is_not_there_empty() -> None:
     assert replies.record(rows(SERIES)[0], "about five", fixed)["prediction"] == ""
 
 
-@pytest.mark.parametrize("reply", ["", "\ud800", "[" * 5000, "answer" * 1000, "\x00"])
+@for_each("reply", ["", "\ud800", "[" * 5000, "answer" * 1000, "\x00"])
 def test_no_reply_breaks_a_record(reply: str) -> None:
     for name in (DEFECTS, CHOICES, PROBLEMS, SERIES, DETECTION, TRACKING, SPEECH):
         assert "id" in replies.record(rows(name)[0], reply, DEMO_SETTINGS)

@@ -1,9 +1,8 @@
-import pytest
+from lmms_eval.tasks.general_bench.prompts.replies import boxes, entries, instances, polygons, rows, triplets
+from tests.cases import for_each
 
-from lmms_eval.tasks.general_bench.prompts.reply_shapes import boxes, entries, instances, polygons, rows, triplets
 
-
-@pytest.mark.parametrize(
+@for_each(
     ("value", "found"),
     [
         ([[1, 2, 3, 4]], [[1, 2, 3, 4]]),
@@ -32,7 +31,7 @@ def test_boxes(value, found):
     assert boxes(value) == found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "found"),
     [
         ([[1, 2, 3, 4, 5, 6]], [[1, 2, 3, 4, 5, 6]]),
@@ -53,7 +52,7 @@ def test_polygons(value, found):
     assert polygons(value) == found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "found"),
     [
         (
@@ -76,7 +75,7 @@ def test_instances(value, found):
     assert instances(value) == found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "found"),
     [
         (
@@ -95,7 +94,7 @@ def test_triplets(value, found):
     assert triplets(value) == found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "is_answer"),
     [
         ([[1, 2, 3], [4, 5, 6.5]], True),

@@ -1,7 +1,5 @@
-import pytest
-
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
-from lmms_eval.tasks.general_bench.prompts.text_tasks import (
+from lmms_eval.tasks.general_bench.prompts.forms import (
     MAX_CANDIDATES,
     candidate_answers,
     chooses,
@@ -10,6 +8,7 @@ from lmms_eval.tasks.general_bench.prompts.text_tasks import (
     text_demand,
     text_tokens,
 )
+from tests.cases import for_each
 from tests.tasks.general_bench.prompts.media_kit import an_item
 
 
@@ -75,7 +74,7 @@ def test_object_matching_on_videos_is_cut_at_tags():
     assert not is_cut_at_tag(find_task("Car Model Matching"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "wanted"),
     [
         ("Video Action Counting", "digits"),

@@ -10,9 +10,9 @@ import pytest
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.arrays import read_array
-from lmms_eval.tasks.general_bench.readers.labels import label_map
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.pictures import label_map
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of, read_array
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import item
 
 PLAIN = "{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
@@ -44,7 +44,7 @@ def test_read_array_keeps_the_type(tmp_path):
     assert found.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-@pytest.mark.parametrize("name", HEADERS)
+@for_each("name", HEADERS)
 def test_headers_that_lie_are_refused(name: str, tmp_path: Path):
     path = write_npy(tmp_path / "a.npy", HEADERS[name])
     with pytest.raises(MediaError):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.boxes import boxes, fold_label, key_points, tube
+from lmms_eval.tasks.general_bench.readers.regions import boxes, fold_label, key_points, tube
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import item
 
 PREDICTED, REFERENCE = prediction_of(item([])), reference_of(item([]))
@@ -51,7 +52,7 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{value!s:.40}")
+@for_each("value", HOSTILE, ids=lambda value: f"{value!s:.40}")
 def test_what_are_no_boxes_is_refused(value: Any):
     with pytest.raises(UnreadableAnswer):
         boxes(value, PREDICTED)
@@ -73,8 +74,8 @@ def test_long_answers_are_refused_fast():
 
 def test_tubes():
     found = tube([[1, 2, 3, 4], None, [0, 0, 0, 0], [0, 0, 5, 5]], PREDICTED)
-    assert found.present.tolist() == [True, False, False, True]
-    assert found.xywh[0].tolist() == [1, 2, 3, 4]
+    assert found.any(axis=1).tolist() == [True, False, False, True]
+    assert found[0].tolist() == [1, 2, 3, 4]
     for value in ("x", [[1, 2, 3]], [[1, 2, 3, "a"]], {"0": [1, 2, 3, 4]}):
         with pytest.raises(UnreadableAnswer):
             tube(value, PREDICTED)
@@ -87,7 +88,7 @@ def test_key_points_flat_or_not():
     assert key_points([], PREDICTED).points.shape == (0, 0, 3)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [[3], [{}], [{"keypoints": []}], [{"keypoints": [1]}], [{"keypoints": [["a", 1]]}], [{"keypoints": [[1]]}],
      [{"keypoints": [[1, 2]]}, {"keypoints": [[1, 2], [3, 4]]}], [{"keypoints": [[1, float("nan")]]}]],

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers import depth as depth_module
-from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
+from lmms_eval.tasks.general_bench.readers import maps as depth_module
+from lmms_eval.tasks.general_bench.readers.maps import read_depth, read_normals
+from tests.cases import for_each
 from tests.media.test_damage import damage, damaged
 from tests.tasks.general_bench.readers.pixel_files import noise, write_frames, write_picture
 
@@ -29,7 +30,7 @@ def npy_header(shape: str, kind: str = "<f4") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
-@pytest.mark.parametrize("name", ["disparity", "depth", "arr_0"])
+@for_each("name", ["disparity", "depth", "arr_0"])
 def test_the_array_of_an_archive_is_read(tmp_path, name):
     np.savez(tmp_path / "a.npz", **{name: DEPTH})
     assert np.array_equal(read_depth(tmp_path / "a.npz"), DEPTH[:, 0])
@@ -43,9 +44,7 @@ def test_disparity_is_chosen_among_several(tmp_path):
         read_depth(tmp_path / "b.npz")
 
 
-@pytest.mark.parametrize(
-    "array", [DEPTH, DEPTH[:, 0], DEPTH[:1, 0], DEPTH.astype(np.float64), np.asfortranarray(DEPTH)]
-)
+@for_each("array", [DEPTH, DEPTH[:, 0], DEPTH[:1, 0], DEPTH.astype(np.float64), np.asfortranarray(DEPTH)])
 def test_arrays_with_and_without_channels(tmp_path, array):
     np.save(tmp_path / "a.npy", array)
     expected = array[:, 0] if array.ndim == 4 else array
@@ -96,7 +95,7 @@ class Bomb:
         return OPENED.append, ("unpickled",)
 
 
-@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+@for_each("name", ["a.npy", "a.npz"])
 def test_nothing_is_unpickled(tmp_path, name):
     array = np.array([Bomb()], dtype=object)
     if name == "a.npy":
@@ -111,7 +110,7 @@ def test_nothing_is_unpickled(tmp_path, name):
     assert not OPENED
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "message"),
     [
         (npy_header("(1000000, 1000000)"), "numbers are stated"),
@@ -168,7 +167,7 @@ def test_numbers_beyond_single_precision_become_infinite(tmp_path):
     assert np.isinf(read_depth(tmp_path / "a.npy")).all()
 
 
-@pytest.mark.parametrize("name", ["zero.npz", "zero.npy", "zero.png"])
+@for_each("name", ["zero.npz", "zero.npy", "zero.png"])
 def test_devices_and_absent_files_are_refused(tmp_path, name):
     (tmp_path / name).symlink_to("/dev/zero")
     for path in (tmp_path / name, tmp_path / f"absent-{name}"):

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers.flow import read_flow
+from lmms_eval.tasks.general_bench.readers.maps import read_flow
+from tests.cases import for_each
 from tests.media.test_damage import damage, damaged
 from tests.tasks.general_bench.readers.pixel_files import (
     flo_header,
@@ -43,7 +44,7 @@ def test_the_third_channel_is_not_looked_at(tmp_path):
     assert np.array_equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@for_each("value", [np.nan, np.inf, -np.inf])
 def test_vectors_that_are_not_finite_are_refused(tmp_path, value):
     flow = drawn(1, 3, 5)
     flow[1, 2, 0] = value
@@ -51,7 +52,7 @@ def test_vectors_that_are_not_finite_are_refused(tmp_path, value):
         read_flow(write_flo(tmp_path / "a.flo", flow))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "message"),
     [
         (flo_header(2**31 - 1, 2**31 - 1), "pixels"),

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.readers import frames as frames_module
-from lmms_eval.tasks.general_bench.readers.frames import files_of, natural_key, read_frames
-from lmms_eval.tasks.general_bench.readers.images import read_grey
+from lmms_eval.tasks.general_bench.readers import pictures as frames_module
+from lmms_eval.tasks.general_bench.readers.pictures import files_of, natural_key, read_frames, read_grey
+from tests.cases import for_each
 from tests.media.draw import number_of, write_video
 from tests.media.test_damage import damage, damaged
 from tests.tasks.general_bench.readers.pixel_files import noise, write_frames, write_lossless, write_picture
@@ -79,7 +79,7 @@ def test_a_video_with_too_many_frames_is_stopped(tmp_path, monkeypatch):
 
 def test_a_video_with_giant_frames_is_refused(tmp_path, monkeypatch):
     path = write_lossless(tmp_path / "a.avi", noise(2, 2, 16, 24, 3))
-    monkeypatch.setattr("lmms_eval.tasks.general_bench.readers.images.MAX_PIXELS", 16 * 24 - 1)
+    monkeypatch.setattr("lmms_eval.tasks.general_bench.readers.pictures.MAX_PIXELS", 16 * 24 - 1)
     with pytest.raises(MediaError, match="24x16 pixels"):
         next(read_frames(path))
 
@@ -104,16 +104,14 @@ def test_a_sound_is_no_video(tmp_path):
         next(read_frames(tmp_path / "a.wav"))
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"\0" * 4096, b"RIFF\xff\xff\xff\xffAVI LIST"])
+@for_each("content", [b"", b"text", b"\0" * 4096, b"RIFF\xff\xff\xff\xffAVI LIST"])
 def test_what_is_no_video_is_refused(tmp_path, content):
     (tmp_path / "a.mp4").write_bytes(content)
     with pytest.raises((DataError, MediaError)):
         next(read_frames(tmp_path / "a.mp4"))
 
 
-@pytest.mark.parametrize(
-    "playlist", ["ffconcat version 1.0\nfile a.avi\n", "#EXTM3U\n#EXTINF:1,\na.avi\n#EXT-X-ENDLIST\n"]
-)
+@for_each("playlist", ["ffconcat version 1.0\nfile a.avi\n", "#EXTM3U\n#EXTINF:1,\na.avi\n#EXT-X-ENDLIST\n"])
 def test_playlists_do_not_open_other_files(tmp_path, playlist):
     write_lossless(tmp_path / "a.avi", noise(1, 2, 16, 24, 3))
     (tmp_path / "b.mp4").write_text(playlist)

@@ -13,8 +13,9 @@ from PIL import Image
 
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
-from lmms_eval.tasks.general_bench.readers.instances import instances
+from lmms_eval.tasks.general_bench.readers.regions import instances
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import counts_of, item
 
 PREDICTED = prediction_of(item(None))
@@ -67,7 +68,7 @@ def test_indices_from_lists_and_files(tmp_path: Path):
     assert found.size is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [None, 3, [3], [{}], [{"indices": [-1]}], [{"indices": [10**30]}], [{"indices": [True]}], [{"indices": {}}],
      [{"mask": None}], [{"box": [1, 2, 3, -4]}], {"segments": []}, {"map": "missing.png", "segments": [3]},

@@ -8,8 +8,9 @@ from PIL import Image
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.labels import ignored_classes, label_map, label_pair, option
+from lmms_eval.tasks.general_bench.readers.pictures import ignored_classes, label_map, label_pair, option
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import item, write_png
 
 LABELS = np.array([[0, 1, 2], [200, 2, 0]])
@@ -30,7 +31,7 @@ def test_pictures_and_arrays_hold_the_same_classes(tmp_path: Path):
         assert np.array_equal(label_map(file.name, prediction_of(item(None, tmp_path))), LABELS), file.name
 
 
-@pytest.mark.parametrize("value", [np.array([70_000]), np.array([2**63], np.uint64), np.array([0.5]), np.array(["a"])])
+@for_each("value", [np.array([70_000]), np.array([2**63], np.uint64), np.array([0.5]), np.array(["a"])])
 def test_what_are_no_classes_is_refused(value: np.ndarray, tmp_path: Path):
     np.save(tmp_path / "labels.npy", value)
     with pytest.raises(UnreadableAnswer):

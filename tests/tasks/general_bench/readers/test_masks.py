@@ -14,8 +14,9 @@ from PIL import Image, ImageDraw
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels, runs_of
-from lmms_eval.tasks.general_bench.readers.masks import counts_of_text, mask, video_masks
+from lmms_eval.tasks.general_bench.readers.regions import counts_of_text, mask, video_masks
 from lmms_eval.tasks.general_bench.readers.sides import Side, prediction_of, reference_of
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.region_items import counts_of, item, write_png
 
 MASKS = arrays(bool, array_shapes(min_dims=2, max_dims=2, max_side=12))
@@ -114,7 +115,7 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{value!s:.40}".replace("\0", "0"))
+@for_each("value", HOSTILE, ids=lambda value: f"{value!s:.40}".replace("\0", "0"))
 def test_what_is_no_mask_is_refused(value: Any):
     if value == []:
         assert mask(value, predicted(), (2, 2)).area == 0

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.readers import meshes
-from lmms_eval.tasks.general_bench.readers.meshes import read_mesh
+from lmms_eval.tasks.general_bench.readers import points as meshes
+from lmms_eval.tasks.general_bench.readers.points import read_mesh
+from tests.cases import for_each
 
 SQUARE = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
 PLY = """ply
@@ -36,8 +37,8 @@ def ply(path, form, faces, more="", behind=b"", vertices=4):
     return path
 
 
-@pytest.mark.parametrize("form", ["ascii", "binary_little_endian", "binary_big_endian"])
-@pytest.mark.parametrize(
+@for_each("form", ["ascii", "binary_little_endian", "binary_big_endian"])
+@for_each(
     ("faces", "triangles"),
     [
         ([(0, 1, 2), (0, 2, 3)], [[0, 1, 2], [0, 2, 3]]),
@@ -53,7 +54,7 @@ def test_ply_in_all_its_forms(tmp_path, form, faces, triangles):
     assert mesh.triangles.tolist() == triangles
 
 
-@pytest.mark.parametrize("faces", [[(0, 1, 2), (0, 2, 3)], [(0, 1, 2), (0, 1, 2, 3)]])
+@for_each("faces", [[(0, 1, 2), (0, 2, 3)], [(0, 1, 2), (0, 1, 2, 3)]])
 def test_what_stands_behind_the_corners_is_passed_over(tmp_path, faces):
     path = ply(tmp_path / "a.ply", "binary_little_endian", faces, "property ushort mark\n", b"\xff\xff")
     assert read_mesh(path).triangles[0].tolist() == [0, 1, 2]
@@ -67,7 +68,7 @@ def test_obj_with_textures_negative_numbers_and_polygons(tmp_path):
     assert mesh.triangles.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2], [0, 2, 3]]
 
 
-@pytest.mark.parametrize("head", ["OFF\n4 1 0\n", "OFF 4 1 0\n", "OFF4 1 0\n", "# c\nOFF\n\n4 1 0 # n\n"])
+@for_each("head", ["OFF\n4 1 0\n", "OFF 4 1 0\n", "OFF4 1 0\n", "# c\nOFF\n\n4 1 0 # n\n"])
 def test_off_with_its_headers(tmp_path, head):
     path = tmp_path / "a.off"
     path.write_text(head + "0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3 0.5 0.5 0\n")
@@ -76,7 +77,7 @@ def test_off_with_its_headers(tmp_path, head):
     assert mesh.triangles.tolist() == [[0, 1, 2], [0, 2, 3]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content"),
     [
         ("a.ply", b"plx\nformat ascii 1.0\nend_header\n"),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.readers.notes import MidiNote, Signature, read_midi
+from lmms_eval.tasks.general_bench.readers.sounds import MidiNote, Signature, read_midi
 from tests.tasks.general_bench.measures.kit3d import END, midi_bytes, midi_note
 
 

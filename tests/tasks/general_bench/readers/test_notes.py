@@ -2,8 +2,8 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers import notes
-from lmms_eval.tasks.general_bench.readers.notes import (
+from lmms_eval.tasks.general_bench.readers import sounds as notes
+from lmms_eval.tasks.general_bench.readers.sounds import (
     Midi,
     MidiNote,
     Note,
@@ -12,6 +12,7 @@ from lmms_eval.tasks.general_bench.readers.notes import (
     predicted_notes,
     read_notes,
 )
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import END, an_item, midi_bytes, midi_note
 
 TASK = "PopMusicGeneration"
@@ -53,7 +54,7 @@ def test_the_bounds_themselves_are_allowed():
         assert read_notes({"notes": [[2, 3, 60]], "beats_per_bar": beats})[0].bar == bar
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [None, 3, [], {}, {"notes": []}, {"notes": [[0, 1, 60]], "beats_per_bar": 0}, [[0, 1]], ["x"], [[0, 1, "C"]],
      {"notes": [[0, 1, 60]], "beats_per_bar": "4"},

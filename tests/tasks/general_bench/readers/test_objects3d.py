@@ -1,10 +1,10 @@
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.detection3d import Box3D
-from lmms_eval.tasks.general_bench.measures.tracking3d import Tracked
+from lmms_eval.tasks.general_bench.measures.objects3d import Box3D, Tracked
 from lmms_eval.tasks.general_bench.readers import points as objects3d
 from lmms_eval.tasks.general_bench.readers.points import read_boxes3d, read_tracks
+from tests.cases import for_each
 
 SEVEN = [1, 2, 3, 4, 5, 6, 0.5]
 
@@ -24,7 +24,7 @@ def test_boxes_may_be_small_and_turned_the_other_way():
     assert read_boxes3d([[1, 2, 3, 0.1, 0.2, 0.3, -0.5]]) == (Box3D(1, 2, 3, 0.1, 0.2, 0.3, -0.5),)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [None, {}, "x", [None], [[]], [[1, 2, 3]], [{}], [{"box": "x"}], [{"box": [1] * 8}], [[1, 2, 3, 0, 1, 1]],
      [[1, 2, 3, -4, 5, 6, 0]], [[float("nan"), *SEVEN[1:]]], [[10**400, *SEVEN[1:]]], [["x", *SEVEN[1:]]],
@@ -41,7 +41,7 @@ def test_tracks_with_numbers_and_texts_as_ids():
     assert read_tracks(frames) == ((Tracked("i1", "car", 1, 2, 0.5), Tracked("s1", "", 4, 5)), ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [None, {}, [None], [[3]], [[{"id": 1}]], [[{"center": [1, 2, 3]}]], [[{"id": [1], "center": [1, 2, 3]}]],
      [[{"id": 1, "center": [1]}]], [[{"id": 1, "center": [1, float("inf"), 0]}]], [[{"id": True, "center": [1, 2]}]],

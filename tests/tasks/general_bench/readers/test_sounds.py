@@ -5,6 +5,7 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers import sounds
 from lmms_eval.tasks.general_bench.readers.sounds import predicted_sound, read_sound, reference_sound
+from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import an_item, write_wav
 
 TASK = "EmotionalSpeechSynthesis"
@@ -22,7 +23,7 @@ def test_sounds_come_at_the_wanted_rate(tmp_path):
     assert np.abs(predicted.samples - TONE).max() < 1e-3
 
 
-@pytest.mark.parametrize("value", [None, 1, "none.wav", "text.wav", "empty.wav", ".", "/dev/zero"])
+@for_each("value", [None, 1, "none.wav", "text.wav", "empty.wav", ".", "/dev/zero"])
 def test_what_is_no_sound_counts_as_a_wrong_answer(tmp_path, value):
     (tmp_path / "text.wav").write_text("no sound")
     (tmp_path / "empty.wav").write_bytes(b"")
@@ -41,6 +42,6 @@ def test_length_and_size_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(sounds, "MAX_SECONDS", 0.25)
     with pytest.raises(MediaError, match=r"longer than 0\.25 s"):
         read_sound(tmp_path / "p.wav")
-    monkeypatch.setattr(sounds, "MAX_BYTES", 100)
+    monkeypatch.setattr(sounds, "MAX_SOUND_BYTES", 100)
     with pytest.raises(DataError, match="more than 100 are not read"):
         read_sound(tmp_path / "p.wav")

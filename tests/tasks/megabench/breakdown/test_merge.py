@@ -5,6 +5,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge, read_folder, read_scores
+from tests.cases import for_each
 
 
 def scored(name, mean, eval_type="rule", **more):
@@ -43,7 +44,7 @@ def test_a_list_is_taken_as_it_is():
     assert read_scores([listed()], "file") == [TaskMean("a", 0.25, "llm", 1, 7)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "message"),
     [
         ({"tasks": []}, "neither"),

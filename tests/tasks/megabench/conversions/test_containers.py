@@ -1,6 +1,5 @@
 from typing import Any
 
-import pytest
 from hypothesis import given
 
 from lmms_eval.tasks.megabench.conversions.containers import (
@@ -11,10 +10,11 @@ from lmms_eval.tasks.megabench.conversions.containers import (
     to_frozen_set,
     to_set,
 )
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("a, b ,c", ["a", "b", "c"]),
@@ -47,7 +47,7 @@ def test_nested_lists_make_a_text_empty_but_a_list_does_not() -> None:
     assert to_set({"a": [1]}) == {("a", (1,))}
 
 
-@pytest.mark.parametrize("text", ['{["x","y"]}', "{['x'], ['y']}", "{{1}}", "[{[1]: 2}]"])
+@for_each("text", ['{["x","y"]}', "{['x'], ['y']}", "{{1}}", "[{[1]: 2}]"])
 def test_texts_of_what_cannot_be_hashed_are_empty(text: str) -> None:
     assert str_to_list(text) == []
     assert str_to_set(text) == to_set(text) == to_frozen_set(text) == set()
@@ -80,14 +80,14 @@ def test_never_raise(value: Any) -> None:
     assert isinstance(to_dict(value), dict) or not isinstance(value, dict)
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     for convert in (str_to_list, str_to_set, to_dict):
         with cpu_limit():
             convert(NASTY[name])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "expected"),
     [
         ("[[1, [2]], (3,)]", {(1, (2,)), (3,)}),

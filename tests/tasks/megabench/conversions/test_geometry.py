@@ -13,10 +13,11 @@ from lmms_eval.tasks.megabench.conversions.geometry import (
     str_to_coords,
 )
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("(0, 0, 1, 1)", [(0, 0, 1, 1)]),
@@ -30,7 +31,7 @@ def test_boxes_in_texts(text: Any, expected: list[Any]) -> None:
     assert str_to_bboxes(text) == expected
 
 
-@pytest.mark.parametrize("text", ["5", "None", "{0, 1, 2, 3}", "{1: 1, 2: 2, 3: 3, 4: 4}"])
+@for_each("text", ["5", "None", "{0, 1, 2, 3}", "{1: 1, 2: 2, 3: 3, 4: 4}"])
 def test_literals_that_hold_no_boxes_are_refused(text: str) -> None:
     with pytest.raises(ConversionError):
         str_to_bboxes(text)
@@ -45,13 +46,13 @@ def test_points_in_texts() -> None:
     assert str_to_coords("'ab'") == []
 
 
-@pytest.mark.parametrize("text", ["[null]", "5", "0.5", "None", "..."])
+@for_each("text", ["[null]", "5", "0.5", "None", "..."])
 def test_literals_that_hold_no_points_are_refused(text: str) -> None:
     with pytest.raises(ConversionError):
         str_to_coords(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("tap <point>0.1, 0.2</point>", (0.1, 0.2)),
@@ -103,7 +104,7 @@ def test_tag_parsers_never_raise(text: str) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         test_tag_parsers_never_raise.hypothesis.inner_test(NASTY[name])  # type: ignore[attr-defined]

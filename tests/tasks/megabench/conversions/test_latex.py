@@ -9,10 +9,11 @@ from lmms_eval.tasks.megabench.conversions.latex import (
     unwrap_delimiters,
 )
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         (r"\bar{x}_1", r"\overline{x_1}"),
@@ -29,7 +30,7 @@ def test_normalisation(text: str, expected: str) -> None:
     assert normalize_latex(text) == expected
 
 
-@pytest.mark.parametrize("text", ["ς", "\u0304x"])
+@for_each("text", ["ς", "\u0304x"])
 def test_refusals(text: str) -> None:
     with pytest.raises(ConversionError):
         normalize_latex(text)
@@ -57,7 +58,7 @@ def test_raises_nothing_else(text: str) -> None:
         assert "ς" in text or "\u0304" in text or "\u03a2" in text
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         normalize_latex(NASTY[name])

@@ -7,6 +7,7 @@ from lmms_eval.tasks.megabench.conversions.literals import (
     read_literal,
     unwrap_string,
 )
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text, reply_value
 
 
@@ -14,7 +15,7 @@ def test_reads_literals_of_every_type() -> None:
     assert read_literal("{'a': (1, 2.5, None, {3})}") == {"a": (1, 2.5, None, {3})}
 
 
-@pytest.mark.parametrize("text", ["x", "1 +", "{[1]: 2}", "f'{1}'", "__import__('os')", "[" * 300, "1" * 5000, "\0"])
+@for_each("text", ["x", "1 +", "{[1]: 2}", "f'{1}'", "__import__('os')", "[" * 300, "1" * 5000, "\0"])
 def test_refuses_what_is_no_literal(text: str) -> None:
     with pytest.raises(LiteralError):
         read_literal(text)
@@ -52,13 +53,13 @@ def test_long_texts_are_read_where_json_spells_them_alike() -> None:
     assert len(value) == MAX_LITERAL_CHARS // 4 + 1
 
 
-@pytest.mark.parametrize("end", ["true]", "NaN]", "'a']", '"\\n"]', "(1, 2)]", "1", '"\ud800"]', "[" * 100_000 + "]"])
+@for_each("end", ["true]", "NaN]", "'a']", '"\\n"]', "(1, 2)]", "1", '"\ud800"]', "[" * 100_000 + "]"])
 def test_long_texts_that_json_spells_differently_are_refused(end: str) -> None:
     with pytest.raises(LiteralError, match="too many"):
         read_literal(LONG + end)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("'x'", "x"),
@@ -98,7 +99,7 @@ def test_quoting_is_undone(text: str) -> None:
     assert unwrap_string(repr(text)) == text or "\ud800" in text
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         unwrap_string(NASTY[name])

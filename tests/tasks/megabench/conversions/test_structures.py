@@ -1,15 +1,15 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.megabench.conversions.structures import MAX_SPANS, read_structure
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("so {'a': 1} it is", {"a": 1}),
@@ -73,13 +73,13 @@ def test_finds_a_dictionary_in_prose(value: dict[str, Any]) -> None:
     assert read_structure(f"reasons\nAnswer: {value!r}") == value
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         read_structure(NASTY[name])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "line", "whole"),
     [
         ("Answer: {\n'a': 1}", {}, {"a": 1}),

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.megabench.metrics.arithmetic import REPAIRED, ArithmeticRefused, evaluate
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "value"),
     [
         ("2 + 3*4 - 6/4", 12.5),
@@ -42,7 +43,7 @@ def test_values(expression: str, value: object) -> None:
     assert evaluate(expression) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     "expression",
     [
         "__import__('os').getcwd()",
@@ -79,14 +80,12 @@ def test_refusals(expression: str) -> None:
         evaluate(expression)
 
 
-@pytest.mark.parametrize(
-    ("expression", "value"), [("sqrt(16)", 4), ("e**2", math.e**2), ("2*exp(1)", 2 * math.e), ("E", 2.718)]
-)
+@for_each(("expression", "value"), [("sqrt(16)", 4), ("e**2", math.e**2), ("2*exp(1)", 2 * math.e), ("E", 2.718)])
 def test_the_repaired_vocabulary(expression: str, value: float) -> None:
     assert evaluate(expression, REPAIRED) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "expression", ["sqrt(-1)", "sqrt(1, 2)", "sqrt(x=1)", "sqrt([1])", "sqrt", "exp(9**9)", "abs(1)", "e.real", "pi"]
 )
 def test_refusals_of_the_repaired_vocabulary(expression: str) -> None:
@@ -128,7 +127,7 @@ def test_infinity_is_a_value() -> None:
     assert evaluate("1e999") == math.inf
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit(), pytest.raises(ArithmeticRefused):
         evaluate(NASTY[name])

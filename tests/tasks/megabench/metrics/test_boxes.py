@@ -5,11 +5,12 @@ import pytest
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError, LiteralError
 from lmms_eval.tasks.megabench.metrics import dicts
+from tests.cases import for_each
 
 UNIT = "(0, 0, 1, 1)"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "score"),
     [
         (UNIT, 1),
@@ -46,7 +47,7 @@ def test_one_box_may_have_more_than_four_numbers() -> None:
     assert dicts.nbbox_iou_single("(0, 0, 1, 2, 9)", "(0, 0, 1, 1, 7, 'x')") == 0.5
 
 
-@pytest.mark.parametrize("truth", [[0, 0, 1, 1], (0, 0, 1, 1), [(0, 0, 1, 1)], []])
+@for_each("truth", [[0, 0, 1, 1], (0, 0, 1, 1), [(0, 0, 1, 1)], []])
 def test_the_one_true_box_is_a_text(truth: Any) -> None:
     with pytest.raises(LiteralError):  # which scores 0
         dicts.nbbox_iou_single(UNIT, truth)

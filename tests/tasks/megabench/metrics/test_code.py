@@ -12,6 +12,7 @@ from lmms_eval.tasks.megabench.metrics import code
 from lmms_eval.tasks.megabench.metrics.code import program_judge, program_judge_fixed, read_test_cases
 from lmms_eval.tasks.megabench.scoring.query import score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
+from tests.cases import for_each
 from tests.sandbox.kit import only
 
 needs_sandbox = pytest.mark.skipif(
@@ -77,7 +78,7 @@ def test_what_is_no_program_or_has_no_cases() -> None:
     assert program_judge("print(1)", {"test_case": []}) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "context",
     [
         {},
@@ -96,12 +97,12 @@ def test_malformed_test_cases(context: dict[str, Any]) -> None:
 
 
 def test_input_lines_are_joined() -> None:
-    assert [case.text for case in read_test_cases(cases((["a", "b"], ""), ("xy", ""), ([], "")))] == [
+    assert [text for text, _ in read_test_cases(cases((["a", "b"], ""), ("xy", ""), ([], "")))] == [
         "a\nb",
         "x\ny",
         "",
     ]
-    assert read_test_cases({"test_case": {"input": ["a"], "expected": "b \n"}})[0].expected == "b"
+    assert read_test_cases({"test_case": {"input": ["a"], "expected": "b \n"}})[0][1] == "b"
 
 
 def test_refusal_is_not_evaluated_with_the_remedy() -> None:

@@ -15,6 +15,7 @@ from lmms_eval.tasks.megabench.metrics.constraints_words import MAX_CHARS
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from lmms_eval.tasks.megabench.scoring.query import score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
+from tests.cases import for_each
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
 from tests.tasks.megabench.fuzzing import FUZZ, MEGABYTE, NASTY, cpu_limit, reply_text
 
@@ -83,7 +84,7 @@ def test_the_least_constraint_counts(nltk_data: None) -> None:
     assert constrained_generation(poem, {**context, "Length": "<99"}) == DetailedScore(0.0, f"{info}\tLength: 0")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "context"),
     [("x", {}), ("x", {"contain": 5}), ("x", {"contain": None}), (None, {"length": ">1"}), (["x"], {"acrostic": "x"})],
     ids=str,

@@ -17,6 +17,7 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import (
     syllable_totals,
     syllables,
 )
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
 WORDS = ["the", "fire", "cat", "above", "hour", "record", "zzxq", "unhappy", "fiery", "a", "world", "bustles"]
@@ -47,7 +48,7 @@ def test_a_line_is_iambic_if_some_combination_is(line: str) -> None:
     assert is_line_iambic(line) is wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "ranges"),
     [
         ("5 7", [(5, 5), (0, 0), (7, 7)]),
@@ -82,7 +83,7 @@ def test_clean_lines() -> None:
     assert clean_lines("One\u2028two\x0bthree\r\nfour\x85") == ["one\u2028two\x0bthree\r", "four"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lines", "scheme", "rhymes"),
     [
         (["a cat", "a hat"], "AA", True),
@@ -102,7 +103,7 @@ def test_rhymes(lines: list[str], scheme: str, rhymes: bool) -> None:
     assert rhyming_scheme(lines, scheme) is rhymes
 
 
-@pytest.mark.parametrize(("lines", "scheme"), [(["  "], "A"), (["  "], " "), (["a cat", " ", "a hat"], "A A")])
+@for_each(("lines", "scheme"), [(["  "], "A"), (["  "], " "), (["a cat", " ", "a hat"], "A A")])
 def test_a_line_of_blanks_has_no_last_word(lines: list[str], scheme: str) -> None:
     with pytest.raises(IndexError):
         rhyming_scheme(lines, scheme)

@@ -5,11 +5,12 @@ import pytest
 
 from lmms_eval.tasks.megabench.metrics import coordinates
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore
+from tests.cases import for_each
 
 POINT = "<point>0.5, 0.5</point>"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "score"),
     [(POINT, 1), ([0.5, 0.2], 0.7), ("<point>0.5, 1.2</point>", 0), ("0.5, 0.5", 0), ([0.5], 0), (None, 0)],
 )
@@ -26,13 +27,13 @@ def test_a_point_in_a_box_stops_the_search() -> None:
     assert coordinates.xml_norm_point_in_bbox(5, {"bounding_boxes": ["(0, 0, 1, 1)"]}).score == 0
 
 
-@pytest.mark.parametrize("context", [{}, {"bounding_boxes": []}, {"bounding_boxes": ["bad"]}])
+@for_each("context", [{}, {"bounding_boxes": []}, {"bounding_boxes": ["bad"]}])
 def test_a_malformed_context_raises(context: dict[str, Any]) -> None:
     with pytest.raises((LookupError, ValueError)):
         coordinates.xml_norm_point_in_bbox(POINT, context)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "score"),
     [
         ("[(0.1, 0.2), (0.3, 0.4)]", 1),

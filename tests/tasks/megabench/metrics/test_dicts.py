@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.metrics import dicts
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("{'a': 1}", '{"a": 1.0}', 1),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.geocoding import Coordinates
 from lmms_eval.tasks.megabench.metrics.geography import geo_proximity_location_dict, proximity
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import OutsideData
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_value
 
 PARIS = {"country": "France", "province_or_state": "IDF", "municipality": "Paris"}
@@ -41,7 +42,7 @@ def test_scores(data: OutsideData) -> None:
     assert geo_proximity_location_dict(PARIS, {**PARIS, "country": "Spain"}, data) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "response",
     [
         None, "Paris", [], {}, {"country": "France"}, {**PARIS, "note": "x"}, {**PARIS, "country": ""},

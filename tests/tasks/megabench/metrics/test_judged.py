@@ -5,13 +5,14 @@ import pytest
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.metrics.judged import ascii_art_gpt4o_judge, gpt_4o_as_judge, read_rating
+from tests.cases import for_each
 
 
 def said(text: str | None) -> Verdict:
     return Verdict("a", text, text is not None, "jury", error=None if text is not None else "timeout: too slow")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "rating"),
     [
         ("**Score**: 8", 8),

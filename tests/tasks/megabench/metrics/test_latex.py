@@ -5,10 +5,11 @@ import pytest
 
 from lmms_eval.metrics.guard import JobError, LimitExceeded
 from lmms_eval.tasks.megabench.metrics import latex
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import NASTY, cpu_limit
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("x^2-1", "(x-1)(x+1)", 1),
@@ -69,7 +70,7 @@ def test_other_errors_of_sympy_come_through() -> None:
         latex.latex_expr_equality("(" * 2000, "x")
 
 
-@pytest.mark.parametrize("text", ["9^{9^{9^{9}}}", "(x+1)^{99999999}", "99999999!", "{" * 50 + "}" * 50])
+@for_each("text", ["9^{9^{9^{9}}}", "(x+1)^{99999999}", "99999999!", "{" * 50 + "}" * 50])
 def test_hostile_expressions_return_at_once(text: str) -> None:
     latex.latex_expr_equality("x", "x")  # the child process is there
     start = time.monotonic()
@@ -77,7 +78,7 @@ def test_hostile_expressions_return_at_once(text: str) -> None:
     assert time.monotonic() - start < 3
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit(), contextlib.suppress(JobError):  # too deeply nested: scores 0
         latex.text_with_latex_expr_equality("$" + NASTY[name].replace("$", "") + "$", "$x$")

@@ -1,11 +1,12 @@
 import pytest
 
 from lmms_eval.tasks.megabench.metrics.latex_worker import latex_equal, latex_text
+from tests.cases import for_each
 
 pytest.importorskip("sympy", reason="LaTeX is parsed with sympy")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "outcome"),
     [
         ("x+1", "1+x", "equal"),

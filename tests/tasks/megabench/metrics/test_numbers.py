@@ -6,10 +6,11 @@ import pytest
 
 from lmms_eval.metrics.guard import LimitExceeded
 from lmms_eval.tasks.megabench.metrics import numbers
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import NASTY, cpu_limit
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("9", "10", 0.9),
@@ -25,7 +26,7 @@ def test_relative_difference(response: Any, truth: Any, score: float) -> None:
     assert numbers.number_rel_diff_ratio(response, truth) == pytest.approx(score)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("3", "3", 1),
@@ -60,7 +61,7 @@ def test_angles() -> None:
     assert numbers.angle_seq_float_rmse("[nan, 90]", "[90, 90]") == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth"),
     [
         ("4.95", "5"),
@@ -85,7 +86,7 @@ def test_equal_numbers(response: str, truth: str) -> None:
     assert numbers.general_single_numerical_match(response, truth) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth"),
     [
         ("5.06", "5"),
@@ -103,7 +104,7 @@ def test_different_or_unread_numbers(response: str, truth: str) -> None:
     assert numbers.general_single_numerical_match(response, truth) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth"),
     [
         ("1.2e3", "1200"),
@@ -126,7 +127,7 @@ def test_numbers_that_only_the_fixed_match_reads(response: str, truth: str) -> N
     assert numbers.general_single_numerical_match_fixed(response, truth) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("50%", "0.5", 1),
@@ -162,7 +163,7 @@ def test_the_fixed_match_in_a_box() -> None:
     assert numbers.boxed_single_numerical_match_fixed(response, r"\boxed{4}") == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "official", "fixed"),
     [
         (3, "3", 0, 1),
@@ -214,9 +215,7 @@ def test_a_slow_reading_falls_back_to_the_texts(monkeypatch: pytest.MonkeyPatch)
     numbers._printed_latex.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "text", ["9**9**9**9", "9^{9^{9^{9}}}", "10^{10^{10}}", "1" + "0" * 5000, "(" * 3000, "2**" * 500 + "2"]
-)
+@for_each("text", ["9**9**9**9", "9^{9^{9^{9}}}", "10^{10^{10}}", "1" + "0" * 5000, "(" * 3000, "2**" * 500 + "2"])
 def test_huge_numbers_and_deep_nesting_return_at_once(text: str) -> None:
     numbers.general_single_numerical_match("x", "y")  # the child process is there
     start = time.monotonic()
@@ -224,7 +223,7 @@ def test_huge_numbers_and_deep_nesting_return_at_once(text: str) -> None:
     assert time.monotonic() - start < 3
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         numbers.boxed_single_numerical_match(NASTY[name], "5")

@@ -9,6 +9,7 @@ from lmms_eval.tasks.megabench.metrics.planning import (
     symbolic_planning_test,
     symbolic_planning_test_fixed,
 )
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import cpu_limit
 
 DOMAIN = """(define (domain rooms)
@@ -37,12 +38,12 @@ def test_actions_are_read() -> None:
     assert (go.deletes, go.adds) == (("(at ?from)",), ("(at ?to-room)",))
 
 
-@pytest.mark.parametrize("plan", ["Plan:\n" + PLAN + "\nDone.", PLAN.replace("\n", "\r\n"), PLAN.split("\n")])
+@for_each("plan", ["Plan:\n" + PLAN + "\nDone.", PLAN.replace("\n", "\r\n"), PLAN.split("\n")])
 def test_plans_that_reach_the_goal(plan: Any) -> None:
     assert score(plan.replace("(wave)", "(wave)") if isinstance(plan, str) else plan) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "plan",
     [
         "",
@@ -76,7 +77,7 @@ def test_a_domain_needs_two_actions() -> None:
         score(PLAN, domain=DOMAIN.split("(:action wave")[0])
 
 
-@pytest.mark.parametrize("plan", [None, 5, {"plan": PLAN}, [1, 2]])
+@for_each("plan", [None, 5, {"plan": PLAN}, [1, 2]])
 def test_other_types_are_no_plan(plan: Any) -> None:
     with pytest.raises(PlanError):
         read_plan(plan)
@@ -140,9 +141,7 @@ def test_domains_of_one_action_in_the_fixed_test() -> None:
         fixed(plan, problem, "(define (domain empty))")
 
 
-@pytest.mark.parametrize(
-    ("goal", "plan"), [("(waved yard)", "(go hall yard)\n(wave)"), ("(not (at hall))", "(go hall yard)")]
-)
+@for_each(("goal", "plan"), [("(waved yard)", "(go hall yard)\n(wave)"), ("(not (at hall))", "(go hall yard)")])
 def test_goals_of_one_literal_in_the_fixed_test(goal: str, plan: str) -> None:
     problem = f"(define (problem p) (:init (at hall) (door hall yard))\n (:goal {goal}))"
     assert score("", problem) == 1  # no conjunction, no goal

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.metrics import constraints_verse
 from lmms_eval.tasks.megabench.metrics.constraints_verse import OWN_WORDS, phones_for_word, rhyming_part, stresses
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("word", "phones"),
     [
         ("cat", ("K AE1 T",)),
@@ -47,7 +48,7 @@ def test_the_dictionary_is_read_as_its_package_reads_it() -> None:
     assert constraints_verse._dictionary() == theirs
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("phones", "part"),
     [("P ER1 P AH0 L", "AH L"), ("AH0", "AH"), ("S T R", "S T R"), ("R IY1 D", "IY D"), ("AY1 K", "AY K"), ("", "")],
 )

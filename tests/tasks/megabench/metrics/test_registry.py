@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.tasks.megabench.metrics import METRICS
+from lmms_eval.tasks.megabench.metrics import METRICS, SANDBOX
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from tests.tasks.megabench.fuzzing import FUZZ, cpu_limit, reply_text, reply_value
 
-FUNCTIONS = {name: spec.load() for name, spec in METRICS.items() if not spec.judged and not spec.runs_programs} | {
-    f"{name}, fixed": spec.load_fixed() for name, spec in METRICS.items() if spec.fixed and not spec.runs_programs
+FUNCTIONS = {name: spec.load() for name, spec in METRICS.items() if not spec.judged and spec.needs != SANDBOX} | {
+    f"{name}, fixed": spec.load_fixed() for name, spec in METRICS.items() if spec.fixed and spec.needs != SANDBOX
 }
 """All but those whose judge or sandbox has tests of its own."""
 DECLARED = (LmmsEvalError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, NotEvaluated)

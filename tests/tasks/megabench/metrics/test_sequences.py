@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.metrics import sequences
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("[1, 2]", "{2, 1}", 1),
@@ -41,7 +42,7 @@ def test_jaccard() -> None:
     assert sequences.jaccard_index(None, "[]") == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [
         ("A, b", "a, c", 1 / 3),
@@ -82,7 +83,7 @@ def test_lists() -> None:
     assert sequences.sequence_equality_case_insensitive("['1']", "['1']") == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [("A, x", "a, b", 0.5), ("a", "a, b", 0), ("1, 2", "1, 3", 0.5), ("[None]", "[None]", 0), ("[[1]]", "[[1]]", 0)],
 )
@@ -104,7 +105,7 @@ def test_common_prefix() -> None:
         sequences.longest_common_list_prefix_ratio("a", "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "response", "truth", "official", "fixed"),
     [
         ("set_equality", "[[1, 2]]", "[[3]]", 1, 0),

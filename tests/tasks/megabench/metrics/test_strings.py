@@ -3,14 +3,15 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.metrics import strings
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("response", ["B", "B. x", "(B", "Banana", "B and C"])
+@for_each("response", ["B", "B. x", "(B", "Banana", "B and C"])
 def test_a_letter_matches_what_starts_with_it(response: str) -> None:
     assert strings.exact_str_match(response, "B") == 1
 
 
-@pytest.mark.parametrize("response", ["b", " B", "**B**", "[B]", "((B))", "The answer is B", ""])
+@for_each("response", ["b", " B", "**B**", "[B]", "((B))", "The answer is B", ""])
 def test_a_letter_does_not_match_elsewhere(response: str) -> None:
     assert strings.exact_str_match(response, "B") == 0
 
@@ -49,7 +50,7 @@ def test_several_references() -> None:
     assert strings.multi_ref_phrase("", "") == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "truth", "score"),
     [("ca", "abc", 1 / 3), ("", "", 1), (None, "x", 0), (None, None, 0), ([1, 2], [1, 3], 0.5)],
 )

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.megabench.metrics.strings import ascii_letters
+from tests.cases import for_each
 
 BLOCKS = [  # first, last, name, and the digest of what Unidecode 1.4.0 (by which the benchmark scores) makes of each
     (0x0080, 0x024F, "Latin-1 and Latin Extended-A, -B", "f71112e74c69c83e"),
@@ -30,13 +30,13 @@ BLOCKS = [  # first, last, name, and the digest of what Unidecode 1.4.0 (by whic
 ]
 
 
-@pytest.mark.parametrize(("first", "last", "digest"), [(a, b, d) for a, b, _, d in BLOCKS], ids=[b[2] for b in BLOCKS])
+@for_each(("first", "last", "digest"), [(a, b, d) for a, b, _, d in BLOCKS], ids=[b[2] for b in BLOCKS])
 def test_whole_blocks_are_spelled_as_the_benchmark_spells_them(first, last, digest):
     found = "\n".join(ascii_letters(chr(code)) for code in range(first, last + 1))
     assert hashlib.sha256(found.encode()).hexdigest()[:16] == digest
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "spelled"),
     [
         ("Übergröße", "ubergrosse"),

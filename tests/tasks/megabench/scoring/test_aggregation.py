@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, minimum, weighted_mean
+from tests.cases import for_each
 
 
 def test_excluded_fields_take_their_weights_with_them() -> None:
@@ -20,7 +21,7 @@ def test_minimum_ignores_weights() -> None:
     assert minimum({"a": 0.5, "b": -1, "c": 1}, {}) == 0.5
 
 
-@pytest.mark.parametrize(("weights", "message"), [({}, "no weight for 'a'"), ({"a": 0}, "sum to zero")])
+@for_each(("weights", "message"), [({}, "no weight for 'a'"), ({"a": 0}, "sum to zero")])
 def test_unusable_weights_are_refused(weights: dict[str, float], message: str) -> None:
     with pytest.raises(TaskError, match=message):
         weighted_mean({"a": 1}, weights)

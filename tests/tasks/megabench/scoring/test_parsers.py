@@ -1,10 +1,10 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, is_repaired, parse_answer, parse_repaired
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 SHAPE = AnswerShape("answer", single_line=True)
@@ -14,7 +14,7 @@ def answer(reply: str) -> str:
     return parse_answer(reply, "plain", single_line=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "expected"),
     [
         ("Answer: A\nno\nanswer: B", "B"),
@@ -84,7 +84,7 @@ def test_string_parsers_fill_the_answer_field() -> None:
     assert PARSERS["verbatim_answer_string"]("x", SHAPE) == {"answer": "x"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "official", "repaired"),
     [
         ("**Answer:** B", "", "B"),
@@ -106,7 +106,7 @@ def test_asterisks_around_the_marker_are_dropped_in_the_repaired_reading(
     assert parse_repaired("answer_string", reply, SHAPE) == {"answer": repaired}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "reply",
     [
         "**Answer: B**",
@@ -129,7 +129,7 @@ def test_the_other_string_parsers_are_repaired_likewise() -> None:
     assert parse_repaired("ascii_answer_string", "**Answer**:\n  /\\ \n", SHAPE) == {"answer": "  /\\"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "official", "repaired"),
     [
         ('Answer: {\n  "a": "1",\n  "b": "2"\n}', {}, {"a": "1", "b": "2"}),
@@ -176,8 +176,8 @@ def test_a_marked_answer_of_one_line_is_found(text: str) -> None:
     assert answer(f"**Answer: {text}**\n\nbecause") == text
 
 
-@pytest.mark.parametrize("parser", ["answer_string", "verbatim_answer_string", "json"])
-@pytest.mark.parametrize("name", NASTY)
+@for_each("parser", ["answer_string", "verbatim_answer_string", "json"])
+@for_each("name", NASTY)
 def test_nasty_replies_are_quick(name: str, parser: str) -> None:
     with cpu_limit():
         PARSERS[parser](NASTY[name], SHAPE)

@@ -8,6 +8,7 @@ from hypothesis import given
 from lmms_eval.api.judging import Verdict
 from lmms_eval.tasks.megabench.scoring.query import FixedScore, parse_reply, read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
 
@@ -79,12 +80,12 @@ def test_context_metrics_get_the_context() -> None:
     assert score.as_dict() == {"field": {"a": 1}, "info": {"a": {"(0, 0, 1, 1)": True}}, "query": 1}
 
 
-@pytest.mark.parametrize("value", ["{'a': ", "[1]", "", None, 5])
+@for_each("value", ["{'a': ", "[1]", "", None, 5])
 def test_malformed_contexts_are_empty(value: Any) -> None:
     assert read_context(value) == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("metric", "context", "reason"),
     [
         ("constrained_generation", {"contain": "[x]"}, "NLTK's data punkt_tab and wordnet not found"),
@@ -140,7 +141,7 @@ def test_a_fixed_score_stands_beside_the_official_one() -> None:
     }
 
 
-@pytest.mark.parametrize("reply", ["**Answer: B**", "Answer: B", "**Answer:** C", "Answer: C", "", None])
+@for_each("reply", ["**Answer: B**", "Answer: B", "**Answer:** C", "Answer: C", "", None])
 def test_without_a_difference_there_is_no_fixed_score(reply: str | None) -> None:
     score = score_query(reply, {"a": "B"}, task({"a": "exact_str_match"}, "answer_string"), {})
     assert score.fixed is None

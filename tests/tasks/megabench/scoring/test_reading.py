@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 
 from lmms_eval.tasks.megabench.scoring.query import LONGEST, ReplyReading, parse_reply, read_reply, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
@@ -24,7 +24,7 @@ def read(reply: str, parser: str, *fields: str) -> ReplyReading:
     return read_reply(reply, parse_reply(reply, dict.fromkeys(fields, "x"), spec), parser, fields)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "rule", "extracted"),
     [
         ("because\nAnswer: B", "marker", "B"),
@@ -43,7 +43,7 @@ def test_texts(reply: str, rule: str, extracted: str | None) -> None:
         assert (found.extracted, found.missing) == ({"a": extracted}, ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "rule", "missing", "extracted"),
     [
         ('Answer: {"a": 1, "b": [2]}', "marker", (), {"a": "1", "b": "[2]"}),
@@ -89,6 +89,6 @@ def test_any_reply_is_read(reply: str) -> None:
     of_any_parser(reply)
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_hard_replies_are_read_in_time(name: str) -> None:
     of_any_parser(NASTY[name])

@@ -5,6 +5,7 @@ import pytest
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
+from tests.cases import for_each
 
 JUDGE = {
     "judge_model_type": "with image",
@@ -67,8 +68,8 @@ def test_without_a_table_of_metrics_nothing_is_scored() -> None:
     assert parse(info).metrics == {}
 
 
-@pytest.mark.parametrize("weights", [None, "equal", {"a": "many"}, {"a": math.inf}, {"a": 0}, {}])
-@pytest.mark.parametrize("function", ["min", "MIN", None])
+@for_each("weights", [None, "equal", {"a": "many"}, {"a": math.inf}, {"a": 0}, {}])
+@for_each("function", ["min", "MIN", None])
 def test_only_a_mean_reads_weights(function: str | None, weights: Any) -> None:
     parse(metric_info(aggregation={"function": function, "field_weights": weights}))
     parse(metric_info(aggregation={"function": function}))
@@ -87,7 +88,7 @@ def test_phantom_fields_need_no_weight() -> None:
     parse(metric_info(field_score_function={"a": "exact_str_match", "": "exact_str_match"}))
 
 
-@pytest.mark.parametrize("metric", ["gpt_4o_as_judge", "ascii_art_gpt4o_judge"])
+@for_each("metric", ["gpt_4o_as_judge", "ascii_art_gpt4o_judge"])
 def test_judged_tasks_are_llm_tasks(metric: str) -> None:
     assert parse(metric_info(field_score_function={"a": metric}, gpt4o_eval_configs=JUDGE)).eval_type == "llm"
 
@@ -99,7 +100,7 @@ def test_the_judges_prompt_is_read() -> None:
     assert judge.sources["reply"] == "model_output"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"field_score_function": {"a": "fuzzy"}}, "fuzzy"),
@@ -143,7 +144,7 @@ def test_string_parsers_need_one_field() -> None:
             parse(metric_info(field_score_function={}), fields)
 
 
-@pytest.mark.parametrize("info", ["{'a': ", "[1]", None])
+@for_each("info", ["{'a': ", "[1]", None])
 def test_unreadable_configurations(info: Any) -> None:
     with pytest.raises(TaskError, match="metric_info"):
         parse(info)

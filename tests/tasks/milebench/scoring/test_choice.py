@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.letters import official_letters
+from lmms_eval.tasks.milebench.scoring.fixed_choice import official_letters
 from lmms_eval.tasks.milebench.scoring.samples import LetterReading, leftmost, normalise, read_letter
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 MANY = [f"picture {index}" for index in range(1000)]
@@ -19,7 +19,7 @@ def read(answer: str, options: list[str]) -> LetterReading:
     return read_letter(normalise(answer), [normalise(option) for option in options])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "options", "letter", "step"),
     [
         ("(B)", ["Yes", "No"], "B", "bare letter"),
@@ -43,12 +43,12 @@ def test_the_specifications_examples(answer: str, options: list[str], letter: st
     assert read(answer, options) == LetterReading(letter, step)
 
 
-@pytest.mark.parametrize("sign", "&#~%:")
+@for_each("sign", "&#~%:")
 def test_signs_that_mean_nothing_in_a_pattern_are_matched_by_text(sign: str) -> None:
     assert read(f"it is salt{sign}pepper", ["oil", f"salt {sign} pepper"]) == LetterReading("B", "text")
 
 
-@pytest.mark.parametrize("sign", ".^$*|")
+@for_each("sign", ".^$*|")
 def test_signs_of_patterns_are_not_matched_by_text(sign: str) -> None:
     assert read(f"zz{sign}9", ["oil", f"zz{sign}9"]) == LetterReading("", "letters collected")
 
@@ -98,7 +98,7 @@ def test_leftmost_finds_the_first_place(text: str, pieces: list[str]) -> None:
     assert leftmost(text, pieces) == (min(places)[1] if places else None)
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_a_megabyte_and_a_thousand_options(name: str) -> None:
     options = [normalise(option) for option in MANY]
     text = normalise(NASTY[name])

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.milebench.scoring.fixed_choice import ChosenOption, occurs, plain, read_choice
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, MEGABYTE, NASTY, cpu_limit, reply_text
 
 COLOURS = ["red", "blue", "green", "dark red"]
@@ -15,7 +15,7 @@ MANY = [f"picture {index}" for index in range(1000)]
 RUNS = ["a" * length for length in range(1, 1001)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "index"),
     [
         ("The answer is B.", 1),
@@ -34,19 +34,19 @@ def test_a_statement(answer: str, index: int) -> None:
     assert read_choice(answer, COLOURS) == ChosenOption(index, "statement")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer", ["The answer is a shade that I cannot name", "answer: E", "answerB", "answer Blue-ish", "answers: A"]
 )
 def test_no_statement(answer: str) -> None:
     assert read_choice(answer, ["x1", "x2", "x3", "x4"]) == ChosenOption(None, "none")
 
 
-@pytest.mark.parametrize("answer", ["B. red", "B) red", "(B) red", " (b) red", "b.red", "B."])
+@for_each("answer", ["B. red", "B) red", "(B) red", " (b) red", "b.red", "B."])
 def test_a_leading_letter(answer: str) -> None:
     assert read_choice(answer, COLOURS) == ChosenOption(1, "leading letter")
 
 
-@pytest.mark.parametrize("answer", ["B", " b\n"])
+@for_each("answer", ["B", " b\n"])
 def test_one_letter(answer: str) -> None:
     assert read_choice(answer, COLOURS) == ChosenOption(1, "one letter")
 
@@ -58,7 +58,7 @@ def test_keys_of_several_letters_are_compared_whole() -> None:
     assert read_choice("the answer is all", MANY[:700]) == ChosenOption(None, "none")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "options", "index"),
     [
         ("It looks dark red to me", COLOURS, 3),
@@ -104,10 +104,8 @@ def test_any_text_names_an_option_or_none(answer: str, options: list[str]) -> No
         assert plain(options[found.index]) in plain(answer)
 
 
-@pytest.mark.parametrize("options", [COLOURS, MANY, RUNS], ids=["four", "a thousand", "a thousand runs"])
-@pytest.mark.parametrize(
-    "text", [*NASTY.values(), "a" * MEGABYTE, "answer" + " " * MEGABYTE, "xred " * (MEGABYTE // 5)]
-)
+@for_each("options", [COLOURS, MANY, RUNS], ids=["four", "a thousand", "a thousand runs"])
+@for_each("text", [*NASTY.values(), "a" * MEGABYTE, "answer" + " " * MEGABYTE, "xred " * (MEGABYTE // 5)])
 def test_a_megabyte(text: str, options: list[str]) -> None:
     with cpu_limit(1):
         read_choice(text, options)

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.milebench.scoring.samples import MARKS, normalise, normalise_fixed
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit
 
 texts = st.text(alphabet=f"{MARKS}aB1,. '\n\t\r:*é٣", max_size=30)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wanted"),
     [
         ("Hello, World!", "hello world"),
@@ -32,7 +32,7 @@ def test_as_the_reference(text: str, wanted: str) -> None:
     assert normalise(text) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wanted"),
     [
         ("a-b 1,200", "a b 1200"),
@@ -66,7 +66,7 @@ def test_marks_at_once_equal_marks_in_turn(text: str) -> None:
     assert normalise(text) == step_by_step(text)
 
 
-@pytest.mark.parametrize("name", NASTY)
+@for_each("name", NASTY)
 def test_a_megabyte_is_no_matter(name: str) -> None:
     with cpu_limit(1):
         normalise(NASTY[name])

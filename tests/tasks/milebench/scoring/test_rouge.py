@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.milebench.scoring.samples import common_words, distinct_word_rouge, sequence_rouge, split_sentences
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, MEGABYTE, NASTY, cpu_limit, reply_text
 
 PERFECT = 0.999999995
@@ -70,7 +71,7 @@ def test_sequence_rouge_is_the_usual_f1(gold: list[str], prediction: list[str]) 
     assert sequence_rouge(" ".join(prediction), " ".join(gold)) == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prediction", "gold", "score"),
     [
         ("a a a a", "a", PERFECT),
@@ -97,9 +98,7 @@ def test_thousands_of_words_need_no_deeper_stack() -> None:
         assert sequence_rouge(gold, gold) == 1
 
 
-@pytest.mark.parametrize(
-    "text", [*NASTY.values(), "a. " * (MEGABYTE // 3), "1.1" * (MEGABYTE // 3), "a b " * (MEGABYTE // 4)]
-)
+@for_each("text", [*NASTY.values(), "a. " * (MEGABYTE // 3), "1.1" * (MEGABYTE // 3), "a b " * (MEGABYTE // 4)])
 def test_a_megabyte(text: str) -> None:
     with cpu_limit(1):
         distinct_word_rouge(text, "a word 1 of b a. 9 more 1")

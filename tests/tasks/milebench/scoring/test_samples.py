@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore
 from lmms_eval.tasks.milebench.scoring.samples import score_sample
+from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text, reply_value
 
 CHOICE = DatasetFacts("TQA", "multi-choice")
@@ -55,13 +56,13 @@ def test_options_that_are_no_texts() -> None:
     assert score_sample(CHOICE, sample(3, [3, 4]), "A").score == 1
 
 
-@pytest.mark.parametrize("answer", ["4827", '"4827"', "it is 4827!"])
+@for_each("answer", ["4827", '"4827"', "it is 4827!"])
 def test_a_needle(answer: str) -> None:
     found = score_sample(NEEDLE, sample("4827"), answer)
     assert (found.score, found.fixed, found.extracted) == (1, 1, None)
 
 
-@pytest.mark.parametrize("answer", ["secret:4827", "48275", "4 827", ""])
+@for_each("answer", ["secret:4827", "48275", "4 827", ""])
 def test_no_needle(answer: str) -> None:
     assert score_sample(NEEDLE, sample("4827"), answer).score == 0
 
@@ -94,7 +95,7 @@ def test_an_empty_prediction_and_one_without_a_sentence_score_0() -> None:
     assert "no sentence" in stops.note
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("facts", "gold", "choices", "answer", "reason"),
     [
         (CHOICE, "q", ["x", "y"], "x", "not one of the 2 options"),
@@ -118,7 +119,7 @@ def test_a_null_reference_in_the_prediction_file_fails() -> None:
     assert "null" in str(score_sample(CHOICE, sample("x", ["x"]), "x", gold=None).error)
 
 
-@pytest.mark.parametrize("question_type", ["yes-no", None, ["multi-choice"]])
+@for_each("question_type", ["yes-no", None, ["multi-choice"]])
 def test_an_unknown_question_type_is_an_error(question_type: Any) -> None:
     with pytest.raises(DataError, match="question_type"):
         score_sample(DatasetFacts("TQA", question_type), sample("x"), "x")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import mean_stderr
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary, Moments, estimate, summarise
+from tests.cases import for_each
 from tests.tasks.milebench.summaries import value
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=50)
@@ -69,7 +70,7 @@ def test_one_needle_without_a_place_makes_no_grid() -> None:
     assert summarise([value(1, needle_depth=0, needle_length=8), value(1, needle_depth=0)], "TQA").needles == ()
 
 
-@pytest.mark.parametrize("broken", [{}, {"by_images": 3}, {"by_images": {"2": {"official": [1]}}}])
+@for_each("broken", [{}, {"by_images": 3}, {"by_images": {"2": {"official": [1]}}}])
 def test_other_details_are_refused(broken: dict[str, object]) -> None:
     whole = summarise([value(1)], "TQA").as_dict()
     with pytest.raises(DataError, match="no summary"):

@@ -13,6 +13,7 @@ from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.figures import PERCENT, Figure, FigureEntry, Pair, ScoredDataset, overall_entries
 from lmms_eval.tasks.milebench.summary.overview import build
 from lmms_eval.utils.files import read_table
+from tests.cases import for_each
 from tests.tasks.milebench.summaries import summary
 
 FOLDER = Path(milebench.__file__).parent
@@ -30,7 +31,7 @@ def recomputed(groups: Mapping[str, float]) -> dict[str, float]:
     return {entry.name: entry.scores.official.value for entry in found if entry.scores is not None}
 
 
-@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row["model"])
+@for_each("row", PUBLISHED, ids=lambda row: row["model"])
 def test_published_averages_follow_from_the_published_groups(row: dict[str, str]) -> None:
     found = recomputed({label: float(row[label]) for label in LABELS})
     for column, name in (("realistic", "Realistic"), ("diagnostic", "Diagnostic")):
@@ -38,7 +39,7 @@ def test_published_averages_follow_from_the_published_groups(row: dict[str, str]
         assert differs == ((row["model"], column) in NOT_RECOMPUTED), (column, found[name])
 
 
-@pytest.mark.parametrize("model", ["GPT-4V", "GPT-4o"])
+@for_each("model", ["GPT-4V", "GPT-4o"])
 def test_the_other_convention_of_the_paper(model: str) -> None:
     (row,) = [row for row in PUBLISHED if row["model"] == model]
     found = recomputed({label: float(row[label]) for label in LABELS})

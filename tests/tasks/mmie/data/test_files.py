@@ -11,11 +11,12 @@ from lmms_eval.tasks.mmie.data import files
 from lmms_eval.tasks.mmie.data.documents import documents
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
+from tests.cases import for_each
 from tests.painting import png
 from tests.tasks.mmie.data.kit import options, record, write
 
 
-@pytest.mark.parametrize("place", ["", "MMIE/MMIE", "MMIE__MMIE", "MMIE"])
+@for_each("place", ["", "MMIE/MMIE", "MMIE__MMIE", "MMIE"])
 def test_places_of_local_data(tmp_path: Path, place: str) -> None:
     folder = write(tmp_path / place, [record("MSR-1")])
     assert files.data_file(Settings(data_root=str(tmp_path))) == folder / "data.json"

@@ -2,6 +2,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.mmie.data.records import Segment, read_question, read_segments
+from tests.cases import for_each
 from tests.tasks.mmie.kit import ASKED
 
 RAW = {
@@ -23,18 +24,18 @@ def test_a_record_of_the_data_set_takes_the_last_turn_of_each_role_and_missing_k
     assert (question.category, question.field) == ("Project-based learning", "Art")
 
 
-@pytest.mark.parametrize(("key", "value"), [("category", "c"), ("catagory", "c")])
+@for_each(("key", "value"), [("category", "c"), ("catagory", "c")])
 def test_both_spellings(key, value):
     assert read_question({**ASKED, key: value}).category == value
 
 
-@pytest.mark.parametrize("key", ["subfield", "sub_field", "subcategory"])
+@for_each("key", ["subfield", "sub_field", "subcategory"])
 def test_names_of_the_subfield(key):
     assert read_question({**ASKED, key: "Algebra", "field": ""}).subfield == "Algebra"
     assert read_question({**ASKED, "subfield": "first", key: "Algebra"}).subfield in ("first", "Algebra")
 
 
-@pytest.mark.parametrize("turns", [None, "x", [5], [{"from": "human", "content": []}]])
+@for_each("turns", [None, "x", [5], [{"from": "human", "content": []}]])
 def test_conversations_that_say_nothing(turns):
     with pytest.raises(DataError, match="conversations"):
         read_question({"id": "SA-1", "conversations": turns})

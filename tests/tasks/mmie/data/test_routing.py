@@ -1,10 +1,9 @@
-import pytest
-
 from lmms_eval.tasks.mmie.data.records import route, tag_of
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sample_id", "expected"),
     [("SA-1", "SA"), ("x_PBL", "PBL"), ("MSR2", "MSR"), ("USA-3", "SA"), ("MSR-PBL", "PBL"), ("sa-1", None), ("", None),
      (7, None), (None, None), (["SA"], None)],
@@ -33,7 +32,7 @@ def test_no_warning_where_both_agree_and_one_for_several_tags():
     assert route("SA-1", "some other grouping").category == "SA"
 
 
-@pytest.mark.parametrize("name", ["SA", "sa", "Situational analysis", "situational-analysis", "Situational Analysis "])
+@for_each("name", ["SA", "sa", "Situational analysis", "situational-analysis", "Situational Analysis "])
 def test_spellings_of_a_category(name):
     assert tag_of(name) == "SA"
 

@@ -1,1 +1,0 @@
-"""Helpers that model plugins of the family import."""

@@ -1,1 +1,0 @@
-"""Verification of free answers in two steps: extractors cut the answer out, a verifier compares it."""

@@ -1,0 +1,83 @@
+"""Models, tasks and options that can be chosen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lmms_eval.config.options import options
+from lmms_eval.errors import UnknownNameError
+from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.server.choices import ELSEWHERE, ModelChoices, TaskChoices, option_choices
+
+
+@pytest.fixture(scope="module")
+def tasks() -> TaskChoices:
+    return TaskChoices()
+
+
+def test_all_models_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    found = {one.name: one for one in ModelChoices().all()}
+    assert {one.name for one in ModelRegistry().list_models()} <= set(found)
+    own = [one for one in found.values() if one.sort != "Plugins"]  # other tests may have registered some
+    assert {one.sort for one in own} == {"Local models", "Engines", "Services", "Checks"}
+    assert all(one.text for one in own)
+    assert found["anthropic"].missing == ("key: ANTHROPIC_API_KEY is not set where the server was started",)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "canary-canary")
+    again = {one.name: one for one in ModelChoices().all()}
+    assert again["anthropic"].missing == ()
+    assert "canary" not in repr(again)
+
+
+def test_a_service_says_what_its_name_stands_for() -> None:
+    details = ModelChoices().details("openrouter")
+    assert details.fixed == {"base_url": "https://openrouter.ai/api/v1"}
+    assert details.arguments[0].name == "model"
+    with pytest.raises(UnknownNameError):
+        ModelChoices().details("no_such_model")
+
+
+def test_tasks_with_their_facts(tasks: TaskChoices) -> None:
+    found = {one.name: one for one in tasks.all()}
+    assert len(found) == len(tasks.all()) > 900
+    assert (found["mmmu_val"].documents, found["mmmu_val"].modalities) == (900, ("image",))
+    assert found["mmmu_val"].title.startswith("MMMU")
+    assert {one.kind for one in found.values()} == {"task", "group", "tag"}
+    assert all(one.size for one in found.values() if one.kind == "tag")
+    details = tasks.details("mmmu_val")
+    assert details["missing"] == [] and details["parts"][0]["documents"] == 900
+    assert "task: mmmu_val" in tasks.yaml("mmmu_val")
+    with pytest.raises(UnknownNameError):
+        tasks.yaml("../../etc/passwd")
+
+
+def test_what_scoring_needs_is_told(tasks: TaskChoices, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JUDGE_MODEL", "MEGABENCH_OPEN_API_MODEL", "MEGABENCH_OPEN_API_URL"):
+        monkeypatch.delenv(name, raising=False)
+    judged = next(one.name for one in tasks.all() if "judge" in one.needs)
+    assert any(text.startswith("judge:") for text in tasks.details(judged)["missing"])
+
+
+def test_every_option_is_offered_unless_it_is_refused() -> None:
+    expected = {one.name for one in options() if one.name not in ELSEWHERE}
+    assert {one.name for one in option_choices()} == expected
+    assert expected - {one.name for one in option_choices({"plugins"})} == {"plugins"}
+    found = {one.name: one for one in option_choices()}
+    assert found["limit"].is_usual and found["limit"].kind == "number"
+    assert found["log_samples"].kind == "switch"
+    assert found["image_encode_format"].choices == ("PNG", "JPEG", "WEBP")
+    json.dumps([found[name].default for name in found])
+
+
+def test_heavy_libraries_are_not_imported() -> None:
+    code = (
+        "import sys; from lmms_eval.server.choices import ModelChoices, TaskChoices, option_choices; "
+        "from lmms_eval.server.page.preview import preview; "
+        "ModelChoices().all(); TaskChoices().all(); option_choices(); preview({'model': 'hf', 'tasks': ['a']}); "
+        "assert not {'torch', 'transformers', 'datasets', 'pandas'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
