@@ -258,8 +258,8 @@ def _task_notes(result: TaskResult) -> list[str]:
         for by, parts in metric.sub_scores.items() if not metric.withheld_reason else ():
             first = list(parts.items())[:MAX_SHOWN_PARTS]
             listed = ", ".join(f"{part[:MAX_NAME]} {score.value:.4f} ({score.n})" for part, score in first)
-            left = len(parts) - len(first)
-            more = f", and {left} more (sub_scores in the results file)" if left > 0 else ""
+            rest = len(parts) - len(first)
+            more = f", and {rest} more (sub_scores in the results file)" if rest > 0 else ""
             lines.append(f"{name}: {metric.metric} by {by}: {listed}{more}")
         partial, interval = metric.partial, metric.interval
         if metric.value is None and partial is not None and not isinstance(partial, dict | list):
