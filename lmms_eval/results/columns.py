@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct, field
-
 from lmms_eval.results.reading import PREFIX, reading_columns
 from lmms_eval.results.sample import OWN_KEYS, Sample, json_cell, label
 
@@ -149,10 +147,11 @@ def row_of(sample: Sample) -> dict[str, Any]:
     return row
 
 
-class Columns(Struct):
+class Columns:
     """Names and kinds of a table's columns, found by reading all of its rows."""
 
-    kinds: dict[str, Kind] = field(default_factory=lambda: dict.fromkeys(FIXED, "nothing"))
+    def __init__(self, kinds: dict[str, Kind] | None = None) -> None:
+        self.kinds: dict[str, Kind] = dict.fromkeys(FIXED, "nothing") if kinds is None else kinds
 
     def see(self, row: Mapping[str, Any]) -> None:
         kinds = self.kinds

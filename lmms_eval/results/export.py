@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from msgspec import Struct
-
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.results.columns import Columns, batches, row_of
 from lmms_eval.results.sample import Sample, json_cell
@@ -22,16 +20,16 @@ LONGEST_CELL = 32_767
 """Limits of a workbook: rows of a sheet including the heading, and characters of a cell."""
 
 
-class Exported(Struct):
+class Exported:
     """Writer of samples to a file, with counts of what it wrote."""
 
-    samples: Callable[[], Iterable[Sample]]
-    table: Columns
-    rows: int = 0
-    rows_left_out: int = 0
-    """Rows beyond the limit of a workbook's sheet."""
-    cells_cut: int = 0
-    """Texts cut to the limit of a workbook's cell."""
+    def __init__(self, samples: Callable[[], Iterable[Sample]], table: Columns) -> None:
+        self.samples, self.table = samples, table
+        self.rows = 0
+        self.rows_left_out = 0
+        """Rows beyond the limit of a workbook's sheet."""
+        self.cells_cut = 0
+        """Texts cut to the limit of a workbook's cell."""
 
     @property
     def columns(self) -> int:

@@ -25,7 +25,11 @@ from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 def conversation_text(messages: Conversation, media: Sequence[Any] = ()) -> str:
     """Format messages one after another. A medium is shown as ``[image 1]``, by its number in ``media`` from 1."""
-    return "\n\n".join(f"{_heading(message)}\n{_content(message, media)}" for message in messages)
+    return "\n\n".join(
+        f"{_heading(message)}\n"
+        + "".join(piece.text if piece.kind == "text" else _mark(piece, media) for piece in message.content)
+        for message in messages
+    )
 
 
 def is_plain(messages: Conversation) -> bool:
@@ -39,7 +43,11 @@ def media_lines(media: Sequence[Any], is_numbered: bool = False) -> Iterator[str
     for number, one in enumerate(media, 1):
         if isinstance(one, Mapping):
             lead = f"{number}. " if is_numbered else ""
-            yield f"{lead}{one.get('type', 'medium')}: {_place(one)}{_size(one)}{_times(one)}"
+            size = f", {one['width']} x {one['height']}" if "width" in one and "height" in one else ""
+            times = one.get("times")
+            seconds = ", ".join(f"{time} s" for time in times) if isinstance(times, list) else ""
+            frames = f", frames at {seconds}" if isinstance(times, list) else ""
+            yield f"{lead}{one.get('type', 'medium')}: {_place(one)}{size}{frames}"
 
 
 def _heading(message: SampleMessage) -> str:
@@ -48,10 +56,6 @@ def _heading(message: SampleMessage) -> str:
         facts.append(f"after the first {message.after} messages alone" if message.after else "sent alone")
     role = f"{message.role} {message.call}" if message.call else message.role
     return f"[{role}{''.join(f', {fact}' for fact in facts)}]"
-
-
-def _content(message: SampleMessage, media: Sequence[Any]) -> str:
-    return "".join(piece.text if piece.kind == "text" else _mark(piece, media) for piece in message.content)
 
 
 def _mark(piece: Piece, media: Sequence[Any]) -> str:
@@ -66,15 +70,6 @@ def _mark(piece: Piece, media: Sequence[Any]) -> str:
 
 def _place(medium: Mapping[str, Any]) -> Any:
     return medium.get("path") or medium.get("url") or medium.get("name") or medium.get("sha256") or "in memory"
-
-
-def _size(medium: Mapping[str, Any]) -> str:
-    return f", {medium['width']} x {medium['height']}" if "width" in medium and "height" in medium else ""
-
-
-def _times(medium: Mapping[str, Any]) -> str:
-    times = medium.get("times")
-    return f", frames at {', '.join(f'{time} s' for time in times)}" if isinstance(times, list) else ""
 
 
 _MOST_NAMED = 4
@@ -172,7 +167,9 @@ def pipelines_text(samples: Sequence[Sample]) -> str:
 
 
 def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
-    yield "reason", _failure(sample)
+    attempts = sample.record.get("attempts")
+    times = f"\nsent {attempts} times" if sample.reason and isinstance(attempts, int) else ""
+    yield "reason", sample.reason + times
     yield from _asked(sample)
     if not sample.repeats:
         yield "thoughts", _folded(sample.thoughts)
@@ -192,11 +189,6 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
     facts += ["scoring drew at random"] if sample.drew else []
     yield "generation", ", ".join(facts)
     yield "document", "\n".join(f"{name}: {_short(value)}" for name, value in sample.doc.items())
-
-
-def _failure(sample: Sample) -> str:
-    attempts = sample.record.get("attempts")
-    return sample.reason + (f"\nsent {attempts} times" if sample.reason and isinstance(attempts, int) else "")
 
 
 def _asked(sample: Sample) -> Iterator[tuple[str, str]]:

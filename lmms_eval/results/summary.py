@@ -126,7 +126,10 @@ def notes(run: RunScores, facts: ReportFacts) -> list[str]:
                 f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
             )
     lines += run.broken
-    lines += _served(run, facts.model_asked)
+    # A server may route a name to a dated version of the model.
+    served = [f"{name} ({count} answers)" for name, count in run.served.items() if name != facts.model_asked]
+    if facts.model_asked and served:
+        lines.append(f"asked for the model {facts.model_asked}, the server says that it served {', '.join(served)}")
     if run.batch_check is not None:
         lines.append(run.batch_check.line())
     if facts.ignored:
@@ -188,12 +191,6 @@ def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
         if outcome.unscored == outcome.requested and len(outcome.reasons) == 1:
             found.setdefault(next(iter(outcome.reasons)), []).append(result)
     return {reason: alike for reason, alike in found.items() if len(alike) > MAX_SHOWN_ALIKE}
-
-
-def _served(run: RunScores, asked: str) -> list[str]:
-    """Return a line if the server used another model, since it may route a name to a dated version of it."""
-    others = ", ".join(f"{name} ({count} answers)" for name, count in run.served.items() if name != asked)
-    return [f"asked for the model {asked}, the server says that it served {others}"] if asked and others else []
 
 
 def _shown(path: str) -> str:
@@ -258,7 +255,12 @@ def _task_notes(result: TaskResult) -> list[str]:
         )
     for metric in result.metrics:
         lines += [f"{name}: {metric.metric}: {note}" for note in metric.notes]
-        lines += _sub_scores(name, metric) if not metric.withheld_reason else ()
+        for by, parts in metric.sub_scores.items() if not metric.withheld_reason else ():
+            first = list(parts.items())[:MAX_SHOWN_PARTS]
+            listed = ", ".join(f"{part[:MAX_NAME]} {score.value:.4f} ({score.n})" for part, score in first)
+            rest = len(parts) - len(first)
+            more = f", and {rest} more (sub_scores in the results file)" if rest > 0 else ""
+            lines.append(f"{name}: {metric.metric} by {by}: {listed}{more}")
         partial, interval = metric.partial, metric.interval
         if metric.value is None and partial is not None and not isinstance(partial, dict | list):
             number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)
@@ -302,15 +304,3 @@ def _truncation(task: str, metric: MetricResult) -> str:
     if found.low is not None and found.high is not None:
         bounds = f"; between {found.low:.4f} and {found.high:.4f}, whatever the truncated ones would have scored"
     return f"{task}: {metric.metric} is {', '.join(parts)} documents{bounds}"
-
-
-def _sub_scores(task: str, metric: MetricResult) -> list[str]:
-    """Return a line for each way to divide the documents, with the number of documents of each part."""
-    lines = []
-    for by, parts in metric.sub_scores.items():
-        first = list(parts.items())[:MAX_SHOWN_PARTS]
-        shown = [f"{name[:MAX_NAME]} {score.value:.4f} ({score.n})" for name, score in first]
-        left = len(parts) - len(shown)
-        more = f", and {left} more (sub_scores in the results file)" if left > 0 else ""
-        lines.append(f"{task}: {metric.metric} by {by}: {', '.join(shown)}{more}")
-    return lines
