@@ -25,7 +25,7 @@ from lmms_eval.utils.arguments import simple_parse_args_string
 from lmms_eval.utils.names import model_name_from_args, sanitize_model_name
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.general_bench.levels.registering import Gathered, LevelResult
+    from lmms_eval.tasks.general_bench.levels.registering import LevelResult
     from lmms_eval.tasks.general_bench.levels.report import Ranked
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
@@ -132,7 +132,7 @@ def list_tasks(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.data.scanning import match, scan
-    from lmms_eval.utils.terminal import Column, markdown_table
+    from lmms_eval.tasks.general_bench.levels.text import table
 
     found = scan(given.dataset)
     matched = match(found, given.subset)
@@ -143,8 +143,7 @@ def list_tasks(words: Sequence[str]) -> int:
     ]
     if rows:
         headings = ("task", "folder", "metric", "needs")
-        columns = zip(headings, zip(*rows, strict=True), strict=True)
-        emit(markdown_table([Column(name, tuple(cells), True) for name, cells in columns]).rstrip("\n"))
+        emit(table(headings, rows))
     for problem in problems:
         complain(f"error: {problem}")
     return USAGE if problems or not rows else 0
@@ -186,15 +185,14 @@ def register(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.levels import registering, tables
-    from lmms_eval.tasks.general_bench.levels import registering as results
     from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(given.model, full_path=True)
-    gathered = results.gather(results.files_of(given.dataset, given.prediction))
-    scored = _scored(given, gathered, name) if gathered.predictions else ScoredFolder()
+    given_results, predictions, faults = registering.gather(registering.files_of(given.dataset, given.prediction))
+    scored = _scored(given, predictions, given_results, name) if predictions else ScoredFolder()
     _load_openpyxl()
     template = tables.read_workbook(given.template) if given.template else tables.template()
-    found = (*gathered.results, *scored.results)
+    found = (*given_results, *scored.results)
     filled = registering.register(given.model, found, template, given.profile)
     stem = given.output / f"{name}_result"
     workbook = stem.with_name(f"{stem.name}.xlsx")
@@ -204,7 +202,7 @@ def register(words: Sequence[str]) -> int:
     emit(f"{entered} of {len(found)} results entered; sheets: {', '.join(filled.updated) or 'none'}")
     emit(f"files: {', '.join(str(path) for path in (workbook, *further, *scored.files))}")
     reported = " ".join(scored.problems)
-    unreadable = [problem for problem in gathered.problems if problem.partition(": ")[0] not in reported]
+    unreadable = [problem for problem in faults if problem.partition(": ")[0] not in reported]
     problems = (*unreadable, *scored.problems, *filled.problems)
     return _remarks(problems, (*filled.warnings, *scored.warnings), scored.withheld)
 
@@ -219,9 +217,14 @@ class ScoredFolder(Struct, frozen=True):
     files: tuple[Path, ...] = ()
 
 
-def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> ScoredFolder:
+def _scored(
+    given: argparse.Namespace, predictions: Sequence[Path], others: Sequence[LevelResult], name: str
+) -> ScoredFolder:
+    """Score the files of predictions. ``others`` are the results in the files of the same name."""
     if given.profile == "reference":
-        return _scored_as_reference(given, gathered.predictions)
+        from lmms_eval.tasks.general_bench.nlp.processor import score_language
+
+        return ScoredFolder(*score_language(given.dataset, given.prediction, len(predictions)))
     from lmms_eval.errors import UsageError
     from lmms_eval.judges import JudgeOptions, ask, open_judge
     from lmms_eval.tasks.general_bench.levels.tables import write_bytes
@@ -232,12 +235,18 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> ScoredF
     if given.dataset.is_file():
         raise UsageError(f"{given.dataset} holds predictions: give the data set's folder, which has the answers (-d)")
     settings = Settings.of({**simple_parse_args_string(given.task_kwargs), "data_root": str(given.dataset)})
-    others = frozenset(Path(result.source).resolve() for result in gathered.results)
     judge = JudgeOptions(given.judge_model, given.judge_base_url, simple_parse_args_string(given.judge_args))
     # The judge is opened only when a task needs it.
     asker: Asker | None = (lambda questions: ask(open_judge(judge), questions)) if judge.is_given else None
     shown = f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
-    job = FolderJob(settings, given.prediction, given.output / ".scores" / name, asker, shown, others)
+    job = FolderJob(
+        settings,
+        given.prediction,
+        given.output / ".scores" / name,
+        asker,
+        shown,
+        frozenset(Path(one.source).resolve() for one in others),
+    )
     found = score_folders(job, progress=lambda score: complain(f"{score.task}: {score.status}"))
     emit(score_table(found.scores))
     target = given.output / f"{name}_scores.json"
@@ -258,18 +267,6 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> ScoredF
 def _unanswered(score: TaskScore) -> str:
     why = f"; {score.notes[0]}" if score.notes else ""
     return f"{score.facts.name}: {score.answered} of {score.expected} items answered, the others count as wrong{why}"
-
-
-def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> ScoredFolder:
-    """Score the language tasks, the only ones that the reference scores."""
-    from lmms_eval.tasks.general_bench.nlp.processor import score_language
-
-    found = score_language(given.dataset, given.prediction)
-    others = len(predictions) - found.files
-    warnings = [f"BLEU counts the words of the tokenizer {found.tokenizer}"]
-    if others:
-        warnings.append(f"profile reference scores language tasks only: {others} files of predictions are left out")
-    return ScoredFolder(found.results, found.problems, tuple(warnings))
 
 
 def rank(words: Sequence[str]) -> int:
@@ -321,26 +318,17 @@ def _add_shared(parser: CommandParser, model: str) -> None:
 
 
 def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path, with_picture: bool) -> int:
-    from lmms_eval.tasks.general_bench.levels import tables, text
-    from lmms_eval.utils.names import sanitize_model_name
+    from lmms_eval.tasks.general_bench.levels import text
 
-    name = sanitize_model_name(ranked.model, full_path=True)
     emit(text.summary(ranked, found))
-    log = folder / f"score_calculation_{name.lower()}.log"
-    contents = {
-        log: text.log(ranked, found),
-        folder / f"{name}_levels.json": text.as_json(ranked, found),
-        folder / f"{name}_levels.csv": text.as_csv(ranked),
-    }
-    for path, content in contents.items():
-        tables.write_bytes(path, content.encode())
-    emit(f"files: {', '.join(map(str, contents))}")
+    emit(f"files: {', '.join(map(str, text.write(ranked, found, folder)))}")
     code = _remarks(ranked.problems, ranked.warnings, ())
     if with_picture:
         from lmms_eval.plots.figure import PlotUnavailable
         from lmms_eval.tasks.general_bench.levels import picture
 
         try:
+            name = sanitize_model_name(ranked.model, full_path=True)
             emit(f"picture: {', '.join(map(str, picture.draw(ranked, folder / f'{name}_levels.png')))}")
         except PlotUnavailable as error:
             complain(str(error))

@@ -75,17 +75,13 @@ def key_of(item: Item, prediction: Any, by: str) -> str:
     """Hash the item, its prediction, the files of both, and its scoring."""
     given = None if prediction is MISSING else prediction
     text = json.dumps([item.id, item.raw, given, item.form, str(item.folder), str(item.prediction_folder)], default=str)
-    files = [] if item.form in ("text", "number") else [_stamp(path) for path in _files(item, given)]
+    files: list[object] = []
+    if item.form not in ("text", "number"):
+        files += [_stamp(item.prediction_folder / path.strip()) for path in _paths(given)]
+        for path in _paths(item.reference):
+            files += [_stamp(item.folder / folder / path.strip()) for folder in MEDIA_FOLDERS]
+        files += [_stamp(path) for medium in item.media for path in medium.paths]
     return hashlib.sha256(f"{by}|{text}|{files}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _files(item: Item, prediction: Any) -> Iterator[Path]:
-    for path in _paths(prediction):
-        yield item.prediction_folder / path.strip()
-    for path in _paths(item.reference):
-        yield from (item.folder / folder / path.strip() for folder in MEDIA_FOLDERS)
-    for medium in item.media:
-        yield from medium.paths
 
 
 def _paths(value: Any) -> Iterator[str]:
@@ -93,11 +89,8 @@ def _paths(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         if 0 < len(value) < _LONGEST_PATH and "\0" not in value:
             yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _paths(one)
-    elif isinstance(value, list):
-        for one in value:
+    elif isinstance(value, Mapping | list):
+        for one in value.values() if isinstance(value, Mapping) else value:
             yield from _paths(one)
 
 
@@ -110,16 +103,16 @@ def _stamps(folder: Path | None) -> object:
 
 def _stamp(path: Path | None) -> object:
     """Return size and time of a file, or those of a folder's entries, or ``None`` if nothing is there."""
+
+    def state(found: os.stat_result) -> tuple[int, int]:
+        return found.st_size, found.st_mtime_ns
+
     try:
         if path is None:
             return None
         if path.is_dir():
             with os.scandir(path) as entries:
-                return sorted((entry.name, *_state(entry.stat())) for entry in entries)
-        return _state(path.stat())
+                return sorted((entry.name, *state(entry.stat())) for entry in entries)
+        return state(path.stat())
     except (OSError, ValueError):
         return None
-
-
-def _state(found: os.stat_result) -> tuple[int, int]:
-    return found.st_size, found.st_mtime_ns

@@ -67,7 +67,7 @@ def _bodies(side: Side, value: Any) -> Bodies | None:
     except LmmsEvalError:
         return None
     points = tuple(tuple((x, y) for x, y, is_labelled in body if is_labelled) for body in found.points.tolist())
-    return Bodies(_name(side), points, found.marked.labels or ("",) * len(points)) if any(points) else None
+    return Bodies(side.of, points, found.marked.labels or ("",) * len(points)) if any(points) else None
 
 
 def regions_of(
@@ -89,7 +89,9 @@ def regions_of(
     for frame in frames if item.form == "masks" else (None,):
         size = None
         for side, value in ((reference_of(item), item.reference), (prediction_of(item), prediction)):
-            regions = _regions(side, value if frame is None else _at(value, frame), size)
+            if frame is not None:
+                value = value[frame] if isinstance(value, list) and 0 <= frame < len(value) else None
+            regions = _regions(side, value, size)
             size = regions.size if regions is not None else picture
             found += [replace(regions, frame=frame)] if regions is not None else []
     return found
@@ -102,32 +104,20 @@ def _item(doc: Mapping[str, Any], folder: Path) -> Item | None:
         return None
 
 
-def _name(side: Side) -> Literal["reference", "answer"]:
-    return "answer" if side.predicted else "reference"
-
-
-def _at(value: Any, frame: int) -> Any:
-    """Return the entry of a list of masks for a frame."""
-    return value[frame] if isinstance(value, list) and 0 <= frame < len(value) else None
-
-
 def _regions(side: Side, value: Any, size: Size | None) -> Regions | None:
     """Read one side, or return ``None`` if it has no mask or cannot be read, which scoring reports."""
-    of = _name(side)
+    import numpy as np
+
+    of = side.of
     try:
         if value is None:
             return None
         if side.item.form != "instances":
             return Regions(of, (mask(value, side, size),), ("",))
         listed = value[:MOST] if isinstance(value, list) else value
-        found = instances(listed, side, None if size is None else _of_size(size))
+        truth = None if size is None else Instances((runs_of_box((0, 0, 0, 0), *size),), Marked(None, np.ones(1)))
+        found = instances(listed, side, truth)
     except LmmsEvalError:
         return None
     labels = found.marked.labels or ("",) * len(found.regions)
     return Regions(of, found.regions, labels) if found.size is not None else None
-
-
-def _of_size(size: Size) -> Instances:
-    import numpy as np
-
-    return Instances((runs_of_box((0, 0, 0, 0), *size),), Marked(None, np.ones(1)))

@@ -13,13 +13,11 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.levels import paper, picture, registering, sensitivity, tables, text
-from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
 from lmms_eval.utils.names import sanitize_model_name
-from lmms_eval.utils.terminal import Column, markdown_table
 
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
 JOURNAL = ".general_bench_scores"
@@ -63,7 +61,13 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         parts[label]["general_level"] = text.numbers(ranked, found)
         if stem is not None:
             folder = stem.with_name(f"{stem.name}_{label}")
-            written += [str(folder), *write_levels(ranked, found, folder, with_picture=True)]
+            written += [str(folder), *map(str, text.write(ranked, found, folder))]
+            target = folder / f"{sanitize_model_name(model, full_path=True)}_levels.png"
+            try:
+                picture.draw(ranked, target)
+                written.append(str(target))
+            except PlotUnavailable as absent:
+                logger.info("{}", absent)
             written += _write_results(filled.table, model, folder)
     return BenchmarkReport("\n\n".join(texts), {"general_bench_report": parts}, tuple(written)) if texts else None
 
@@ -124,31 +128,6 @@ def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, with_picture: bool) -> list[str]:
-    """Write log, JSON and CSV of the levels, and the picture if it can be drawn; return their paths.
-
-    Raises:
-        DataError: one cannot be written.
-    """
-    name = sanitize_model_name(ranked.model, full_path=True)
-    contents = {
-        folder / f"score_calculation_{name.lower()}.log": text.log(ranked, found),
-        folder / f"{name}_levels.json": text.as_json(ranked, found),
-        folder / f"{name}_levels.csv": text.as_csv(ranked),
-    }
-    for path, content in contents.items():
-        tables.write_bytes(path, content.encode())
-    paths = [str(path) for path in contents]
-    if with_picture:
-        target = folder / f"{name}_levels.png"
-        try:
-            picture.draw(ranked, target)
-            paths.append(str(target))
-        except PlotUnavailable as absent:
-            logger.info("{}", absent)
-    return paths
-
-
 def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozenset()) -> str:
     """Lay out a line for each task: value, the official value if it differs, unit, answered items, status.
 
@@ -158,11 +137,7 @@ def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozen
     order = {facts.id: place for place, facts in enumerate(one for rows in sheets().values() for one in rows)}
     rows = [_cells(score, score.task in from_files) for score in sorted(scores, key=lambda score: order[score.task])]
     headings = ("sheet", "task", "metric", "score", "±", "answered only", "items", "status")
-    columns = zip(*rows, strict=True) if rows else ((),) * len(headings)
-    numeric = (False, False, False, True, True, True, True, False)
-    table = markdown_table(
-        [Column(name, tuple(cells), right) for name, cells, right in zip(headings, columns, numeric, strict=True)]
-    ).rstrip("\n")
+    table = text.table(headings, rows, ("sheet", "task", "metric", "status"))
     if any(score.measure == BY_WORDS for score in scores):
         table += f"\nBLEU-1 counts the words of the tokenizer {tokenizer_label()}"
     return table

@@ -88,84 +88,77 @@ def score_folders(
         if not file.is_file() or file.resolve() in job.passed_over:
             without.append(facts)
             continue
-        score, remarks = _Scorer(facts, folder, job).score(file)
+        score, remarks = _score(facts, folder, file, job)
         problems += remarks
         scores.append(score)
         progress(score)
     return FolderScores(tuple(scores), tuple(problems), tuple(without))
 
 
-class _Scorer:
-    """Scores one task's predictions."""
+def _score(facts: TaskFacts, folder: TaskFolder, file: Path, job: FolderJob) -> tuple[TaskScore, Sequence[str]]:
+    """Return the score of a file, and problems with its predictions.
 
-    def __init__(self, facts: TaskFacts, folder: TaskFolder, job: FolderJob) -> None:
-        self.facts, self.folder, self.settings, self.ask, self.judge = facts, folder, job.settings, job.ask, job.judge
-        self.context = job.settings.context
-        self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
+    Damaged or missing data becomes the task's reason.
+    """
+    try:
+        annotation = open_annotation(folder, job.settings)
+        predictions = read_predictions(file)
+    except DataError as error:
+        return summary.broken(facts, "", str(error)), ()
+    try:
+        read = read_items(facts, annotation, file.parent, fields_of(facts, job.settings))
+    except NotEvaluated as error:
+        reason = error.reason.removeprefix("not evaluated: ")
+        return summary.not_evaluated(facts, "", reason, len(annotation.data)), ()
+    lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
+    expected = len(read.items) + len(lost)
+    problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
+    if not read.items:
+        reason = lost[0].note if lost else f"{folder.annotation}: no items in it"
+        return summary.broken(facts, "", reason, expected), problems
+    try:
+        measure = registry.measure_for(facts, read.items[0].form)
+    except LmmsEvalError as error:
+        return summary.broken(facts, "", str(error), expected), problems
+    score = summary.evaluated(
+        lambda: summary.combine(facts, measure, [*lost, *_outcomes(facts, read.items, predictions, measure, job)]),
+        facts, measure.name, expected,
+    )  # fmt: skip
+    return score, problems
 
-    def score(self, file: Path) -> tuple[TaskScore, Sequence[str]]:
-        """Return the score of a file, and problems with its predictions.
 
-        Damaged or missing data becomes the task's reason.
-        """
-        try:
-            annotation = open_annotation(self.folder, self.settings)
-            predictions = read_predictions(file)
-        except DataError as error:
-            return summary.broken(self.facts, "", str(error)), ()
-        try:
-            read = read_items(self.facts, annotation, file.parent, fields_of(self.facts, self.settings))
-        except NotEvaluated as error:
-            reason = error.reason.removeprefix("not evaluated: ")
-            return summary.not_evaluated(self.facts, "", reason, len(annotation.data)), ()
-        lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
-        expected = len(read.items) + len(lost)
-        problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
-        if not expected:
-            return summary.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems
-        if not read.items:
-            return summary.broken(self.facts, "", lost[0].note, expected), problems
-        try:
-            measure = registry.measure_for(self.facts, read.items[0].form)
-        except LmmsEvalError as error:
-            return summary.broken(self.facts, "", str(error), expected), problems
-        self.context = self.context.having(candidates=list(candidate_answers(self.facts, read.items)))
-        score = summary.evaluated(
-            lambda: summary.combine(
-                self.facts, measure, [*lost, *self._outcomes(read.items, predictions, measure)]
-            ),
-            self.facts, measure.name, expected,
-        )  # fmt: skip
-        return score, problems
+def _outcomes(
+    facts: TaskFacts, items: tuple[Item, ...], predictions: Predictions, measure: Measure, job: FolderJob
+) -> Iterator[ItemOutcome]:
+    """Yield the outcome of each item, from the journal if it is there."""
+    context = job.settings.context.having(candidates=list(candidate_answers(facts, items)))
+    by = hash_of_scoring(measure, context, job.judge if measure.name == judged.QUESTION else "")
+    given = [(item, predictions.values.get(id_key(item.id), scoring.MISSING)) for item in items]
+    keys = [key_of(item, prediction, by) for item, prediction in given]
+    is_open = any(item.reference is not None for item in items)
+    with OutcomeJournal(None if job.journal is None else job.journal / f"{facts.id}.jsonl") as journal:
+        if measure.name == judged.QUESTION and job.ask is not None:
+            unknown = [pair for pair, key in zip(given, keys, strict=True) if key not in journal]
+            context = context.having(**{judged.VERDICTS: _verdicts(unknown, job.ask)})
+        for (item, prediction), key in zip(given, keys, strict=True):
+            if key in journal:
+                yield journal[key]
+                continue
+            if is_open and item.reference is None and facts.paradigm != "generation":
+                yield ItemOutcome(item.id, "failed", note=f"{item.where}: it has no reference answer")
+                continue
+            outcome = scoring.score_item(item, prediction, measure, context)
+            journal.add(key, outcome)
+            yield outcome
 
-    def _outcomes(self, items: tuple[Item, ...], predictions: Predictions, measure: Measure) -> Iterator[ItemOutcome]:
-        by = hash_of_scoring(measure, self.context, self.judge if measure.name == judged.QUESTION else "")
-        given = [(item, predictions.values.get(id_key(item.id), scoring.MISSING)) for item in items]
-        keys = [key_of(item, prediction, by) for item, prediction in given]
-        is_open = any(item.reference is not None for item in items)
-        with OutcomeJournal(self.path) as journal:
-            if measure.name == judged.QUESTION and self.ask is not None:
-                self._judge([pair for pair, key in zip(given, keys, strict=True) if key not in journal])
-            for (item, prediction), key in zip(given, keys, strict=True):
-                if key in journal:
-                    yield journal[key]
-                    continue
-                if is_open and item.reference is None and self.facts.paradigm != "generation":
-                    yield ItemOutcome(item.id, "failed", note=f"{item.where}: it has no reference answer")
-                    continue
-                outcome = scoring.score_item(item, prediction, measure, self.context)
-                journal.add(key, outcome)
-                yield outcome
 
-    def _judge(self, given: Sequence[tuple[Item, Any]]) -> None:
-        """Ask the judge about the answers, and put the replies into the context."""
-        assert self.ask is not None
-        questions: dict[str, JudgeQuestion] = {}
-        for item, prediction in given:
-            with contextlib.suppress(LmmsEvalError):  # scoring reports the fault
-                questions[id_key(item.id)] = judged.question(item, prediction)
-        verdicts = dict(zip(questions, self.ask(list(questions.values())), strict=True))
-        self.context = self.context.having(**{judged.VERDICTS: verdicts})
+def _verdicts(given: Sequence[tuple[Item, Any]], ask: Asker) -> dict[str, Verdict]:
+    """Ask the judge about the answers, and return its replies."""
+    questions: dict[str, JudgeQuestion] = {}
+    for item, prediction in given:
+        with contextlib.suppress(LmmsEvalError):  # scoring reports the fault
+            questions[id_key(item.id)] = judged.question(item, prediction)
+    return dict(zip(questions, ask(list(questions.values())), strict=True))
 
 
 def _strays(predictions: Predictions, read: Items) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,10 +67,7 @@ def read_predictions(file: Path) -> Predictions:
             f"{file} holds results ({{model, task, metric, score}}), which the authors' audio scripts write under this "
             "name, not predictions; give a list of {id, prediction}"
         )
-    return _collected(records, head, str(file))
-
-
-def _collected(records: list[Any], head: Mapping[str, Any] | None, where: str) -> Predictions:
+    where = str(file)
     values: dict[str, Any] = {}
     repeated: dict[str, None] = {}
     problems: list[str] = []
@@ -84,7 +81,11 @@ def _collected(records: list[Any], head: Mapping[str, Any] | None, where: str) -
             repeated[key] = None
         values[key] = value
     warnings = [f"{where}: the id {key} occurs more than once: the last one counts" for key in repeated]
-    return Predictions(where, values, tuple(repeated), (*_first(problems), *_first(warnings)), head)
+    shown: list[str] = []
+    for messages in (problems, warnings):
+        more = [f"... and {len(messages) - _SHOWN} more of them"] if len(messages) > _SHOWN else []
+        shown += [*messages[:_SHOWN], *more]
+    return Predictions(where, values, tuple(repeated), tuple(shown), head)
 
 
 def _record(record: object) -> tuple[str, Any]:
@@ -98,12 +99,6 @@ def _record(record: object) -> tuple[str, Any]:
         if name in record:
             return key, record[name]
     raise DataError(f"id {key:.80} has no `prediction`")
-
-
-def _first(messages: list[str]) -> Iterator[str]:
-    yield from messages[:_SHOWN]
-    if len(messages) > _SHOWN:
-        yield f"... and {len(messages) - _SHOWN} more of them"
 
 
 def dumps(
@@ -123,20 +118,12 @@ def dumps(
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def write(
-    file: Path,
-    records: Sequence[Mapping[str, Any]],
-    form: FileForm = "list",
-    task: str = "",
-    skill: str = "",
-    type: str = "",
-) -> None:
-    """Write a prediction file atomically.
+def write(file: Path, text: str) -> None:
+    """Write the text of a prediction file atomically.
 
     Raises:
         DataError: it cannot be written.
     """
-    text = dumps(records, form, task, skill, type)
     try:
         with replacing(file) as opened:
             opened.write(text.encode("utf-8"))
@@ -163,5 +150,5 @@ def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Pa
         return None
     ordered = [record["record"] for record in sorted(records, key=lambda record: int(record["place"]))]
     kind = facts.paradigm or str(read_head(folder.annotation).get("type", ""))
-    write(path, ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind)
+    write(path, dumps(ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind))
     return path.resolve()

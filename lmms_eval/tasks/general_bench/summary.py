@@ -143,8 +143,8 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
             facts.id, measure.name, None, None, None, len(answered), len(outcomes), len(failed), notes, reason
         )
     try:
-        official = _finite(measure.value(answered), measure) if answered else None
-        strict, stderr = _strict(metric, measure, outcomes, official)
+        official, strict = _values(metric, measure, outcomes)
+        stderr = _strict_stderr(metric, measure, outcomes, official)
     except NotEvaluated:
         raise
     except Exception as error:  # noqa: BLE001 - measures call libraries on what a model wrote: one task fails
@@ -162,40 +162,35 @@ def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutc
     Raises:
         LmmsEvalError: the items have no value together; others that the measure's libraries raise.
     """
+    return _values(metrics()[facts.metric], measure, outcomes)[1]
+
+
+def _values(metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome]) -> tuple[float | None, float | None]:
+    """Return the value over the answered items, and that with unanswered items counted as wrong."""
     answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
     official = _finite(measure.value(answered), measure) if answered else None
-    return _strict_value(metrics()[facts.metric], measure, outcomes, official)
+    share = len(answered) / len(outcomes)
+    if share == 1:
+        return official, official
+    if measure.is_mean or measure.unanswered is not None:
+        return official, _finite(measure.value([outcome.state for outcome in outcomes]), measure)
+    if official is None:
+        return None, 0.0 if not metric.mapping else None
+    score = paper_score(metric, official)
+    if score == 0:
+        return official, official  # a metric without a worst value keeps its value
+    return official, paper_value(metric, share * score) if metric.mapping else share * official
 
 
-def _strict(
+def _strict_stderr(
     metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
-) -> tuple[float | None, float | None]:
-    """Return value and standard error with unanswered items counted as wrong."""
-    value = _strict_value(metric, measure, outcomes, official)
+) -> float | None:
     answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
     share = len(answered) / len(outcomes)
     if share == 1 or measure.is_mean or measure.unanswered is not None:
-        return value, _stderr(measure, [outcome.state for outcome in outcomes])
-    if official is None:
-        return value, None
-    error = _stderr(measure, answered)
-    return value, error * share if error is not None and not metric.mapping else None
-
-
-def _strict_value(
-    metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
-) -> float | None:
-    share = sum(outcome.status == "answered" for outcome in outcomes) / len(outcomes)
-    if share == 1:
-        return official
-    if measure.is_mean or measure.unanswered is not None:
-        return _finite(measure.value([outcome.state for outcome in outcomes]), measure)
-    if official is None:
-        return 0.0 if not metric.mapping else None
-    score = paper_score(metric, official)
-    if score == 0:
-        return official  # a metric without a worst value keeps its value
-    return paper_value(metric, share * score) if metric.mapping else share * official
+        return _stderr(measure, [outcome.state for outcome in outcomes])
+    error = None if official is None else _stderr(measure, answered)
+    return error * share if error is not None and not metric.mapping else None
 
 
 def _stderr(measure: Measure, states: Sequence[State]) -> float | None:

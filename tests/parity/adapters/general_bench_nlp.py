@@ -10,8 +10,9 @@ from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, treebank_tokens
-from lmms_eval.tasks.general_bench.nlp.processor import ProcessedTask, Tokenize, process, process_folder
+from lmms_eval.tasks.general_bench.nlp.processor import Tokenize, process, process_folder
 from lmms_eval.tasks.general_bench.prompts.nlp import extract, max_new_tokens, nlp_prompt, time_series_values
 from tests.parity.adapters.general_bench_levels import verdict
 from tests.parity.compare import agree
@@ -88,7 +89,7 @@ def words(name: str) -> Tokenize:
     return fallback_tokens if name == "fallback" else lambda text: treebank_tokens(text, str(NLTK_DATA))
 
 
-def plain(result: ProcessedTask, keys: tuple[str, ...]) -> dict[str, Any]:
+def plain(result: LevelResult, keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: getattr(result, key) for key in keys}
 
 

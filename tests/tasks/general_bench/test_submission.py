@@ -84,16 +84,16 @@ def test_files_that_hold_no_predictions(tmp_path: Path, content: Any, message: s
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     records = [{"id": 1, "prediction": "né \ud800 题"}, {"id": "x", "prediction_steps": "s", "prediction_final": "4"}]
     file = tmp_path / "new" / "prediction.json"
-    write(file, records)
+    write(file, dumps(records))
     assert json.loads(file.read_bytes()) == records
     assert read_predictions(file).values == {"1": "né \ud800 题", '"x"': "4"}
     text = file.read_text(encoding="utf-8")
     assert text.startswith('[\n  {\n    "id": 1,\n    "prediction": "né \\ud800 题"')
-    write(file, records, "object", task="T", skill="S", type="generation")
+    write(file, dumps(records, "object", task="T", skill="S", type="generation"))
     assert json.loads(file.read_bytes()) == {"task": "T", "skill": "S", "type": "generation", "data": records}
     assert list(json.loads(dumps([], "object"))) == ["task", "skill", "type", "data"]
     with pytest.raises(DataError, match="cannot be written"):
-        write(file / "below", records)
+        write(file / "below", dumps(records))
 
 
 def test_keys_of_ids() -> None:

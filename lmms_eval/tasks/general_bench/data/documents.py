@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -199,12 +199,7 @@ def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
     Raises:
         DataError: the user's own file cannot be read.
     """
-    return _maps(settings.field_maps)(facts)
-
-
-@functools.cache
-def _maps(path: str | None) -> Callable[[TaskFacts], FieldMap]:
-    return load_field_maps(None if path is None else Path(path))
+    return load_field_maps(settings.field_maps)(facts)
 
 
 @functools.lru_cache(maxsize=8)
@@ -222,10 +217,9 @@ def root(path: str, subset: str) -> Matched:
 @functools.lru_cache(maxsize=8)
 def _root_of_run(path: str, subset: str) -> Matched:
     """Scan a data root, and warn once about each unusable folder."""
-    found = root(path, subset)
-    for problem in found.problems:
+    for problem in root(path, subset).problems:
         logger.warning("General-Bench: {}", problem)
-    return found
+    return root(path, subset)
 
 
 def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:

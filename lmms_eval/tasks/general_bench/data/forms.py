@@ -26,67 +26,52 @@ _TEXT_METRICS = frozenset({
     "accuracy", "bleu1", "bleu4", "f1", "micro_f1", "codebleu", "rouge1", "rouge_l", "anls", "exact_match", "cider",
     "macro_accuracy", "gpt_score",
 })  # fmt: skip
-
-
-class _Rule(Struct, frozen=True):
-    """Form of the answers of rows, selected by patterns of sheet and id, and by the metric's key or ``*``."""
-
-    form: Form
-    sheet: str
-    metric: str = "*"
-    ids: str = "*"
-
-    def fits(self, facts: TaskFacts) -> bool:
-        return (
-            fnmatchcase(facts.sheet, self.sheet)
-            and self.metric in ("*", facts.metric)
-            and fnmatchcase(facts.id, self.ids)
-        )
-
-
-_RULES = (
-    _Rule("number", "NLP", "rmse"),
-    _Rule("map", "Image-Generation", "auc"),
-    _Rule("image", "Image-Generation"),
-    _Rule("video", "Video-Generation"),
-    _Rule("notes", "Audio-Generation", "pitch_class_consistency"),
-    _Rule("notes", "Audio-Generation", "e_accuracy"),
-    _Rule("audio", "Audio-Generation"),
-    _Rule("points", "3D-Generation", "chamfer_distance"),
-    _Rule("motion", "3D-Generation", "fid"),
-    _Rule("mesh", "3D-Generation", ids="*_mesh_generation"),
-    _Rule("points", "3D-Generation"),
-    _Rule("number", "Image-Comprehension", "mae"),
-    _Rule("instances", "Image-Comprehension", "detection_ap@50", "*_instance_segmentation"),
-    _Rule("instances", "Image-Comprehension", "detection_ap@50", "*_keypoint_detection"),
-    _Rule("boxes", "Image-Comprehension", "detection_ap@10"),
-    _Rule("boxes", "Image-Comprehension", "detection_ap@50"),
-    _Rule("boxes", "Image-Comprehension", "detection_ap@75"),
-    _Rule("labels", "Image-Comprehension", "miou", "*_semantic_segmentation"),
-    _Rule("labels", "Image-Comprehension", "miou", "*_clothing_segmentation"),
-    _Rule("labels", "Image-Comprehension", "miou", "*_painting_segmentation"),
-    _Rule("mask", "Image-Comprehension", "miou"),
-    _Rule("mask", "Image-Comprehension", "dice"),
-    _Rule("map", "Image-Comprehension", "average_precision"),
-    _Rule("depth", "Image-Comprehension", "rms"),
-    _Rule("alpha", "Image-Comprehension", "sad"),
-    _Rule("alpha", "Image-Comprehension", "mse"),
-    _Rule("instances", "Image-Comprehension", "panoptic_quality"),
-    _Rule("triplets", "Image-Comprehension", "recall@50"),
-    _Rule("tube", "Video-Comprehension", "auc"),
-    _Rule("tube", "Video-Comprehension", "m_viou"),
-    _Rule("masks", "Video-Comprehension", "miou"),
-    _Rule("saliency", "Video-Comprehension", "s_measure"),
-    _Rule("depth", "Video-Comprehension", "abs_rel"),
-    _Rule("flow", "Video-Comprehension", "epe"),
-    _Rule("labels", "3D-Comprehension", "miou"),
-    _Rule("labels", "3D-Comprehension", "instance_miou"),
-    _Rule("instances", "3D-Comprehension", "map@50"),
-    _Rule("poses", "3D-Comprehension", "rte"),
-    _Rule("tracks", "3D-Comprehension", "amota"),
-    _Rule("normals", "3D-Comprehension", "rmse"),
-    _Rule("detections3d", "3D-Comprehension", "map"),
+_RULES: Mapping[str, Form] = MappingProxyType(
+    {
+        "NLP rmse *": "number",
+        "Image-Generation auc *": "map",
+        "Image-Generation * *": "image",
+        "Video-Generation * *": "video",
+        "Audio-Generation pitch_class_consistency *": "notes",
+        "Audio-Generation e_accuracy *": "notes",
+        "Audio-Generation * *": "audio",
+        "3D-Generation chamfer_distance *": "points",
+        "3D-Generation fid *": "motion",
+        "3D-Generation * *_mesh_generation": "mesh",
+        "3D-Generation * *": "points",
+        "Image-Comprehension mae *": "number",
+        "Image-Comprehension detection_ap@50 *_instance_segmentation": "instances",
+        "Image-Comprehension detection_ap@50 *_keypoint_detection": "instances",
+        "Image-Comprehension detection_ap@10 *": "boxes",
+        "Image-Comprehension detection_ap@50 *": "boxes",
+        "Image-Comprehension detection_ap@75 *": "boxes",
+        "Image-Comprehension miou *_semantic_segmentation": "labels",
+        "Image-Comprehension miou *_clothing_segmentation": "labels",
+        "Image-Comprehension miou *_painting_segmentation": "labels",
+        "Image-Comprehension miou *": "mask",
+        "Image-Comprehension dice *": "mask",
+        "Image-Comprehension average_precision *": "map",
+        "Image-Comprehension rms *": "depth",
+        "Image-Comprehension sad *": "alpha",
+        "Image-Comprehension mse *": "alpha",
+        "Image-Comprehension panoptic_quality *": "instances",
+        "Image-Comprehension recall@50 *": "triplets",
+        "Video-Comprehension auc *": "tube",
+        "Video-Comprehension m_viou *": "tube",
+        "Video-Comprehension miou *": "masks",
+        "Video-Comprehension s_measure *": "saliency",
+        "Video-Comprehension abs_rel *": "depth",
+        "Video-Comprehension epe *": "flow",
+        "3D-Comprehension miou *": "labels",
+        "3D-Comprehension instance_miou *": "labels",
+        "3D-Comprehension map@50 *": "instances",
+        "3D-Comprehension rte *": "poses",
+        "3D-Comprehension amota *": "tracks",
+        "3D-Comprehension rmse *": "normals",
+        "3D-Comprehension map *": "detections3d",
+    }
 )
+"""Form of the answers of rows, by a pattern of sheet, metric and id. The first one that fits counts."""
 _OF_KEYS: Mapping[str, Form] = MappingProxyType({**{form: form for form in FORMS}, "keypoints": "instances"})
 """Form of the value under a key of ``output``. Other keys imply no form."""
 _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
@@ -121,9 +106,10 @@ def form_of(facts: TaskFacts) -> Form:
     Raises:
         DataError: no rule knows the row.
     """
-    rule = next((rule for rule in _RULES if rule.fits(facts)), None)
-    if rule is not None:
-        return rule.form
+    row = f"{facts.sheet} {facts.metric} {facts.id}"
+    for pattern, form in _RULES.items():
+        if fnmatchcase(row, pattern):
+            return form
     if facts.metric not in _TEXT_METRICS:
         raise DataError(f"task {facts.name!r}: no form of answers is known for the metric {facts.metric!r}")
     return "text"
@@ -184,7 +170,8 @@ class FieldMap(Struct, frozen=True):
     """Whether an item without these keys in its ``output`` cannot be evaluated (otherwise it has no reference)."""
 
 
-def load_field_maps(path: Path | None) -> Callable[[TaskFacts], FieldMap]:
+@functools.cache
+def load_field_maps(path: Path | str | None) -> Callable[[TaskFacts], FieldMap]:
     """Return a function for the field map of a task: the package's, overridden by a user's YAML file.
 
     Later layers override earlier ones. Each has ``default``, ``sheets``, ``metrics`` and ``tasks`` (by
@@ -195,7 +182,7 @@ def load_field_maps(path: Path | None) -> Callable[[TaskFacts], FieldMap]:
         DataError: the file cannot be read, or holds unknown keys or values.
         UnknownNameError: it names an unknown task, sheet or metric.
     """
-    layers = [_package_layer(), *([] if path is None else [_layer(path)])]
+    layers = [_package_layer(), *([] if path is None else [_layer(Path(path))])]
 
     def map_of(facts: TaskFacts) -> FieldMap:
         found = FieldMap()
@@ -218,24 +205,18 @@ def _layer(path: Path) -> Mapping[str, Any]:
         content = parse_text(read_text(path), path)
     except TaskError as error:
         raise DataError(str(error)) from error
-    found: dict[str, Any] = {name: {} for name in _LAYERS}
-    stated: dict[str, Any] = {name: _mapping(content.get(name), f"{path}: `{name}`") for name in _LAYERS}
-    stated["tasks"] = {**stated["tasks"], **{name: content[name] for name in content if name not in _LAYERS}}
-    found["default"] = _entry(stated["default"], f"{path}: `default`")
-    for name in _LAYERS[1:]:
-        for key, entry in stated[name].items():
-            found[name][_known(name, str(key))] = _entry(entry, f"{path}: `{key}`")
+    layers: dict[str, Any] = {name: _mapping(content.get(name), f"{path}: `{name}`") for name in _LAYERS}
+    layers["tasks"] = {**layers["tasks"], **{name: content[name] for name in content if name not in _LAYERS}}
+    found: dict[str, Any] = {"default": _entry(layers["default"], f"{path}: `default`")}
+    known: Mapping[str, Mapping[str, Any]] = {"sheets": sheets(), "metrics": metrics()}
+    for layer in _LAYERS[1:]:
+        found[layer] = {}
+        for name, entry in layers[layer].items():
+            key = find_task(str(name)).id if layer == "tasks" else str(name)
+            if layer in known and key not in known[layer]:
+                raise UnknownNameError(layer.removesuffix("s"), key, known[layer])
+            found[layer][key] = _entry(entry, f"{path}: `{name}`")
     return found
-
-
-def _known(layer: str, name: str) -> str:
-    """Return the key of a sheet, metric or task."""
-    if layer == "tasks":
-        return find_task(name).id
-    known = sheets() if layer == "sheets" else metrics()
-    if name not in known:
-        raise UnknownNameError(layer.removesuffix("s"), name, known)
-    return name
 
 
 def _entry(value: object, where: str) -> dict[str, Any]:
@@ -248,7 +229,12 @@ def _field(name: str, given: object, where: str) -> Iterator[tuple[str, Any]]:
         case "prompt" | "output", _:
             yield name, _paths(given, f"{where}: `{name}`")
         case "media", _:
-            yield name, _media(given, f"{where}: `media`")
+            media = _mapping(given, f"{where}: `media`")
+            for kind in media:
+                if kind not in _KINDS:
+                    message = f"({where}: `media`: {', '.join(_KINDS)})"
+                    raise UnknownNameError("kind of media", str(kind), _KINDS, message)
+            yield name, {kind: _paths(paths, f"{where}: `media`: `{kind}`") for kind, paths in media.items()}
         case "form", str() if given in FORMS:
             yield name, given
         case "reference", "required" | "optional":
@@ -258,16 +244,6 @@ def _field(name: str, given: object, where: str) -> Iterator[tuple[str, Any]]:
             raise DataError(f"{where}: `{name}` is {given!r:.80}; one of {', '.join(known)} is expected")
         case _:
             raise UnknownNameError("key", str(name), _KEYS, f"({where}: a field map has {', '.join(_KEYS)})")
-
-
-def _media(value: object, where: str) -> Mapping[MediaKind, tuple[KeyPath, ...]]:
-    found: dict[MediaKind, tuple[KeyPath, ...]] = {}
-    for name, paths in _mapping(value, where).items():
-        kind = next((kind for kind in _KINDS if kind == name), None)
-        if kind is None:
-            raise UnknownNameError("kind of media", str(name), _KINDS, f"({where}: {', '.join(_KINDS)})")
-        found[kind] = _paths(paths, f"{where}: `{kind}`")
-    return MappingProxyType(found)
 
 
 def _paths(value: object, where: str) -> tuple[KeyPath, ...]:

@@ -228,18 +228,6 @@ def tube_of(record: Record) -> Tube | None:
     return [boxes.get(frame) for frame in range(frames)]
 
 
-def frame_boxes(record: Record, key: str) -> Tube:
-    """Read a list with a box for each frame. Null or four zeros mean no object.
-
-    Raises:
-        DataError: it is not valid, or is too long.
-    """
-    values = record.values.get(key)
-    if not isinstance(values, list) or len(values) > MAX_FRAMES:
-        raise record.wrong(key, f"a list of [x, y, w, h] for each frame, at most {MAX_FRAMES},")
-    return [box_of(value, f"{record.where}: `{key}` of frame {frame}") for frame, value in enumerate(values)]
-
-
 def _listed_boxes(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
     """Return boxes by frame. The list covers the frames of the tube, with or without its end, or the whole video."""
     boxes = [box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)]
@@ -299,7 +287,10 @@ def _video_answer(output: Record, form: Form) -> Any:
     """Read the boxes of a tracked object, a flow's path, or a text."""
     match form:
         case "tube":
-            return frame_boxes(output, "answer")
+            boxes = output.values.get("answer")  # one for each frame; null or four zeros mean no object
+            if not isinstance(boxes, list) or len(boxes) > MAX_FRAMES:
+                raise output.wrong("answer", f"a list of [x, y, w, h] for each frame, at most {MAX_FRAMES},")
+            return [box_of(box, f"{output.where}: `answer` of frame {frame}") for frame, box in enumerate(boxes)]
         case "flow":
             return output.path("flow")
     return output.answer("answer" if output.has("answer") else "text")

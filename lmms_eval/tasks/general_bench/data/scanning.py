@@ -67,15 +67,11 @@ def _inner(content: Path, name: str) -> Path:
         if len(entries) != 1 or not entries[0].is_dir() or entries[0].name.casefold() in MEDIA_FOLDERS:
             return found
         inner = entries[0]
-        if inner.name.casefold() == name.casefold() or _is_task(inner):
+        if inner.name.casefold() == name.casefold() or any(
+            entry.name.casefold() in MEDIA_FOLDERS if entry.is_dir() else entry.suffix.casefold() == ".json"
+            for entry in inner.iterdir()
+        ):
             found = inner
-
-
-def _is_task(folder: Path) -> bool:
-    return any(
-        entry.name.casefold() in MEDIA_FOLDERS if entry.is_dir() else entry.suffix.casefold() == ".json"
-        for entry in folder.iterdir()
-    )
 
 
 Subset = Literal["open", "closed"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from lmms_eval.errors import UnknownNameError
 
@@ -30,7 +30,11 @@ spelling that no mapping knows; it is raw but the model's score is mapped.
 _FIRST_CJK = 0x2E80
 
 
-class TaskFacts(Struct, frozen=True, eq=False):
+_COLUMNS = {"number": "no", "name": "task", "spelling": "metric", "metric": "key"}
+"""Columns of ``tasks.tsv`` whose name is not the field's."""
+
+
+class TaskFacts(Struct, frozen=True, eq=False, rename=_COLUMNS):
     """A row of the workbook. Each row is one object, so that rows are compared by identity."""
 
     sheet: str
@@ -78,7 +82,7 @@ def tasks() -> tuple[TaskFacts, ...]:
     for line in read_table("tasks.tsv"):
         sheet = sheet_name(line["modality"], line["paradigm"])
         rows[sheet] = rows.get(sheet, -1) + 1
-        found.append(_task(line, sheet, rows[sheet]))
+        found.append(convert({**line, "sheet": sheet, "row": rows[sheet]}, TaskFacts, strict=False))
     return tuple(found)
 
 
@@ -138,27 +142,3 @@ def read_table(name: str) -> Iterator[dict[str, str]]:
     """Yield the lines of a table of this folder as dictionaries."""
     with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
-def _task(line: Mapping[str, str], sheet: str, row: int) -> TaskFacts:
-    correction: Correction = ""
-    match line["correction"]:
-        case "fraction" | "name" | "mapped" as known:
-            correction = known
-    return TaskFacts(
-        sheet=sheet,
-        modality=line["modality"],
-        paradigm=line["paradigm"],
-        row=row,
-        number=int(line["no"]),
-        name=line["task"],
-        short_name=line["short_name"],
-        spelling=line["metric"],
-        metric=line["key"],
-        needs=line["needs"],
-        skill=line["skill"],
-        specialist=float(line["specialist"]),
-        correction=correction,
-        note=line["note"],
-        id=line["id"],
-    )

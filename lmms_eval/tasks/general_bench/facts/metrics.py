@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.general_bench.facts import read_table
@@ -44,7 +44,18 @@ class Metric(Struct, frozen=True):
 @functools.cache
 def metrics() -> Mapping[str, Metric]:
     """Return all metrics by key."""
-    return MappingProxyType({line["key"]: _metric(line) for line in read_table("metrics.tsv")})
+    found: dict[str, Metric] = {}
+    for line in read_table("metrics.tsv"):
+        values = {
+            **line,
+            "spellings": line["spellings"].split("; "),
+            "higher_is_better": line["direction"] == "higher",
+            "low": float(line["low"] or -math.inf),
+            "high": float(line["high"] or math.inf),
+            "constant": float(line["constant"] or 0),
+        }
+        found[line["key"]] = convert(values, Metric, strict=False)
+    return MappingProxyType(found)
 
 
 @functools.cache
@@ -74,25 +85,3 @@ def find_metric(spelling: str) -> Metric:
         known = [one for metric in metrics().values() for one in (metric.key, *metric.spellings)]
         raise UnknownNameError("metric", spelling, known)
     return metric
-
-
-def _metric(line: Mapping[str, str]) -> Metric:
-    unit: Unit = "percent"
-    match line["unit"]:
-        case "fraction" | "raw" as other:
-            unit = other
-    mapping: Rule = ""
-    match line["mapping"]:
-        case "inverse" | "tanh" | "complement" | "symmetric" | "opinion" as known:
-            mapping = known
-    return Metric(
-        key=line["key"],
-        title=line["title"],
-        spellings=tuple(line["spellings"].split("; ")),
-        unit=unit,
-        higher_is_better=line["direction"] == "higher",
-        low=float(line["low"] or -math.inf),
-        high=float(line["high"] or math.inf),
-        mapping=mapping,
-        constant=float(line["constant"] or 0),
-    )

@@ -238,16 +238,5 @@ def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels
         if own:
             found[modality] = modality_levels(own, epsilon)
     language = groups[LANGUAGE].winning if LANGUAGE in groups else 0.0
-    fourth = mean_of_modalities([levels.level4 for levels in found.values()])
-    final = {
-        2: mean_of_modalities([levels.level2 for levels in found.values()]),
-        3: mean_of_modalities([levels.level3 for levels in found.values()]),
-        4: fourth,
-        5: level5(fourth, language),
-    }
-    return AllLevels(found, language, final)
-
-
-def mean_of_modalities(scores: Sequence[float]) -> float:
-    """Average a level over the modalities, which have equal weights. Without modalities it is 0."""
-    return math.fsum(scores) / len(scores) if scores else 0.0
+    final = {number: mean_of_rows([levels.levels[number] for levels in found.values()]) for number in (2, 3, 4)}
+    return AllLevels(found, language, {**final, 5: level5(final[4], language)})

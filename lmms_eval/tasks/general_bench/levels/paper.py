@@ -10,13 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import asdict
-
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, sheets
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, find_metric, metrics
+from lmms_eval.tasks.general_bench.facts.metrics import find_metric, metrics
 from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows, paper_score
-from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
+from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, Ranked, Support, modality_reports
 from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, exact_number
 
@@ -37,22 +35,14 @@ def rank_paper(
     specialists, problems = _specialists(scope, other)
     entries = _entries(found, specialists, scope)
     levels = combine({name: group_means(rows) for name, rows in entries.items()})
-    modalities = {}
-    for modality, scores in levels.modalities.items():
-        parts = [entries.get(f"{modality}-{part}", ()) for part in ("Comprehension", "Generation")]
-        modalities[modality] = ModalityReport(
-            **asdict(scores),
-            comprehension_rows=len(parts[0]),
-            generation_rows=len(parts[1]),
-            support=support((*parts[0], *parts[1])),
-        )
-    language = entries.get(LANGUAGE)
+    supports = {name: _support(rows) for name, rows in entries.items()}
+    language = LanguageReport(supports[LANGUAGE], levels.language) if entries.get(LANGUAGE) else None
     return Ranked(
         model=model,
         profile="paper",
         scope=scope.name,
-        modalities=modalities,
-        language=LanguageReport(support(language), levels.language) if language else None,
+        modalities=modality_reports(levels, entries, supports),
+        language=language,
         levels={level: levels.final[level] for level in scope.levels},
         epsilon=0.0,
         entries=entries,
@@ -100,58 +90,55 @@ def read_values(
     Raises:
         DataError: no sheet has the model's column.
     """
-    reader = _Reader(table, wer_in_percent)
-    readable = [name for name in scope.rows if reader.read_sheet(name, model)]
-    if not readable:
-        raise DataError(f"{table.source}: nothing to rank. {'; '.join(reader.problems)}")
-    unknown = [name for name in table.task_sheets if name not in sheets()]
-    reader.problems += [f"sheet {name!r}: no sheet of the benchmark; it is passed over" for name in unknown]
-    in_scope = {task for rows in scope.rows.values() for task in rows}
-    return {task: score for task, score in reader.scores.items() if task in in_scope}, reader.problems
-
-
-class _Reader:
-    """Collects the scores of a table sheet by sheet."""
-
-    def __init__(self, table: Table, wer_in_percent: bool) -> None:
-        self.table, self.wer_in_percent = table, wer_in_percent
-        self.scores: dict[TaskFacts, float] = {}
-        self.problems: list[str] = []
-
-    def read_sheet(self, name: str, model: str) -> bool:
-        """Read a sheet. Return false if it is missing or lacks the model's column."""
-        sheet = self.table.task_sheets.get(name)
-        if sheet is None:
-            self.problems.append(f"sheet {name} is missing: its {len(sheets()[name])} tasks count as missing")
-            return False
+    scores: dict[TaskFacts, float] = {}
+    problems: list[str] = []
+    unread = 0
+    for name in scope.rows:
+        loss = f"its {len(sheets()[name])} tasks count as missing"
+        if name not in table.task_sheets:
+            problems.append(f"sheet {name} is missing: {loss}")
+            unread += 1
+            continue
         try:
-            rows = column(sheet, f"sheet {name}", model)
+            rows = column(table.task_sheets[name], f"sheet {name}", model)
         except DataError as error:
-            self.problems.append(f"{error}; its {len(sheets()[name])} tasks count as missing")
-            return False
-        given: dict[TaskFacts, list[int]] = {}
-        for place, row in enumerate(rows):
-            self._read_row(name, place, row, given)
-        for task, places in given.items():
-            if len(places) > 1:
-                where = ", ".join(str(place + 2) for place in places)
-                self.problems.append(f"sheet {name}, {task.name!r} stands in rows {where}: counts as missing")
-                self.scores.pop(task, None)
-        return True
+            problems.append(f"{error}; {loss}")
+            unread += 1
+            continue
+        scores |= _sheet_values(name, rows, wer_in_percent, problems)
+    if unread == len(scope.rows):
+        raise DataError(f"{table.source}: nothing to rank. {'; '.join(problems)}")
+    unknown = [name for name in table.task_sheets if name not in sheets()]
+    problems += [f"sheet {name!r}: no sheet of the benchmark; it is passed over" for name in unknown]
+    in_scope = {task for rows in scope.rows.values() for task in rows}
+    return {task: score for task, score in scores.items() if task in in_scope}, problems
 
-    def _read_row(self, sheet: str, place: int, row: LevelRow, given: dict[TaskFacts, list[int]]) -> None:
+
+def _sheet_values(
+    sheet: str, rows: Sequence[LevelRow], wer_in_percent: bool, problems: list[str]
+) -> dict[TaskFacts, float]:
+    """Read the scores of a sheet. A task in several rows has none."""
+    scores: dict[TaskFacts, float] = {}
+    places: dict[TaskFacts, list[int]] = {}
+    for place, row in enumerate(rows, start=2):
         try:
             value = exact_number(row.cell)
             if not row.name and value is None:
-                return
+                continue
             task = find_task(row.name)
             if task.sheet != sheet:
                 raise DataError(f"this task belongs to sheet {task.sheet}")
-            given.setdefault(task, []).append(place)
+            places.setdefault(task, []).append(place)
             if value is not None:
-                self.scores[task] = checked(task, row.metric, value, self.wer_in_percent)
+                scores[task] = checked(task, row.metric, value, wer_in_percent)
         except (DataError, UnknownNameError) as error:
-            self.problems.append(f"sheet {sheet}, row {place + 2} ({row.name!r}): {error}")
+            problems.append(f"sheet {sheet}, row {place} ({row.name!r}): {error}")
+    for task, found in places.items():
+        if len(found) > 1:
+            where = ", ".join(map(str, found))
+            problems.append(f"sheet {sheet}, {task.name!r} stands in rows {where}: counts as missing")
+            scores.pop(task, None)
+    return scores
 
 
 def checked(task: TaskFacts, spelling: str, value: float, wer_in_percent: bool = False) -> float:
@@ -166,18 +153,9 @@ def checked(task: TaskFacts, spelling: str, value: float, wer_in_percent: bool =
         raise DataError(f"a score by {spelling!r}, where the benchmark asks for {task.spelling!r}")
     if metric.key == "wer" and wer_in_percent:
         value /= 100
-    check_range(metric, value)
-    return value
-
-
-def check_range(metric: Metric, value: float) -> None:
-    """Refuse values outside the metric's range.
-
-    Raises:
-        DataError: the value is outside the metric's range.
-    """
     if not metric.low <= value <= metric.high:
         raise DataError(f"{value} is outside the range of {metric.spellings[0]} ({metric.low:g} to {metric.high:g})")
+    return value
 
 
 def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
@@ -255,7 +233,7 @@ def group_means(entries: Sequence[Entry]) -> GroupMeans:
     )
 
 
-def support(entries: Sequence[Entry]) -> Support:
+def _support(entries: Sequence[Entry]) -> Support:
     """Count supported tasks (scores above zero) and wins."""
     return Support(
         sum(entry.score is not None and entry.score > 0 for entry in entries),

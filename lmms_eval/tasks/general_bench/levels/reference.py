@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import asdict, astuple
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
@@ -28,7 +27,7 @@ from lmms_eval.tasks.general_bench.levels.formulas import (
     reference_language,
     winning_mean,
 )
-from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
+from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, Ranked, Support, modality_reports
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, reference_number
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
@@ -157,26 +156,17 @@ def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
 
 def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> Ranked:
     levels = reference_levels(pairs)
-    modalities = {}
-    for modality, scores in levels.modalities.items():
-        comprehension, generation = (pairs.get(f"{modality}-{part}") for part in ("Comprehension", "Generation"))
-        supports = [one.support for one in (comprehension, generation) if one]
-        modalities[modality] = ModalityReport(
-            **asdict(scores),
-            comprehension_rows=len(comprehension.specialists) if comprehension else 0,
-            generation_rows=len(generation.specialists) if generation else 0,
-            support=Support(*map(sum, zip((0, 0, 0), *map(astuple, supports), strict=True))),
-        )
-    language = LanguageReport(pairs[LANGUAGE].support, levels.language) if LANGUAGE in pairs else None
+    entries = {name: _entries(one) for name, one in pairs.items()}
+    supports = {name: one.support for name, one in pairs.items()}
     return Ranked(
         model=model,
         profile="reference",
         scope="A",
-        modalities=modalities,
-        language=language,
+        modalities=modality_reports(levels, entries, supports),
+        language=LanguageReport(supports[LANGUAGE], levels.language) if LANGUAGE in pairs else None,
         levels=levels.final,
         epsilon=REFERENCE_EPSILON,
-        entries={name: _entries(one) for name, one in pairs.items()},
+        entries=entries,
         warnings=tuple(warnings),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +49,12 @@ class LevelResult(Struct, frozen=True):
         return f"{self.source + ': ' if self.source else ''}{self.task_name!r} ({self.metric})"
 
 
-class Gathered(Struct, frozen=True):
-    """The contents of files: results, files with predictions (``standalone`` scores them), and problems."""
+def gather(paths: Iterable[Path]) -> tuple[list[LevelResult], list[Path], list[str]]:
+    """Read result files.
 
-    results: tuple[LevelResult, ...]
-    predictions: tuple[Path, ...]
-    problems: tuple[str, ...]
-
-
-def gather(paths: Iterable[Path]) -> Gathered:
-    """Read result files. Unreadable files and entries that are not results become problems."""
+    Returns the results, the files with predictions (``standalone`` scores them), and the problems: unreadable files and
+    entries that are not results.
+    """
     results: list[LevelResult] = []
     predictions: list[Path] = []
     problems: list[str] = []
@@ -82,7 +78,7 @@ def gather(paths: Iterable[Path]) -> Gathered:
                 results.append(_result(record, str(path)))
             except DataError as error:
                 problems.append(f"{path}, entry {place}: {error}")
-    return Gathered(tuple(results), tuple(predictions), tuple(problems))
+    return results, predictions, problems
 
 
 def files_of(dataset: Path, name: str) -> list[Path]:
@@ -107,15 +103,12 @@ def files_of(dataset: Path, name: str) -> list[Path]:
 def _records(path: Path) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    try:
         if path.suffix == ".csv":
             return list(csv.DictReader(text.splitlines()))
         if path.suffix == ".jsonl":
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         content = json.loads(text)
-    except (ValueError, RecursionError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     if isinstance(content, Mapping):
         content = next((content[key] for key in ("results", "data") if key in content), [content])
@@ -132,7 +125,14 @@ def _result(record: Any, source: str) -> LevelResult:
     absent += ["score"] * ("score" not in record)
     if absent:
         raise DataError(f"no {', '.join(absent)} in it")
-    counts = dict(_counts(record))
+    counts: dict[str, int] = {}
+    for key in ("items_scored", "items_expected"):
+        value = record.get(key)
+        if value not in (None, ""):
+            try:
+                counts[key] = int(value)
+            except (TypeError, ValueError):
+                raise DataError(f"{key} is {value!r}, no whole number") from None
     return LevelResult(
         task_name=str(name),
         metric=str(record["metric"]),
@@ -140,21 +140,9 @@ def _result(record: Any, source: str) -> LevelResult:
         modality=str(record.get("modality") or ""),
         task_type=str(record.get("task_type") or ""),
         unit=str(record.get("unit") or ""),
-        items_scored=counts.get("items_scored"),
-        items_expected=counts.get("items_expected"),
         source=source,
+        **counts,
     )
-
-
-def _counts(record: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    for key in ("items_scored", "items_expected"):
-        value = record.get(key)
-        if value in (None, ""):
-            continue
-        try:
-            yield key, int(value)
-        except (TypeError, ValueError):
-            raise DataError(f"{key} is {value!r}, no whole number") from None
 
 
 class Filled(Struct, frozen=True):

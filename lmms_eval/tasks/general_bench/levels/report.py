@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
-from lmms_eval.tasks.general_bench.levels.formulas import ModalityLevels
+from lmms_eval.tasks.general_bench.levels.formulas import AllLevels, ModalityLevels
 
 Profile = Literal["paper", "reference"]
 
@@ -50,6 +51,24 @@ class ModalityReport(ModalityLevels, frozen=True):
     comprehension_rows: int
     generation_rows: int
     support: Support
+
+
+def modality_reports(
+    levels: AllLevels, entries: Mapping[str, Sequence[Entry]], supports: Mapping[str, Support]
+) -> dict[str, ModalityReport]:
+    """Return the report of each modality, from the entries and the supports of the sheets."""
+    found = {}
+    for modality, scores in levels.modalities.items():
+        sheets = [f"{modality}-{part}" for part in ("Comprehension", "Generation")]
+        counts = [len(entries.get(name, ())) for name in sheets]
+        known = [astuple(supports[name]) for name in sheets if name in supports]
+        found[modality] = ModalityReport(
+            **asdict(scores),
+            comprehension_rows=counts[0],
+            generation_rows=counts[1],
+            support=Support(*map(sum, zip((0, 0, 0), *known, strict=True))),
+        )
+    return found
 
 
 class LanguageReport(Struct, frozen=True):

@@ -6,13 +6,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
+from lmms_eval.tasks.general_bench.levels.tables import write_bytes
+from lmms_eval.utils.names import sanitize_model_name
 from lmms_eval.utils.numbers import two_decimals
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -46,7 +49,7 @@ def _modalities(ranked: Ranked) -> str:
         counts = (str(part.comprehension_rows), str(part.generation_rows), f"{support.supported} of {support.total}")
         rows.append((name, *counts, str(support.wins), *(two_decimals(part.levels[number]) for number in numbers)))
     headings = ("modality", "M", "N", "supported", "wins", *(f"level {number}" for number in numbers))
-    return _table(headings, rows)
+    return table(headings, rows)
 
 
 def _levels(ranked: Ranked, found: Sensitivities) -> str:
@@ -61,14 +64,32 @@ def _levels(ranked: Ranked, found: Sensitivities) -> str:
         rows.append(
             (str(level), two_decimals(score), between, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
         )
-    return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
+    return table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Container[str] = ()) -> str:
+    """Lay out rows as a Markdown table. Columns are aligned to the right unless their heading is one of ``texts``."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(headings)
     return markdown_table(
-        [Column(name, tuple(cells), True) for name, cells in zip(headings, columns, strict=True)]
+        [Column(name, tuple(cells), name not in texts) for name, cells in zip(headings, columns, strict=True)]
     ).rstrip("\n")
+
+
+def write(ranked: Ranked, found: Sensitivities, folder: Path) -> list[Path]:
+    """Write log, JSON and CSV of the levels, and return their paths.
+
+    Raises:
+        DataError: one cannot be written.
+    """
+    name = sanitize_model_name(ranked.model, full_path=True)
+    contents = {
+        folder / f"score_calculation_{name.lower()}.log": log(ranked, found),
+        folder / f"{name}_levels.json": as_json(ranked, found),
+        folder / f"{name}_levels.csv": as_csv(ranked),
+    }
+    for path, content in contents.items():
+        write_bytes(path, content.encode())
+    return list(contents)
 
 
 def log(ranked: Ranked, found: Sensitivities) -> str:
@@ -146,21 +167,18 @@ def as_json(ranked: Ranked, found: Sensitivities) -> str:
 
 
 def _task(entry: Entry) -> dict[str, Any]:
+    # infinity marks a specialist without a score; JSON has none
+    specialists = [value if math.isfinite(value) else None for value in (entry.raw_specialist, entry.specialist)]
     return {
         "sheet": entry.sheet,
         "task": entry.task,
         "metric": entry.metric,
         "value": entry.raw,
         "score": entry.score,
-        "specialist_value": _finite(entry.raw_specialist),
-        "specialist": _finite(entry.specialist),
+        "specialist_value": specialists[0],
+        "specialist": specialists[1],
         "win": entry.won,
     }
-
-
-def _finite(value: float) -> float | None:
-    """Replace infinity, which marks a specialist without a score, because JSON has none."""
-    return value if math.isfinite(value) else None
 
 
 def as_csv(ranked: Ranked) -> str:

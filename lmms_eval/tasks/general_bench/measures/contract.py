@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lmms_eval.errors import ConfigError
 from lmms_eval.tasks.general_bench.items import Form, Item
 
 State = Any
@@ -34,6 +35,17 @@ class Context(Struct, frozen=True):
     def having(self, **options: Any) -> Context:
         """Return a copy with further options."""
         return replace(self, options={**self.options, **options})
+
+    def choice(self, name: str, default: str, other: str) -> str:
+        """Return an option that has one of two values.
+
+        Raises:
+            ConfigError: it has another value.
+        """
+        value = self.options.get(name, default)
+        if value not in (default, other):
+            raise ConfigError(f"{name}: {value!r} is neither {default!r} nor {other!r}")
+        return str(value)
 
 
 class Measure(Struct, frozen=True):

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct, structs
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import objects3d as detection3d
-from lmms_eval.tasks.general_bench.measures import objects3d as tracking3d
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.objects3d import (
     BY_CENTRE,
     BY_OVERLAP,
-    Box3D,
-    ClassBoxes,
-    ClassCounts,
-    FoundBox,
     Matching,
-    Step,
     Tracked,
+    amota,
+    match_item,
+    mean_average_precision,
+    scene_counts,
 )
-from lmms_eval.tasks.general_bench.readers.points import points_of, poses_of, read_boxes3d, read_tracks
+from lmms_eval.tasks.general_bench.readers.points import read_boxes3d, read_points, read_poses, read_side, read_tracks
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
-from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,15 +36,10 @@ _PARTS = 8
 _SHORT_STARTS = 1000
 
 
-class TranslationErrors(Struct, frozen=True):
-    """Sum, over all sub-sequences of one sequence, of errors as shares of the sub-sequence's length."""
-
-    total: float
-    count: int
-
-
-def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
+def translation_errors(truth: Floats, estimate: Floats) -> State:
     """Return the errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
+
+    ``total`` is their sum, as shares of the sub-sequences' lengths, and ``count`` their number.
 
     A sub-sequence ends at the first frame that is farther along the true path than its length. A path of at most 100 m
     is measured over eighths of its own length (1/8, ... 7/8) from every frame, or from a thousand frames if there are
@@ -69,7 +58,7 @@ def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
         lengths = tuple(float(along[-1]) * part / _PARTS for part in range(1, _PARTS))
         starts = np.arange(0, len(truth), max(1, math.ceil(len(truth) / _SHORT_STARTS)))
     if not along[-1] > 0:
-        return TranslationErrors(0.0, 0)
+        return {"total": 0.0, "count": 0}
     true_inverse, inverse = np.linalg.inv(truth), np.linalg.inv(estimate)
     total, count = 0.0, 0
     for length in lengths:
@@ -79,12 +68,12 @@ def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
         error = np.linalg.inv(motion) @ true_motion
         total += float(np.linalg.norm(error[:, :3, 3], axis=1).sum()) / length
         count += len(first)
-    return TranslationErrors(total, count)
+    return {"total": total, "count": count}
 
 
-def relative_translation_error(errors: list[TranslationErrors]) -> float:
+def relative_translation_error(errors: Sequence[State]) -> float:
     """Return the mean over all sub-sequences of all sequences, at least one, in percent."""
-    return 100 * math.fsum(one.total for one in errors) / sum(one.count for one in errors)
+    return float(100 * math.fsum(one["total"] for one in errors) / sum(one["count"] for one in errors))
 
 
 _CHUNK = 512
@@ -139,14 +128,14 @@ NO_SCIPY = "amota: assigning tracks needs SciPy, which is not installed (pip ins
 
 
 def _odometry_state(prediction: Any, item: Item, _: Context) -> State:
-    truth = poses_of(item.reference, reference_of(item))
-    estimate = poses_of(prediction, prediction_of(item))
+    truth = read_side(read_poses, item.reference, reference_of(item))
+    estimate = read_side(read_poses, prediction, prediction_of(item))
     if len(estimate) != len(truth):
         raise UnreadableAnswer(f"{item.where}: the prediction has {len(estimate)} poses, {len(truth)} are needed")
     errors = translation_errors(truth, estimate)
-    if not errors.count:
+    if not errors["count"]:
         raise DataError(f"{item.where}: the reference does not move: it has no relative translation error")
-    return to_dict(errors)
+    return errors
 
 
 def _tracking_state(prediction: Any, item: Item, _: Context) -> State:
@@ -159,7 +148,7 @@ def _tracking_state(prediction: Any, item: Item, _: Context) -> State:
         found = read_tracks(prediction)
     if len(found) != len(truth):
         raise UnreadableAnswer(f"{item.where}: the prediction has {len(found)} frames, {len(truth)} are needed")
-    return _tracking_record(tracking3d.scene_counts(truth, found))
+    return scene_counts(truth, found)
 
 
 def _true_tracks(item: Item) -> tuple[tuple[Tracked, ...], ...]:
@@ -167,80 +156,40 @@ def _true_tracks(item: Item) -> tuple[tuple[Tracked, ...], ...]:
         return read_tracks(item.reference)
 
 
-def _true_boxes(item: Item) -> tuple[Box3D, ...]:
-    with reference_of(item).reading():
-        return read_boxes3d(item.reference)
-
-
 def _tracking_unanswered(item: Item, _: Context) -> State:
     truth = _true_tracks(item)
-    return _tracking_record(tracking3d.scene_counts(truth, [()] * len(truth)))
-
-
-def _tracking_record(counts: Mapping[str, ClassCounts]) -> State:
-    return {
-        label: {"objects": one.objects, "steps": [list(structs.astuple(step)) for step in one.steps]}
-        for label, one in counts.items()
-    }
-
-
-def _tracking_value(states: Sequence[State]) -> float:
-    scenes = (
-        {
-            label: ClassCounts(one["objects"], tuple(Step(*step) for step in one["steps"]))
-            for label, one in state.items()
-        }
-        for state in states
-    )
-    return 100 * tracking3d.amota(scenes)
-
-
-def _detection_record(boxes: Mapping[str, ClassBoxes]) -> State:
-    return {
-        label: {"objects": one.objects, "found": [[found.score, *map(int, found.hits)] for found in one.found]}
-        for label, one in boxes.items()
-    }
+    return scene_counts(truth, [()] * len(truth))
 
 
 def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
     def state(prediction: Any, item: Item, _: Context) -> State:
-        truth = _true_boxes(item)
+        with reference_of(item).reading():
+            truth = read_boxes3d(item.reference)
         with prediction_of(item).reading():
-            found = read_boxes3d(prediction)
-        return _detection_record(detection3d.match_item(truth, found, matching))
+            return match_item(truth, read_boxes3d(prediction), matching)
 
-    def unanswered(item: Item, _: Context) -> State:
-        return _detection_record(detection3d.match_item(_true_boxes(item), (), matching))
-
-    def value(states: Sequence[State]) -> float:
-        items = (
-            {
-                label: ClassBoxes(
-                    one["objects"], tuple(FoundBox(score, tuple(map(bool, hits))) for score, *hits in one["found"])
-                )
-                for label, one in state.items()
-            }
-            for state in states
-        )
-        return 100 * detection3d.mean_average_precision(items, matching)
-
-    return Measure(name=name, form="detections3d", state=state, value=value, unanswered=unanswered, checked=checked)
+    return Measure(
+        name, "detections3d", state, lambda states: 100 * mean_average_precision(states, matching),
+        lambda item, context: state([], item, context), checked=checked,
+    )  # fmt: skip
 
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
         name="chamfer_distance", form="points", state=lambda prediction, item, _: chamfer_distance(
-        points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item))
+            read_side(read_points, prediction, prediction_of(item)),
+            read_side(read_points, item.reference, reference_of(item)),
         ), value=mean, needs="nothing; SciPy makes it faster",
         checked="hand-computed clouds; the tree against all distances; no recorded vectors",
     ),
     Measure(
         name="rte", form="poses", state=_odometry_state,
-        value=lambda states: relative_translation_error([TranslationErrors(**state) for state in states]),
+        value=relative_translation_error,
         checked="tracks with known errors, a second computation by loops; no recorded vectors",
     ),
     Measure(
-        name="amota", form="tracks", state=_tracking_state, value=_tracking_value, unanswered=_tracking_unanswered,
+        name="amota", form="tracks", state=_tracking_state, value=lambda states: 100 * amota(states),
+        unanswered=_tracking_unanswered,
         needs="SciPy (extra metrics)",
         checked="hand-computed scenes with switches, false alarms and misses; no recorded vectors",
     ),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
-
-from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.detection import (
@@ -45,7 +44,6 @@ from lmms_eval.tasks.general_bench.readers.pictures import (
 )
 from lmms_eval.tasks.general_bench.readers.regions import (
     Instances,
-    Tube,
     boxes,
     fold_label,
     frames_of,
@@ -114,32 +112,31 @@ def all_missed(state: Callable[[Any, Item, Context], State]) -> Callable[[Item, 
     return lambda item, context: state([], item, context)
 
 
-def _tubes(prediction: Any, item: Item) -> tuple[Tube, Tube]:
+def _tubes(prediction: Any, item: Item) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the tubes of the prediction and of the reference."""
     truth, side = tube(item.reference, reference_of(item)), prediction_of(item)
     found = tube(prediction, side)
-    if len(found.xywh) != len(truth.xywh):
-        raise side.refuse(f"has {len(found.xywh)} boxes where the reference has {len(truth.xywh)} frames")
+    if len(found) != len(truth):
+        raise side.refuse(f"has {len(found)} boxes where the reference has {len(truth)} frames")
     return found, truth
 
 
 def _track(prediction: Any, item: Item, context: Context) -> State:
     """Return the success area of a track, or, with the option ``tracking=j_and_f``, the mean of J and F."""
     found, truth = _tubes(prediction, item)
-    if not truth.present.any():
+    if not truth.any():
         raise DataError(f"{item.where}: the reference has no box in any frame")
-    match context.options.get("tracking", "auc"):
-        case "auc":
-            return 100 * success_area(paired_iou(found.xywh, truth.xywh)[truth.present])
-        case "j_and_f":
-            return 50 * (jaccard(found.xywh, truth.xywh) + box_f1(found.xywh, truth.xywh))
-        case other:
-            raise ConfigError(f"tracking: {other!r} is neither 'auc' nor 'j_and_f'")
+    if context.choice("tracking", "auc", "j_and_f") == "auc":
+        return 100 * success_area(paired_iou(found, truth)[truth.any(axis=1)])
+    return 50 * (jaccard(found, truth) + box_f1(found, truth))
 
 
 def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
+    import numpy as np
+
     found, truth = _tubes(prediction, item)
-    return 100 * tube_iou(paired_iou(found.xywh, truth.xywh), found.present, truth.present)
+    is_predicted, is_there = (np.asarray(side.any(axis=1)) for side in (found, truth))
+    return 100 * tube_iou(paired_iou(found, truth), is_predicted, is_there)
 
 
 def _detection(percent: int) -> Measure:
@@ -160,28 +157,22 @@ def _detection(percent: int) -> Measure:
 MATCH = 0.5
 
 
-class SegmentCounts(Struct):
-    """Counts of one class."""
-
-    overlap: float = 0.0
-    """Sum of IoU over matched segments."""
-    matched: int = 0
-    false: int = 0
-    missed: int = 0
-
-
-def segment_counts(predicted: Instances, truth: Instances) -> State:
+def _segment_state(prediction: Any, item: Item, _: Context) -> State:
     """Return the state of an item: ``[sum of IoU, matched, false, missed]`` by class.
 
     Segments match if they have the same class (or the reference has no classes) and an IoU above 0.5. Each matches
     once, the largest overlap first. Void areas of the reference do not count in a union, and a segment that lies in one
     by more than half is not false.
     """
-    given = _labels(predicted, predicted.marked.labels if truth.marked.labels or not truth.regions else None)
-    wanted = _labels(truth, truth.marked.labels)
+    truth = instances(item.reference, reference_of(item))
+    predicted = instances(prediction, prediction_of(item), truth)
+    is_classified = truth.marked.labels or not truth.regions
+    given = (predicted.marked.labels if is_classified else None) or (UNNAMED,) * len(predicted.marked.scores)
+    wanted = truth.marked.labels or (UNNAMED,) * len(truth.marked.scores)
     ignored = [int(shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions]
     pairs = _pairs(predicted, truth, ignored, (given, wanted))
-    counts = {label: SegmentCounts() for label in (*wanted, *given)}
+    overlap, matched, false, missed = range(4)
+    counts = {label: [0.0, 0, 0, 0] for label in (*wanted, *given)}
     reached: set[int] = set()
     used: set[int] = set()
     for iou, number, other in sorted(pairs, key=lambda pair: -pair[0]):
@@ -189,14 +180,14 @@ def segment_counts(predicted: Instances, truth: Instances) -> State:
             continue
         used.add(number)
         reached.add(other)
-        counts[wanted[other]].matched += 1
-        counts[wanted[other]].overlap += iou
+        counts[wanted[other]][matched] += 1
+        counts[wanted[other]][overlap] += iou
     for number, label in enumerate(wanted):
-        counts[label].missed += number not in reached
+        counts[label][missed] += number not in reached
     for number, label in enumerate(given):
         open_ground = number < len(ignored) and 2 * ignored[number] > predicted.regions[number].area
-        counts[label].false += number not in used and not open_ground
-    return {label: list(structs.astuple(one)) for label, one in counts.items()}
+        counts[label][false] += number not in used and not open_ground
+    return counts
 
 
 def panoptic_quality(states: Sequence[State]) -> float:
@@ -216,10 +207,6 @@ def panoptic_quality(states: Sequence[State]) -> float:
     if not values:
         return 0.0 if any(counts[2] for listed in parts.values() for counts in listed) else 100.0
     return 100 * mean(values)
-
-
-def _labels(found: Instances, labels: Sequence[str] | None) -> list[str]:
-    return [UNNAMED] * len(found.marked.scores) if labels is None else list(labels)
 
 
 def _pairs(
@@ -420,9 +407,8 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
     """Return the mean score of the frames of a video, or of the one picture, in percent, by the formula that the option
     ``s_measure`` names.
     """
-    score = _STRUCTURE.get(context.options.get("s_measure", "published"))
-    if score is None:
-        raise ConfigError(f"s_measure: {context.options['s_measure']!r} is neither 'published' nor 'authors'")
+    is_published = context.choice("s_measure", "published", "authors") == "published"
+    score = structure_measure if is_published else authors_structure_measure
     side, other = prediction_of(item), reference_of(item)
     frames = paired(frames_of(prediction, side), side, frames_of(item.reference, other))
     if not frames:
@@ -438,9 +424,6 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
             "row or column: take s_measure=published"
         )
     return 100 * mean(values)
-
-
-_STRUCTURE = {"published": structure_measure, "authors": authors_structure_measure}
 
 
 def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:
@@ -522,18 +505,13 @@ def _image_state(prediction: Any, item: Item, _: Context) -> State:
     truth = _image_truth(item)
     score = finite(prediction)
     if score is None and isinstance(prediction, str) and len(prediction) < 100:
-        word = _verdict(prediction)
-        score = _number(prediction) if word is None else float(word)
+        score = _verdict(prediction)
+        if score is None:
+            with contextlib.suppress(ValueError):
+                score = finite(float(prediction))
     if score is None:
         raise prediction_of(item).refuse(f"is no score of how anomalous the picture is: {brief(prediction)}")
-    return {"score": score, "truth": truth}
-
-
-def _number(text: str) -> float | None:
-    try:
-        return finite(float(text))
-    except ValueError:
-        return None
+    return {"score": float(score), "truth": truth}
 
 
 def _image_precision(states: Sequence[State]) -> float:
@@ -546,11 +524,6 @@ def _image_precision(states: Sequence[State]) -> float:
     truth = np.array([state["truth"] for state in states])
     positive, negative = (np.bincount(place, weights=part, minlength=len(known)) for part in (truth, 1 - truth))
     return 100 * average_precision(known, positive, negative)
-
-
-def _segment_state(prediction: Any, item: Item, _: Context) -> State:
-    truth = instances(item.reference, reference_of(item))
-    return segment_counts(instances(prediction, prediction_of(item), truth), truth)
 
 
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import astuple
+
+from lmms_eval.tasks.general_bench.measures.contract import State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,30 +60,41 @@ class Step(Struct, frozen=True):
     switches: int
 
 
-class ClassCounts(Struct, frozen=True):
-    """One class of a scene: the objects in all frames, and steps with falling scores."""
+def scene_counts(truth: Frames, found: Frames) -> State:
+    """Count a scene by class. Both sides have the same number of frames. Needs SciPy (``ImportError``).
 
-    objects: int
-    steps: tuple[Step, ...] = ()
-
-
-def scene_counts(truth: Frames, found: Frames) -> dict[str, ClassCounts]:
-    """Count a scene by class. Both sides have the same number of frames. Needs SciPy (``ImportError``)."""
+    The state of a class has the number of ``objects`` in all frames, and ``steps`` (those of ``Step``) with falling
+    scores.
+    """
     true_classes, found_classes = _by_class(truth), _by_class(found)
     empty: list[list[Tracked]] = [[] for _ in truth]
-    return {
-        label: _class_counts(true_classes.get(label, empty), found_classes.get(label, empty))
-        for label in sorted(true_classes.keys() | found_classes.keys())
-    }
+    state: dict[str, Any] = {}
+    for label in sorted(true_classes.keys() | found_classes.keys()):
+        true_frames, frames = true_classes.get(label, empty), found_classes.get(label, empty)
+        scores: dict[str, list[float]] = {}
+        for one in (one for frame in frames for one in frame):
+            scores.setdefault(one.id, []).append(one.score)
+        means = {track: math.fsum(values) / len(values) for track, values in scores.items()}
+        levels = sorted(set(means.values()), reverse=True)
+        if len(levels) > MAX_STEPS:
+            levels = [levels[(number + 1) * len(levels) // MAX_STEPS - 1] for number in range(MAX_STEPS)]
+        steps = [_step(true_frames, frames, {one for one in means if means[one] >= level}, level) for level in levels]
+        state[label] = {"objects": sum(map(len, true_frames)), "steps": [list(astuple(step)) for step in steps]}
+    return state
 
 
-def amota(scenes: Iterable[Mapping[str, ClassCounts]]) -> float:
-    """Return AMOTA over scenes, 0 to 1. Counts of a class are added over the scenes. Without true objects it is 0."""
-    classes: dict[str, list[ClassCounts]] = {}
+def amota(scenes: Iterable[State]) -> float:
+    """Return AMOTA over the states of scenes, 0 to 1. Counts of a class are added over the scenes. Without true objects
+    it is 0.
+    """
+    classes: dict[str, list[Any]] = {}
     for scene in scenes:
         for label, counts in scene.items():
             classes.setdefault(label, []).append(counts)
-    scores = [_class_amota(counts) for counts in classes.values() if any(one.objects for one in counts)]
+    scores = []
+    for parts in classes.values():
+        if objects := sum(part["objects"] for part in parts):
+            scores.append(_class_amota(_pooled([[Step(*step) for step in part["steps"]] for part in parts]), objects))
     return math.fsum(scores) / len(scores) if scores else 0.0
 
 
@@ -90,19 +104,6 @@ def _by_class(frames: Frames) -> dict[str, list[list[Tracked]]]:
         for one in frame:
             classes.setdefault(one.label, [[] for _ in frames])[number].append(one)
     return classes
-
-
-def _class_counts(truth: Frames, found: Frames) -> ClassCounts:
-    scores: dict[str, list[float]] = {}
-    for frame in found:
-        for one in frame:
-            scores.setdefault(one.id, []).append(one.score)
-    means = {track: math.fsum(values) / len(values) for track, values in scores.items()}
-    levels = sorted(set(means.values()), reverse=True)
-    if len(levels) > MAX_STEPS:
-        levels = [levels[(number + 1) * len(levels) // MAX_STEPS - 1] for number in range(MAX_STEPS)]
-    steps = tuple(_step(truth, found, {track for track in means if means[track] >= level}, level) for level in levels)
-    return ClassCounts(sum(map(len, truth)), steps)
 
 
 def _step(truth: Frames, found: Frames, tracks: set[str], score: float) -> Step:
@@ -143,27 +144,24 @@ def _matched(truth: Sequence[Tracked], found: Sequence[Tracked], last: Mapping[s
     return pairs
 
 
-def _class_amota(scenes: Sequence[ClassCounts]) -> float:
-    objects = sum(one.objects for one in scenes)
-    curve = _pooled(scenes)
+def _class_amota(curve: Sequence[Step], objects: int) -> float:
+    """Return the mean of MOTAR over the recalls. ``curve`` has falling scores."""
     values, at = [], 0
     for number in range(RECALLS):
         wanted = (LEAST_RECALL + (1 - LEAST_RECALL) * number / (RECALLS - 1)) * objects
         while at < len(curve) and curve[at].hits < wanted - _ROUNDING:
             at += 1
-        values.append(_motar(curve[at], objects) if at < len(curve) else 0.0)
+        if at < len(curve):
+            step = curve[at]
+            recall = step.hits / objects
+            errors = step.switches + step.false_alarms + (objects - step.hits)
+            values.append(max(0.0, 1 - (errors - (1 - recall) * objects) / (recall * objects)))
     return math.fsum(values) / RECALLS
 
 
-def _motar(step: Step, objects: int) -> float:
-    recall = step.hits / objects
-    errors = step.switches + step.false_alarms + (objects - step.hits)
-    return max(0.0, 1 - (errors - (1 - recall) * objects) / (recall * objects))
-
-
-def _pooled(scenes: Sequence[ClassCounts]) -> list[Step]:
+def _pooled(scenes: Sequence[Sequence[Step]]) -> list[Step]:
     """Return the counts of all scenes together at every score that changes those of one, falling."""
-    changes = [(step.score, scene, step) for scene, one in enumerate(scenes) for step in one.steps]
+    changes = [(step.score, scene, step) for scene, steps in enumerate(scenes) for step in steps]
     changes.sort(key=lambda change: -change[0])
     now: dict[int, Step] = {}
     hits = false_alarms = switches = 0
@@ -264,20 +262,6 @@ _LEAST = 0.1
 _POINTS = 101
 
 
-class FoundBox(Struct, frozen=True):
-    """A predicted box: for each threshold whether it hits a true one."""
-
-    score: float
-    hits: tuple[bool, ...]
-
-
-class ClassBoxes(Struct, frozen=True):
-    """One class of an item."""
-
-    objects: int
-    found: tuple[FoundBox, ...] = ()
-
-
 class Matching(Struct, frozen=True):
     """Rules for matching boxes: their similarity, its thresholds, and the area under a curve."""
 
@@ -288,35 +272,48 @@ class Matching(Struct, frozen=True):
     """Area under rising recalls and their precisions."""
 
 
-def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> dict[str, ClassBoxes]:
-    """Match an item's boxes by class."""
+def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> State:
+    """Match an item's boxes by class.
+
+    The state of a class has the number of true ``objects``, and for each ``found`` box, best first, its score and for
+    each threshold 1 if it hits a true box, else 0.
+    """
     best = sorted(found, key=lambda box: -box.score)[:MAX_BOXES]
-    labels = sorted({box.label for box in (*truth, *best)})
-    return {
-        label: _match_class(
-            [box for box in truth if box.label == label], [box for box in best if box.label == label], matching
-        )
-        for label in labels
-    }
+    state: dict[str, Any] = {}
+    for label in sorted({box.label for box in (*truth, *best)}):
+        true_boxes = [box for box in truth if box.label == label]
+        free = [[True] * len(true_boxes) for _ in matching.thresholds]
+        rows: list[list[float]] = []
+        for box in (box for box in best if box.label == label):
+            likeness = [matching.similarity(box, true) for true in true_boxes]
+            rows.append([box.score])
+            for threshold, left in zip(matching.thresholds, free, strict=True):
+                candidates = [number for number, value in enumerate(likeness) if left[number] and value >= threshold]
+                nearest = max(candidates, key=likeness.__getitem__, default=None)
+                rows[-1].append(int(nearest is not None))
+                if nearest is not None:
+                    left[nearest] = False
+        state[label] = {"objects": len(true_boxes), "found": rows}
+    return state
 
 
-def mean_average_precision(items: Iterable[Mapping[str, ClassBoxes]], matching: Matching) -> float:
-    """Return the mean average precision over all items, 0 to 1. Only classes with true boxes count; without true boxes
-    it is 0.
+def mean_average_precision(states: Iterable[State], matching: Matching) -> float:
+    """Return the mean average precision over the states of all items, 0 to 1. Only classes with true boxes count;
+    without true boxes it is 0.
     """
     import numpy as np
 
-    classes: dict[str, list[ClassBoxes]] = {}
-    for item in items:
-        for label, boxes in item.items():
+    classes: dict[str, list[Any]] = {}
+    for state in states:
+        for label, boxes in state.items():
             classes.setdefault(label, []).append(boxes)
     values: list[float] = []
     for parts in classes.values():
-        objects = sum(part.objects for part in parts)
+        objects = sum(part["objects"] for part in parts)
         if not objects:
             continue
-        found = sorted((one for part in parts for one in part.found), key=lambda one: -one.score)
-        hits = np.array([one.hits for one in found], dtype=bool).reshape(len(found), len(matching.thresholds))
+        found = sorted((row for part in parts for row in part["found"]), key=lambda row: -row[0])
+        hits = np.array([row[1:] for row in found], dtype=bool).reshape(len(found), len(matching.thresholds))
         for column in hits.T:
             true = np.cumsum(column)
             area = matching.area(true / objects, true / np.arange(1, len(column) + 1)) if column.any() else 0.0
@@ -342,22 +339,6 @@ def area_above_tenth(recalls: Floats, precisions: Floats) -> float:
     wanted = np.linspace(0, 1, _POINTS)[round(_LEAST * (_POINTS - 1)) + 1 :]
     values = np.interp(wanted, recalls, precisions, right=0.0)
     return float(np.maximum(values - _LEAST, 0).mean() / (1 - _LEAST))
-
-
-def _match_class(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> ClassBoxes:
-    free = [[True] * len(truth) for _ in matching.thresholds]
-    matched: list[FoundBox] = []
-    for box in found:
-        likeness = [matching.similarity(box, true) for true in truth]
-        hits: list[bool] = []
-        for threshold, left in zip(matching.thresholds, free, strict=True):
-            candidates = [number for number, value in enumerate(likeness) if left[number] and value >= threshold]
-            best = max(candidates, key=likeness.__getitem__, default=None)
-            hits.append(best is not None)
-            if best is not None:
-                left[best] = False
-        matched.append(FoundBox(box.score, tuple(hits)))
-    return ClassBoxes(len(truth), tuple(matched))
 
 
 BY_OVERLAP = Matching(iou3d, IOUS, interpolated_area)

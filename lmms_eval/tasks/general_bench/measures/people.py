@@ -7,12 +7,13 @@ raters. Opinions range from 1 to 5. A preference is 1 for the model's answer, 0 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -67,18 +68,6 @@ def read_ratings(path: Path) -> Ratings:
     return _read_ratings(path, path.stat().st_mtime_ns)
 
 
-def mean_rating(ratings: Sequence[Rating], scale: Scale) -> float:
-    """Return the mean of an item's ratings, in the unit of the result table.
-
-    Raises:
-        DataError: a rating, whose row is named, is off the scale.
-    """
-    for value, row in ratings:
-        if not scale.low <= value <= scale.high:
-            raise DataError(f"{row}: {value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
-    return scale.factor * math.fsum(value for value, _ in ratings) / len(ratings)
-
-
 @functools.lru_cache(maxsize=2)
 def _read_ratings(path: Path, changed: int) -> Ratings:  # noqa: ARG001 - a changed file is read again
     found: dict[str, dict[str, list[Rating]]] = {}
@@ -86,10 +75,9 @@ def _read_ratings(path: Path, changed: int) -> Ratings:  # noqa: ARG001 - a chan
         where = f"{path}, rating {number}"
         if not isinstance(row, dict) or any(row.get(key) in (None, "") for key in KEYS):
             raise DataError(f"{where}: {row!r:.100} lacks one of {', '.join(KEYS)}")
-        try:
+        value = math.nan
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             value = float(row["rating"])
-        except (TypeError, ValueError, OverflowError):
-            value = math.nan
         if not math.isfinite(value):
             raise DataError(f"{where}: the rating {row['rating']!r:.40} is no number")
         items = found.setdefault(fold(str(row["task"])), {})
@@ -120,6 +108,8 @@ def _rows(path: Path) -> list[Any]:
 def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:
     def state(prediction: Any, item: Item, context: Context) -> State:
         if context.ratings is None:
+            if scale is UNDEFINED:
+                raise NotEvaluated(f"e_accuracy: {_UNDEFINED}; {scale.what} can be given: ratings=FILE")
             raise NotEvaluated(f"{scale.metric}: {scale.what} are needed: give ratings=FILE")
         if item.form == "notes":  # what people rated must be there
             predicted_notes(prediction, item)
@@ -132,22 +122,20 @@ def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:
             raise NotEvaluated(f"{scale.metric}: {context.ratings} has no ratings of the task {item.facts.name!r}")
         if str(item.id) not in ratings:
             raise NotEvaluated(f"{scale.metric}: {context.ratings} has no rating of item {item.id!r} ({names[0]})")
-        return mean_rating(ratings[str(item.id)], scale)
+        given = ratings[str(item.id)]
+        for value, row in given:
+            if not scale.low <= value <= scale.high:
+                raise DataError(f"{row}: {value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
+        return scale.factor * math.fsum(value for value, _ in given) / len(given)
 
     return state
-
-
-def _undefined_state(prediction: Any, item: Item, context: Context) -> State:
-    if context.ratings is None:
-        raise NotEvaluated(f"e_accuracy: {_UNDEFINED}; {UNDEFINED.what} can be given: ratings=FILE")
-    return _state(UNDEFINED)(prediction, item, context)
 
 
 def _measure(scale: Scale, form: Form) -> Measure:
     return Measure(
         name=scale.metric,
         form=form,
-        state=_undefined_state if scale is UNDEFINED else _state(scale),
+        state=_state(scale),
         value=mean,
         is_mean=scale.low == 0,
         needs="a definition; else ratings" if scale is UNDEFINED else "people: a file of ratings (ratings=FILE)",

@@ -14,9 +14,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import kit_math
-from lmms_eval.tasks.general_bench.measures import pixel_math as depth_math
-from lmms_eval.tasks.general_bench.measures import pixel_math as image_quality
+from lmms_eval.tasks.general_bench.measures import kit_math, pixel_math
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.readers.maps import read_depth, read_flow, read_normals
 from lmms_eval.tasks.general_bench.readers.pictures import read_alpha, read_frames, read_grey, read_rgb
@@ -102,52 +100,30 @@ def _predicted_frames(prediction: Any, item: Item) -> Iterator[Any]:
     yield from read_frames(predicted_path(prediction, item))
 
 
-def epe_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the mean end-point error in pixels."""
-    return endpoint_error(*both(read_flow, prediction, item))
+def _compared(read: Callable[[Path], Any], score: Callable[[Any, Any], float]) -> Callable[..., State]:
+    """Return a state function for the score of two arrays."""
+    return lambda prediction, item, _: score(*both(read, prediction, item))
 
 
-def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the relative error of aligned depth."""
-    ours, theirs = both(read_depth, prediction, item)
-    if not depth_math.has_valid_depth(theirs):
-        raise DataError(f"{item.where}: the reference has no depth from 0.001 to 80")
-    with prediction_of(item).reading():
-        return depth_math.aligned_abs_rel(ours, theirs)
+def _valid(
+    read: Callable[[Path], Any], is_valid: Callable[[Any], bool], what: str, score: Callable[[Any, Any], float]
+) -> Callable[..., State]:
+    """Return a state function for the score of two arrays, if the reference has valid values."""
 
+    def state(prediction: Any, item: Item, _: Context) -> State:
+        ours, theirs = both(read, prediction, item)
+        if not is_valid(theirs):
+            raise DataError(f"{item.where}: the reference has no {what}")
+        with prediction_of(item).reading():
+            return score(ours, theirs)
 
-def rms_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the root mean square error of depth."""
-    ours, theirs = both(read_depth, prediction, item)
-    if not (theirs > 0).any():
-        raise DataError(f"{item.where}: the reference has no depth above 0")
-    with prediction_of(item).reading():
-        return depth_math.depth_rms(ours, theirs)
-
-
-def normals_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the root mean square angle in degrees. Normals of points have no sign, those of maps have one."""
-    ours, theirs = both(read_normals, prediction, item)
-    if not theirs.any():
-        raise DataError(f"{item.where}: the reference has no normals")
-    with prediction_of(item).reading():
-        return depth_math.angular_rms(ours, theirs, oriented=theirs.ndim == 3)
+    return state
 
 
 def _noise(pairs: Iterable[tuple[Any, Any]]) -> State:
-    decibels = [image_quality.psnr(image_quality.mean_squared_error(ours, theirs)) for ours, theirs in pairs]
+    decibels = [pixel_math.psnr(pixel_math.mean_squared_error(ours, theirs)) for ours, theirs in pairs]
     finite = [value for value in decibels if math.isfinite(value)]
     return {"decibels": math.fsum(finite), "frames": len(finite)}
-
-
-def psnr_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the PSNR of a picture, if it is not the reference itself."""
-    return _noise([both(read_rgb, prediction, item)])
-
-
-def video_psnr_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return sum and number of the PSNRs of a video's frames that differ from the reference."""
-    return _noise(_frame_pairs(prediction, item))
 
 
 def psnr_value(states: Sequence[State]) -> float:
@@ -159,24 +135,9 @@ def psnr_value(states: Sequence[State]) -> float:
 def ms_ssim_state(prediction: Any, item: Item, _: Context) -> State:
     """Return the MS-SSIM of the grey pictures."""
     ours, theirs = both(read_grey, prediction, item)
-    if min(theirs.shape) < image_quality.LEAST_SIDE:
-        raise DataError(f"{item.where}: MS-SSIM needs a reference of at least {image_quality.LEAST_SIDE} pixels a side")
-    return image_quality.ms_ssim(ours, theirs)
-
-
-def rmse_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the root mean squared error of RGB values from 0 to 255."""
-    return math.sqrt(image_quality.mean_squared_error(*both(read_rgb, prediction, item)))
-
-
-def sad_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the sum of absolute differences of alpha, in thousands."""
-    return image_quality.absolute_difference(*both(read_alpha, prediction, item)) / _THOUSAND
-
-
-def mse_state(prediction: Any, item: Item, _: Context) -> State:
-    """Return the mean squared difference of alpha, in thousandths."""
-    return image_quality.mean_squared_error(*both(read_alpha, prediction, item)) * _THOUSAND
+    if min(theirs.shape) < pixel_math.LEAST_SIDE:
+        raise DataError(f"{item.where}: MS-SSIM needs a reference of at least {pixel_math.LEAST_SIDE} pixels a side")
+    return pixel_math.ms_ssim(ours, theirs)
 
 
 def auc_state(prediction: Any, item: Item, _: Context) -> State:
@@ -201,7 +162,7 @@ def auc_value(states: Sequence[State]) -> float:
         [sum(counts) for counts in zip(*(state[name] for state in states), strict=True)]
         for name in ("positive", "negative")
     )
-    return 100 * image_quality.roc_auc(positive, negative)
+    return 100 * pixel_math.roc_auc(positive, negative)
 
 
 def flickering_state(prediction: Any, item: Item, _: Context) -> State:
@@ -212,26 +173,37 @@ def flickering_state(prediction: Any, item: Item, _: Context) -> State:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        "epe", "flow", epe_state, mean,
+        "epe", "flow", _compared(read_flow, endpoint_error), mean,
         checked="recorded vectors (epe, read_flo); mean over videos, without the 0.0001 that the authors add to their "
         "number; every pixel counts, the blue channel of a PNG is not looked at",
     ),
-    Measure("abs_rel", "depth", abs_rel_state, mean, checked="recorded vectors (video_depth_absrel)"),
     Measure(
-        "rms", "depth", rms_state, mean,
+        "abs_rel", "depth",
+        _valid(read_depth, pixel_math.has_valid_depth, "depth from 0.001 to 80", pixel_math.aligned_abs_rel), mean,
+        checked="recorded vectors (video_depth_absrel)",
+    ),
+    Measure(
+        "rms", "depth",
+        _valid(read_depth, lambda depth: bool((depth > 0).any()), "depth above 0", pixel_math.depth_rms), mean,
         checked="by hand; mean over pictures, in the unit of the references, no alignment; the benchmark has no unit",
     ),
     Measure(
-        "rmse/normals", "normals", normals_state, mean,
+        "rmse/normals", "normals",
+        _valid(
+            read_normals, lambda normals: bool(normals.any()), "normals",
+            # normals of points have no sign, those of maps have one
+            lambda ours, theirs: pixel_math.angular_rms(ours, theirs, oriented=theirs.ndim == 3),
+        ),
+        mean,
         checked="by hand; degrees, mean over items; without sign for points, with sign for maps; the benchmark has no "
         "definition",
     ),
     Measure(
-        "psnr", "image", psnr_state, psnr_value,
+        "psnr", "image", lambda prediction, item, _: _noise([both(read_rgb, prediction, item)]), psnr_value,
         checked="recorded vectors (psnr); RGB; identical pictures are left out, as published; 100 dB if all are",
     ),
     Measure(
-        "psnr/video", "video", video_psnr_state, psnr_value,
+        "psnr/video", "video", lambda prediction, item, _: _noise(_frame_pairs(prediction, item)), psnr_value,
         checked="recorded vectors (video_restoration_psnr); mean over all frames; identical ones as for pictures",
     ),
     Measure(
@@ -239,12 +211,18 @@ MEASURES: tuple[Measure, ...] = (
         checked="its definition window by window, and torchmetrics; luma, five scales, nothing resized",
     ),
     Measure(
-        "rmse/image", "image", rmse_state, mean,
+        "rmse/image", "image",
+        _compared(read_rgb, lambda ours, theirs: math.sqrt(pixel_math.mean_squared_error(ours, theirs))), mean,
         checked="NumPy; RGB from 0 to 255, mean over pictures; the benchmark states no colour space",
     ),
-    Measure("sad", "alpha", sad_state, mean, checked="by hand; alpha from 0 to 1, in thousands, mean over pictures"),
     Measure(
-        "mse", "alpha", mse_state, mean,
+        "sad", "alpha",
+        _compared(read_alpha, lambda ours, theirs: pixel_math.absolute_difference(ours, theirs) / _THOUSAND), mean,
+        checked="by hand; alpha from 0 to 1, in thousands, mean over pictures",
+    ),
+    Measure(
+        "mse", "alpha",
+        _compared(read_alpha, lambda ours, theirs: pixel_math.mean_squared_error(ours, theirs) * _THOUSAND), mean,
         checked="by hand; alpha from 0 to 1, in thousandths as matting papers write it; the benchmark states no scale",
     ),
     Measure(

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.embeddings import (
@@ -33,9 +33,7 @@ from lmms_eval.tasks.general_bench.measures.texts import (
     no_caption,
     references_of,
 )
-from lmms_eval.tasks.general_bench.networks import sounds as clap_network
-from lmms_eval.tasks.general_bench.networks import sounds as speech_network
-from lmms_eval.tasks.general_bench.networks import sounds as vggish_network
+from lmms_eval.tasks.general_bench.networks import sounds as networks
 from lmms_eval.tasks.general_bench.networks.base import not_evaluated
 from lmms_eval.tasks.general_bench.readers.sounds import predicted_sound, reference_sound
 
@@ -56,7 +54,7 @@ def clap_score(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the cosine of the predicted sound and the item's text."""
     given = reference_features(item, context)
     if given is None:
-        given = clap_network.clap(context, item).texts([wanted_text(item)])
+        given = networks.clap(context, item).texts([wanted_text(item)])
     return similarity(_sound(prediction, item, context), given, item)
 
 
@@ -66,10 +64,10 @@ def style_score(prediction: Any, item: Item, context: Context) -> State:
     """
     given = reference_features(item, context)
     if given is None:
-        network = clap_network.clap(context, item)
+        network = networks.clap(context, item)
         words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
         if not words and isinstance(item.reference, str):
-            given = network.sound(reference_sound(item, clap_network.CLAP_RATE).samples)
+            given = network.sound(reference_sound(item, networks.CLAP_RATE).samples)
         elif words or item.prompt.strip():
             given = network.texts([words or item.prompt.strip()])
         else:
@@ -105,16 +103,6 @@ def audio_distance(states: Sequence[State]) -> float:
     return frechet_from_embeddings(rows[0], rows[1])
 
 
-def error_rate(prediction: Any, item: Item, context: Context) -> State:
-    """Return the word error rate of the transcript, the least over the references."""
-    return _least_error(_heard(prediction, item, context), item, context)
-
-
-def speech_caption(prediction: Any, item: Item, context: Context) -> State:
-    """Return the transcript of the predicted sound as a caption."""
-    return caption_state(_heard(prediction, item, context), item, context)
-
-
 def spoken_words(text: str) -> list[str]:
     """Split a text into words without case and punctuation, and into single Chinese characters."""
     kept: list[str] = []
@@ -134,19 +122,15 @@ def _sound(prediction: Any, item: Item, context: Context) -> Floats:
     rows = predicted_features(prediction, item)
     if rows is not None:
         return rows
-    network = clap_network.clap(context, item)
-    return network.sound(predicted_sound(media_of(prediction), item, clap_network.CLAP_RATE).samples)
+    network = networks.clap(context, item)
+    return network.sound(predicted_sound(media_of(prediction), item, networks.CLAP_RATE).samples)
 
 
 def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:
     """Return the vectors of samples by the network that the option ``fad_network`` names, at its sampling rate."""
-    match context.options.get("fad_network", "vggish"):
-        case "vggish":
-            return vggish_network.vggish(context, item).rows(samples(vggish_network.VGGISH_RATE))
-        case "clap":
-            return clap_network.clap(context, item).parts(samples(clap_network.CLAP_RATE))
-        case other:
-            raise ConfigError(f"fad_network: {other!r} is neither 'vggish' nor 'clap'")
+    if context.choice("fad_network", "vggish", "clap") == "vggish":
+        return networks.vggish(context, item).rows(samples(networks.VGGISH_RATE))
+    return networks.clap(context, item).parts(samples(networks.CLAP_RATE))
 
 
 def _reference_samples(item: Item, sampling_rate: int) -> Floats:
@@ -163,27 +147,17 @@ def _heard(prediction: Any, item: Item, context: Context) -> str:
     """Return the prediction's transcript, else that of its sound by Whisper."""
     if isinstance(prediction, Mapping) and "transcript" in prediction:
         return answer_text(prediction["transcript"], item, MAX_CAPTION)
-    network = speech_network.speech(context, item)
-    sound = predicted_sound(media_of(prediction), item, speech_network.SPEECH_RATE)
+    network = networks.speech(context, item)
+    sound = predicted_sound(media_of(prediction), item, networks.SPEECH_RATE)
     return network.transcript(sound.samples)
 
 
 def _least_error(heard: str, item: Item, context: Context) -> float:
-    words = _splitter(context)
+    words = spoken_words if context.choice("wer_words", "spoken", "written") == "spoken" else str.split
     references = [words(reference) for reference in references_of(item)]
     if not all(references):
         raise DataError(f"{item.where}: the reference {item.reference!r:.80} holds no word")
     return min(word_error_rate(" ".join(words(heard)), " ".join(reference)) for reference in references)
-
-
-def _splitter(context: Context) -> Callable[[str], list[str]]:
-    match context.options.get("wer_words", "spoken"):
-        case "spoken":
-            return spoken_words
-        case "written":
-            return lambda text: text.split()
-        case other:
-            raise ConfigError(f"wer_words: {other!r} is neither 'spoken' nor 'written'")
 
 
 _CLAP = "CLAP (torch, transformers; weights `clap-htsat-unfused`), or vectors of sounds and texts"
@@ -199,11 +173,15 @@ MEASURES: tuple[Measure, ...] = (
         checked="network and spectrogram: the package torchvggish over the same random weights; distance: the vectors",
     ),
     Measure(
-        "wer", "audio", error_rate, mean, lambda item, context: _least_error("", item, context), needs=_WHISPER,
+        "wer", "audio",
+        lambda prediction, item, context: _least_error(_heard(prediction, item, context), item, context), mean,
+        lambda item, context: _least_error("", item, context), needs=_WHISPER,
         checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
     ),
     Measure(
-        "cider/speech", "audio", speech_caption, cider_value, no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
+        "cider/speech", "audio",
+        lambda prediction, item, context: caption_state(_heard(prediction, item, context), item, context), cider_value,
+        no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
         checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
 )  # fmt: skip

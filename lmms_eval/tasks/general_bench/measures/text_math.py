@@ -41,16 +41,14 @@ BY_WORDS = "bleu1"
 """Name of the measure with values that depend on the tokenizer."""
 METHOD_4_K = 5
 
-Tokenizer = Literal["treebank", "white-space"]
 
-
-def word_tokenizer() -> Tokenizer:
-    """Return the tokenizer for BLEU: NLTK's if NLTK and its data are found, else white space."""
+def word_tokenizer() -> str:
+    """Return the tokenizer for BLEU: ``treebank`` (NLTK's) if NLTK and its data are found, else ``white-space``."""
     return _installed_tokenizer(os.environ.get("NLTK_DATA", ""))
 
 
 @functools.lru_cache(maxsize=8)
-def _installed_tokenizer(stated: str) -> Tokenizer:
+def _installed_tokenizer(stated: str) -> str:
     """Return the tokenizer for a value of ``NLTK_DATA``. It is cached, because every sentence asks for it."""
     is_there = all(find_package(package, stated) for package in PACKAGES) and importlib.util.find_spec("nltk")
     return "treebank" if is_there else "white-space"
@@ -62,7 +60,7 @@ def tokenizer_label() -> str:
     return f"{found} (NLTK {nltk_version()})" if found == "treebank" else found
 
 
-def word_tokens(text: str, tokenizer: Tokenizer) -> list[str]:
+def word_tokens(text: str, tokenizer: str) -> list[str]:
     """Split a text into words.
 
     Raises:

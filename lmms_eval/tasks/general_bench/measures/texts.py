@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.errors import DataError
 from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu, require_java
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
@@ -24,7 +24,6 @@ from lmms_eval.tasks.general_bench.measures.text_math import (
     SEPARATOR,
     Counts,
     RougeKind,
-    Tokenizer,
     anls,
     audio_contains,
     exact_match,
@@ -111,22 +110,12 @@ def _choice_state(prediction: Any, item: Item, context: Context) -> State:
 
 
 def _bleu1_state(prediction: Any, item: Item, context: Context) -> State:
-    tokenizer = _tokenizer(context)
+    tokenizer = word_tokenizer()
+    if context.options.get("word_tokenizer") is not None:
+        tokenizer = context.choice("word_tokenizer", "treebank", "white-space")
     words = word_tokens(answer_text(prediction, item, MAX_SENTENCES), tokenizer)
     scores = [sentence_bleu(words, word_tokens(reference, tokenizer), 1) for reference in references_of(item)]
     return PERCENT * max(scores)
-
-
-def _tokenizer(context: Context) -> Tokenizer:
-    match context.options.get("word_tokenizer"):
-        case None:
-            return word_tokenizer()
-        case "treebank":
-            return "treebank"
-        case "white-space":
-            return "white-space"
-        case other:
-            raise ConfigError(f"word_tokenizer: {other!r} is neither 'treebank' nor 'white-space'")
 
 
 def _macro_value(states: Sequence[State]) -> float:

@@ -17,11 +17,9 @@ Each JSON value may also be the path of a file that holds it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
-
-from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -66,14 +64,6 @@ _RELATION = re.compile(
     r"(?i)^(?P<first>.+?),?\s+(?P<relation>on the (?:left|right|top|bottom) of)\s+(?P<second>[^,.]+)"
 )
 _ACTION = re.compile(r"(?i)^(?:a|the) person is\s+")
-
-
-class Relation(Struct, frozen=True):
-    """Two objects and their wanted positions."""
-
-    first: str
-    relation: str
-    second: str
 
 
 Detections = list[list[kit_math.Region]]
@@ -154,10 +144,34 @@ def moves(prediction: Any, item: Item, context: Context) -> bool:
     """
     scores = _given(prediction, item, "flow_scores")
     if scores is not None:
-        return _by_scores(scores, item)
+        return _moves_by_scores(scores, item)
     if isinstance(prediction, Mapping) and "flows" in prediction:
-        return _by_flows(prediction["flows"], item)
-    return _by_raft(prediction, item, context)
+        from lmms_eval.tasks.general_bench.readers.maps import FLOW_SUFFIXES, read_flow
+        from lmms_eval.tasks.general_bench.readers.pictures import files_of
+
+        with prediction_of(item).reading():
+            files = files_of(predicted_path(prediction["flows"], item), FLOW_SUFFIXES)[:MAX_PAIRS]
+        flows: Iterable[Any] = map(read_flow, files)
+    else:
+        from lmms_eval.media.video import probe
+        from lmms_eval.tasks.general_bench.networks.videos import raft
+
+        network = raft(context, item)
+        with prediction_of(item).reading():
+            path = predicted_path(media_of(prediction), item)
+            rate = 0.0 if path.is_dir() else probe(regular_file(path, _MAX_VIDEO)).fps
+        step = max(1, round(rate / _RATE))
+        flows = network.flows(
+            frame for number, frame in enumerate(predicted_frames(prediction, item)) if number % step == 0
+        )
+    with prediction_of(item).reading():
+        radii, side = [], 0
+        for flow in flows:
+            side = min(flow.shape[:2])
+            radii.append(kit_math.largest_radius(flow))
+        if not radii:
+            raise DataError("a video of at least 2 frames is needed")
+        return kit_math.is_moving(side, len(radii) + 1, radii)
 
 
 def wanted_object(item: Item) -> str:
@@ -191,22 +205,24 @@ def wanted_colour(item: Item) -> str:
     return found
 
 
-def wanted_relation(item: Item) -> Relation:
-    """Return ``input.object_a``, ``input.relationship`` and ``input.object_b``, else what the prompt says about them.
+def wanted_relation(item: Item) -> tuple[str, str, str]:
+    """Return two objects with their relation between them.
+
+    They are ``input.object_a``, ``input.relationship`` and ``input.object_b``, else what the prompt says about them.
 
     Raises:
         DataError: neither names two objects and a relation.
     """
-    parts = [input_text(item, key) for key in ("object_a", "relationship", "object_b")]
-    if all(parts):
-        return Relation(*parts)
+    first, relation, second = (input_text(item, key) for key in ("object_a", "relationship", "object_b"))
+    if first and relation and second:
+        return first, relation, second
     found = _RELATION.match(_prompt(item))
     if found is None:
         raise DataError(
             f"{item.where}: two objects and their relation are wanted in `input.object_a`, `input.relationship` and "
             "`input.object_b`, or as a prompt 'A on the left of B'"
         )
-    return Relation(_bare(found["first"]), found["relation"].lower(), _bare(found["second"]))
+    return _bare(found["first"]), found["relation"].lower(), _bare(found["second"])
 
 
 def wanted_action(item: Item) -> str:
@@ -259,7 +275,7 @@ def _is_size(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _FARTHEST
 
 
-def _by_scores(value: Any, item: Item) -> bool:
+def _moves_by_scores(value: Any, item: Item) -> bool:
     given = value if isinstance(value, Mapping) else {}
     side, count, radii = given.get("short_side"), given.get("frame_count"), given.get("pair_scores")
     if not _is_size(side) or not _is_size(count):
@@ -267,41 +283,6 @@ def _by_scores(value: Any, item: Item) -> bool:
     if not isinstance(radii, list) or not all(map(is_number, radii)) or not 0 < len(radii) == count - 1 <= MAX_PAIRS:
         raise UnreadableAnswer(f"{item.where}: flow_scores needs pair_scores, a number for each pair of frames")
     return kit_math.is_moving(side, count, radii)
-
-
-def _by_flows(value: Any, item: Item) -> bool:
-    from lmms_eval.tasks.general_bench.readers.maps import FLOW_SUFFIXES, read_flow
-    from lmms_eval.tasks.general_bench.readers.pictures import files_of
-
-    with prediction_of(item).reading():
-        flows = (read_flow(path) for path in files_of(predicted_path(value, item), FLOW_SUFFIXES)[:MAX_PAIRS])
-        return _moving(flows)
-
-
-def _by_raft(prediction: Any, item: Item, context: Context) -> bool:
-    from lmms_eval.media.video import probe
-    from lmms_eval.tasks.general_bench.networks.videos import raft
-
-    network = raft(context, item)
-    with prediction_of(item).reading():
-        path = predicted_path(media_of(prediction), item)
-        rate = 0.0 if path.is_dir() else probe(regular_file(path, _MAX_VIDEO)).fps
-    step = max(1, round(rate / _RATE))
-    frames = (frame for number, frame in enumerate(predicted_frames(prediction, item)) if number % step == 0)
-    with prediction_of(item).reading():
-        return _moving(network.flows(frames))
-
-
-def _moving(flows: Iterable[Any]) -> bool:
-    """Return whether flows, at least one, show movement."""
-    radii = []
-    side = 0
-    for flow in flows:
-        side = min(flow.shape[:2])
-        radii.append(kit_math.largest_radius(flow))
-    if not radii:
-        raise DataError("a video of at least 2 frames is needed")
-    return kit_math.is_moving(side, len(radii) + 1, radii)
 
 
 def _prompt(item: Item) -> str:
@@ -338,16 +319,16 @@ def success(prediction: Any, item: Item, context: Context) -> State:
 
 def spatial(prediction: Any, item: Item) -> float:
     """Return the mean over the frames of the best score of a pair of the two objects, or 0 without frames."""
-    wanted = wanted_relation(item)
+    wanted, relation, other = wanted_relation(item)
     frames = detections(prediction, item)
     best = [
         max(
             (
-                kit_math.spatial_score(wanted.relation, first.corners, second.corners)
+                kit_math.spatial_score(relation, first.corners, second.corners)
                 for first in frame
-                if first.label == wanted.first
+                if first.label == wanted
                 for second in frame
-                if second.label == wanted.second and second is not first
+                if second.label == other and second is not first
             ),
             default=0.0,
         )
@@ -385,18 +366,15 @@ def viclip(prediction: Any, item: Item, context: Context) -> float:
     return similarity(one_row(video, item)[None], one_row(text, item)[None], item) / 100
 
 
-def single_object(prediction: Any, item: Item, _: Context) -> State:
-    """Return the percentage of frames with the wanted object."""
-    check_answer(prediction, item)
-    frames = _labels(detections(prediction, item))
-    return 100 * kit_math.object_count(wanted_object(item), frames) / len(frames)
+def _shown(count: Callable[[str, list[list[str]]], int]) -> Callable[[Any, Item, Context], State]:
+    """Return a state function for the percentage of frames that ``count`` counts by their labels."""
 
+    def state(prediction: Any, item: Item, _: Context) -> State:
+        check_answer(prediction, item)
+        frames = [[found.label for found in frame] for frame in detections(prediction, item)]
+        return 100 * count(wanted_object(item), frames) / len(frames)
 
-def several_objects(prediction: Any, item: Item, _: Context) -> State:
-    """Return the percentage of frames with both wanted objects."""
-    check_answer(prediction, item)
-    frames = _labels(detections(prediction, item))
-    return 100 * kit_math.objects_count(wanted_object(item), frames) / len(frames)
+    return state
 
 
 def movement(prediction: Any, item: Item, context: Context) -> State:
@@ -428,10 +406,6 @@ def composite(states: Sequence[State]) -> float:
     return mean([pooled_percent([state[0] for state in states]), *shares])
 
 
-def _labels(frames: Detections) -> list[list[str]]:
-    return [[found.label for found in frame] for frame in frames]
-
-
 _GRIT = "GRiT's objects of 16 frames of each video (no maintained package), with the predictions"
 _MATH = "counts and decisions: the recorded vectors; the detectors were not run here"
 MEASURES: tuple[Measure, ...] = (
@@ -440,8 +414,12 @@ MEASURES: tuple[Measure, ...] = (
         needs="by task, with the predictions: GRiT's objects (spatial relation, colour), ViCLIP's vectors (camera "
         "motion, material) or UMT's scores of actions (no maintained packages)", checked=_MATH,
     ),
-    Measure("single_object_success", "video", single_object, mean, is_mean=True, needs=_GRIT, checked=_MATH),
-    Measure("multi_object_success", "video", several_objects, mean, is_mean=True, needs=_GRIT, checked=_MATH),
+    Measure(
+        "single_object_success", "video", _shown(kit_math.object_count), mean, is_mean=True, needs=_GRIT, checked=_MATH,
+    ),
+    Measure(
+        "multi_object_success", "video", _shown(kit_math.objects_count), mean, is_mean=True, needs=_GRIT, checked=_MATH,
+    ),
     Measure(
         "dynamic_degree", "video", movement, mean, is_mean=True,
         needs="RAFT (torch, torchvision; weights `raft-large`), or flows or their radii with the predictions",

@@ -33,12 +33,12 @@ class Network(Struct, frozen=True):
 
     key: str
     """Name of its sub-folder (as ``save_pretrained`` writes it) or of its file in the folder of weights."""
-    model_id: str
-    """Repository on the hub, or empty if the network is missing."""
-    package: str
-    """Names of the required modules, separated by spaces (``torch transformers``)."""
     metrics: tuple[str, ...]
     """Names of the measures that use it."""
+    model_id: str = ""
+    """Repository on the hub, or empty if the network is missing."""
+    package: str = "torch transformers"
+    """Names of the required modules, separated by spaces."""
 
 
 def locate(network: Network, context: Context, item: Item) -> Path | str:

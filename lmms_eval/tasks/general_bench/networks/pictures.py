@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 
-FID_INCEPTION = Network(key="inception-v3-fid", model_id="", package="torch", metrics=("fid",))
+FID_INCEPTION = Network("inception-v3-fid", ("fid",), package="torch")
 SIDE = 299
 _EPSILON = 1e-3
 _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
@@ -201,39 +201,21 @@ def inception(source: str, device: str) -> Inception:
 
 
 B32 = Network(
-    key="clip-vit-base-patch32",
-    model_id="openai/clip-vit-base-patch32",
-    package="torch transformers",
-    metrics=(
+    "clip-vit-base-patch32",
+    (
         "clip_score", "clip_score/render", "clip_score/background", "clip_score/style", "clip_image_score",
         "clip_style_score", "frame_accuracy_clip",
     ),
+    "openai/clip-vit-base-patch32",
 )  # fmt: skip
-L14 = Network(
-    key="clip-vit-large-patch14",
-    model_id="openai/clip-vit-large-patch14",
-    package="torch transformers",
-    metrics=("aesthetic_score",),
-)
-AESTHETIC = Network(
-    key="laion-aesthetic-vit-l-14-linear", model_id="", package="torch", metrics=("aesthetic_score",)
-)  # fmt: skip
+L14 = Network("clip-vit-large-patch14", ("aesthetic_score",), "openai/clip-vit-large-patch14")
+AESTHETIC = Network("laion-aesthetic-vit-l-14-linear", ("aesthetic_score",), package="torch")
 """``sa_0_4_vit_l_14_linear.pth`` of LAION's aesthetic predictor, under this name."""
-VIT_B16 = Network(
-    key="dino-vitb16",
-    model_id="facebook/dino-vitb16",
-    package="torch transformers",
-    metrics=("dino_score", "i2v_composite"),
-)
-VIT_IMAGENET = Network(
-    key="vit-base-patch16-224",
-    model_id="google/vit-base-patch16-224",
-    package="torch transformers",
-    metrics=("accuracy/eeg",),
-)
-KONIQ = Network(key="musiq-koniq", model_id="", package="torch pyiqa", metrics=("musiq",))
+VIT_B16 = Network("dino-vitb16", ("dino_score", "i2v_composite"), "facebook/dino-vitb16")
+VIT_IMAGENET = Network("vit-base-patch16-224", ("accuracy/eeg",), "google/vit-base-patch16-224")
+KONIQ = Network("musiq-koniq", ("musiq",), package="torch pyiqa")
 """pyiqa's weights ``musiq_koniq_ckpt-e95806b9.pth``, under this name."""
-SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("musiq",))
+SPAQ = Network("musiq-spaq", ("musiq",), package="torch pyiqa")
 """pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 
 

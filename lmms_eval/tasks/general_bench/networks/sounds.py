@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
     Doubles = npt.NDArray[np.float64]
 
-WHISPER = Network(
-    key="whisper-large-v3-turbo",
-    model_id="openai/whisper-large-v3-turbo",
-    package="torch transformers",
-    metrics=("wer", "cider/speech"),
-)
+WHISPER = Network("whisper-large-v3-turbo", ("wer", "cider/speech"), "openai/whisper-large-v3-turbo")
 SPEECH_RATE = 16_000
 SPEECH_SECONDS = 30
 MAX_TOKENS = 224
@@ -134,7 +129,7 @@ def speech(source: str, device: str) -> Speech:
     return Speech(model, device, features, tokenizer)
 
 
-VGGISH = Network(key="vggish", model_id="", package="torch", metrics=("fad",))
+VGGISH = Network("vggish", ("fad",), package="torch")
 VGGISH_RATE = 16_000
 WINDOWS = 96
 BANDS = 64
@@ -234,12 +229,7 @@ def vggish(source: str, device: str) -> Vggish:
     return Vggish(need(found, tensors(), device), device)
 
 
-CLAP = Network(
-    key="clap-htsat-unfused",
-    model_id="laion/clap-htsat-unfused",
-    package="torch transformers",
-    metrics=("clap", "style_clap", "fad"),
-)
+CLAP = Network("clap-htsat-unfused", ("clap", "style_clap", "fad"), "laion/clap-htsat-unfused")
 CLAP_RATE = 48_000
 CLAP_SECONDS = 10
 _PARTS_AT_ONCE = 4

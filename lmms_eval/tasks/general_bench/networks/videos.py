@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-RAFT = Network(key="raft-large", model_id="", package="torch torchvision", metrics=("dynamic_degree", "i2v_composite"))
+RAFT = Network("raft-large", ("dynamic_degree", "i2v_composite"), package="torch torchvision")
 """torchvision's weights ``Raft_Large_Weights.C_T_V1`` (of the authors, from Chairs and Things), under this name."""
 _UPDATES = 20
 _MULTIPLE = 8
@@ -65,7 +65,7 @@ def _missing(side: int) -> int:
     return max(_LEAST, -(-side // _MULTIPLE) * _MULTIPLE) - side
 
 
-R3D_18 = Network(key="r3d_18", model_id="", package="torch", metrics=("fvd",))
+R3D_18 = Network("r3d_18", ("fvd",), package="torch")
 FRAMES = 16
 SIDE = 224
 _LAYERS = (1, 2, 3, 4)

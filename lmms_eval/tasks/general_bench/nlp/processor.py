@@ -7,14 +7,11 @@ the whole task.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
-
-from msgspec import Struct
+from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
@@ -26,6 +23,7 @@ from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
+from lmms_eval.tasks.general_bench.measures.contract import mean
 from lmms_eval.tasks.general_bench.measures.text_math import (
     Counts,
     exact_match,
@@ -50,53 +48,27 @@ _UNUSABLE = (ValueError, OverflowError, RecursionError)
 """Errors for absurd values: numbers too large to sum or to print, lists nested too deeply."""
 
 
-class LeftOut(Struct, frozen=True):
-    """An item that is not in the average."""
-
-    id: str
-    """Id of the item as JSON."""
-    reason: Literal["no prediction", "no reference"]
-
-
-class ProcessedTask(Struct, frozen=True):
-    """Outcome of the scorer for a task."""
-
-    task_name: str
-    metric: Metric
-    score: float
-    """A fraction, or for an error (MAE) a number in the unit of the series."""
-    task_type: str
-    n_scored: int
-    n_expected: int
-    left_out: tuple[LeftOut, ...]
-
-
-class WordTokenizer(Struct, frozen=True):
-    """Tokenizer for BLEU. It is part of the record of a run, because the scores depend on it."""
-
-    name: Literal["treebank", "fallback"]
-    tokens: Tokenize
-
-    @property
-    def label(self) -> str:
-        """The name, with NLTK's version if its words are used."""
-        return f"{self.name} (NLTK {nltk_version()})" if self.name == "treebank" else self.name
-
-
 _Pair = tuple[Any, Any]
 """Prediction and reference of an item."""
 
 
-def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
-    """Return NLTK's words if its sentence model is installed, else white-space tokens, as the reference does."""
+def installed_tokenizer(nltk_data: str | None = None) -> tuple[str, Tokenize]:
+    """Return the tokenizer for BLEU, and its name for the record of a run, because the scores depend on it.
+
+    It gives NLTK's words (``treebank``, with its version) if its sentence model is installed, else white-space tokens
+    (``fallback``), as the reference does.
+    """
     try:
-        return WordTokenizer("treebank", open_linguistics(nltk_data).words)
+        words = open_linguistics(nltk_data).words
     except NotEvaluated:
-        return WordTokenizer("fallback", fallback_tokens)
+        return "fallback", fallback_tokens
+    return f"treebank (NLTK {nltk_version()})", words
 
 
-def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
+def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> LevelResult | None:
     """Score a task as the reference does. Return ``None`` if no item has both a reference and a prediction.
+
+    Items without a prediction or a reference are not in the average.
 
     Args:
         annotation: content of ``annotation.json``.
@@ -107,15 +79,35 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
         DataError: something has not the shape that the type needs; the reference then skips the task.
         NotEvaluated: a package is missing.
     """
+    if not isinstance(annotation, Mapping):
+        raise DataError(f"the annotation is {annotation!r:.80}; an object with task, type and data is expected")
+    data, name = annotation.get("data"), annotation.get("task") or ""
+    if not isinstance(data, list) or not isinstance(name, str):
+        raise DataError("the annotation needs a list `data` and a text `task`")
+    metric = type_of(annotation.get("type")).metric
     try:
-        return _process(annotation, predictions, tokenize)
+        answers = _answers(predictions)
+        pairs: list[_Pair] = []
+        for item in data:
+            if not isinstance(item, Mapping):
+                raise DataError(f"an item is {item!r:.80}, no object")
+            answer = answers.get(id_key(item.get("id")))
+            reference = reference_of(annotation.get("type"), item)
+            if answer is not None and reference is not None:
+                pairs.append((answer, reference))
+        score = _SCORES[metric](pairs, tokenize) if pairs else None
     except _UNUSABLE as error:
         raise DataError(f"a value cannot be scored: {error}") from error
+    if score is None:
+        return None
+    return LevelResult(
+        name, metric, score, LANGUAGE, "comprehension", items_scored=len(pairs), items_expected=len(data)
+    )
 
 
 def process_folder(
     dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
-) -> tuple[list[ProcessedTask], list[str]]:
+) -> tuple[list[LevelResult], list[str]]:
     """Score every task of ``<dataset>/nlp`` (in any case).
 
     Returns the scored tasks, sorted by folder, and the reasons why others have no score.
@@ -126,9 +118,16 @@ def process_folder(
     """
     if Path(prediction_name).name != prediction_name:
         raise UsageError(f"{prediction_name!r} is a path: give the bare name of the prediction files")
-    results: list[ProcessedTask] = []
+    try:
+        homes = [path for path in sorted(dataset.iterdir()) if path.name.upper() == LANGUAGE and path.is_dir()]
+        folders = [path for home in homes for path in sorted(home.iterdir()) if path.is_dir()]
+    except OSError as error:
+        raise DataError(f"{dataset} cannot be read: {error.strerror or error}") from error
+    if not homes:
+        raise DataError(f"{dataset}: no folder nlp with the language tasks in it; name the folder of the data set")
+    results: list[LevelResult] = []
     problems: list[str] = []
-    for folder in _task_folders(dataset):
+    for folder in folders:
         try:
             found = process(read_json(folder / ANNOTATION), read_json(folder / prediction_name), tokenize)
         except LmmsEvalError as error:
@@ -141,50 +140,6 @@ def process_folder(
             else:
                 results.append(found)
     return results, problems
-
-
-def _task_folders(dataset: Path) -> list[Path]:
-    try:
-        homes = [path for path in sorted(dataset.iterdir()) if path.name.upper() == LANGUAGE and path.is_dir()]
-        if homes:
-            return [path for home in homes for path in sorted(home.iterdir()) if path.is_dir()]
-    except OSError as error:
-        raise DataError(f"{dataset} cannot be read: {error.strerror or error}") from error
-    raise DataError(f"{dataset}: no folder nlp with the language tasks in it; name the folder of the data set")
-
-
-def _process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
-    if not isinstance(annotation, Mapping):
-        raise DataError(f"the annotation is {annotation!r:.80}; an object with task, type and data is expected")
-    data, name = annotation.get("data"), annotation.get("task") or ""
-    if not isinstance(data, list) or not isinstance(name, str):
-        raise DataError("the annotation needs a list `data` and a text `task`")
-    answers = _answers(predictions)
-    pairs: list[_Pair] = []
-    left_out: list[LeftOut] = []
-    for item in data:
-        if not isinstance(item, Mapping):
-            raise DataError(f"an item is {item!r:.80}, no object")
-        key = id_key(item.get("id"))
-        prediction, reference = answers.get(key), reference_of(annotation.get("type"), item)
-        if prediction is None:
-            left_out.append(LeftOut(key, "no prediction"))
-        elif reference is None:
-            left_out.append(LeftOut(key, "no reference"))
-        else:
-            pairs.append((prediction, reference))
-    if not pairs:
-        return None
-    metric = type_of(annotation.get("type")).metric
-    return ProcessedTask(
-        task_name=name,
-        metric=metric,
-        score=_SCORES[metric](pairs, tokenize),
-        task_type="comprehension",
-        n_scored=len(pairs),
-        n_expected=len(data),
-        left_out=tuple(left_out),
-    )
 
 
 def _answers(predictions: Any) -> dict[str, Any]:
@@ -205,10 +160,10 @@ def _answers(predictions: Any) -> dict[str, Any]:
 
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
     {
-        "ACC": lambda pairs, _: _mean([exact_match(*pair) for pair in pairs]),
-        "F1": lambda pairs, _: _mean([token_f1(_text(found), _f1_texts(wanted)) for found, wanted in pairs]),
-        "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), *pair) for pair in pairs]),
-        "BLEU-1": lambda pairs, tokenize: _mean(
+        "ACC": lambda pairs, _: mean([exact_match(*pair) for pair in pairs]),
+        "F1": lambda pairs, _: mean([token_f1(_text(found), _f1_texts(wanted)) for found, wanted in pairs]),
+        "ROUGE-1": lambda pairs, _: mean([_best(partial(rouge, kind="rouge1"), *pair) for pair in pairs]),
+        "BLEU-1": lambda pairs, tokenize: mean(
             [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair) for pair in pairs]
         ),
         "CodeBLEU": lambda pairs, _: code_bleu(
@@ -228,10 +183,6 @@ def _best(score: Callable[[str, str], float], prediction: Any, reference: Any) -
     return max((score(found, wanted) for wanted in _texts(reference)), default=0.0)
 
 
-def _mean(scores: Sequence[float]) -> float:
-    return math.fsum(scores) / len(scores)
-
-
 def _text(value: Any) -> str:
     """Return a text unchanged, and a number as Python writes it."""
     if isinstance(value, str | int | float):
@@ -248,41 +199,26 @@ def _f1_texts(reference: Any) -> list[str]:
     return _texts(reference) if isinstance(reference, list) else reference_texts(reference)
 
 
-class LanguageScores(Struct, frozen=True):
-    """Scores of the language tasks below a data set's folders."""
-
-    results: tuple[LevelResult, ...]
-    problems: tuple[str, ...]
-    files: int
-    """Prediction files below the folders of language tasks."""
-    tokenizer: str
-    """Tokenizer of BLEU: ``treebank`` with NLTK's version, or ``fallback``."""
-
-
-def score_language(dataset: Path, name: str) -> LanguageScores:
+def score_language(
+    dataset: Path, name: str, predictions: int
+) -> tuple[tuple[LevelResult, ...], tuple[str, ...], tuple[str, ...]]:
     """Score the language tasks below a data set's folder, or below the sets in it, as the reference does.
+
+    ``predictions`` is the number of all prediction files. Returns scores, problems and warnings.
 
     Raises:
         DataError: there is no such folder.
     """
-    tokenizer = installed_tokenizer()
+    tokenizer, words = installed_tokenizer()
     folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
     results: list[LevelResult] = []
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):
-        processed, faults = process_folder(root, name, tokenizer.tokens)
-        results += [
-            LevelResult(
-                task_name=task.task_name,
-                metric=task.metric,
-                score=task.score,
-                modality=LANGUAGE,
-                task_type=task.task_type,
-                items_scored=task.n_scored,
-                items_expected=task.n_expected,
-            )
-            for task in processed
-        ]
+        found, faults = process_folder(root, name, words)
+        results += found
         problems += faults
-    files = sum((folder / name).is_file() for folder in folders)
-    return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)
+    warnings = [f"BLEU counts the words of the tokenizer {tokenizer}"]
+    others = predictions - sum((folder / name).is_file() for folder in folders)
+    if others:
+        warnings.append(f"profile reference scores language tasks only: {others} files of predictions are left out")
+    return tuple(results), tuple(problems), tuple(warnings)

@@ -15,7 +15,8 @@ from lmms_eval.media.image import header
 from lmms_eval.media.video import probe, uniform_indices
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Item, MediaInput
-from lmms_eval.tasks.general_bench.prompts.forms import FORMS, labels_of, listed, text_demand, text_tokens
+from lmms_eval.tasks.general_bench.prompts.forms import labels_of, listed, text_demand, text_tokens
+from lmms_eval.tasks.general_bench.prompts.forms import max_new_tokens as form_tokens
 from lmms_eval.tasks.general_bench.readers.pictures import PICTURE_SUFFIXES, files_of
 
 
@@ -85,7 +86,7 @@ def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_F
 
 def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
     """Return the most tokens of an answer."""
-    return text_tokens(item.facts, candidates) if item.form == "text" else FORMS[item.form].max_new_tokens
+    return text_tokens(item.facts, candidates) if item.form == "text" else form_tokens(item.form)
 
 
 def frame_count(item: Item) -> int | None:
@@ -131,7 +132,12 @@ def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
                 return "Answer only with the probability, a number from 0 to 1, that what is shown has a defect."
             return "Answer with digits only."
         case "boxes":
-            return _box_demand(item, candidates)
+            labelled = item.reference is None or bool(candidates) or bool(labels_of(item.reference))
+            entry = '[x, y, width, height, "label"]' if labelled else "[x, y, width, height]"
+            return (
+                f"Answer only with a JSON list of boxes [{entry}, ...], the surest first: {_corner(item)}; [] if there "
+                f"is none.{_labels(candidates)}"
+            )
         case "tube":
             return _frame_demand(item, max_frames, "[x, y, width, height]", _corner(item))
         case "mask":
@@ -154,15 +160,6 @@ def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
             )
         case _:
             return ""
-
-
-def _box_demand(item: Item, candidates: Sequence[str]) -> str:
-    labelled = item.reference is None or bool(candidates) or bool(labels_of(item.reference))
-    entry = '[x, y, width, height, "label"]' if labelled else "[x, y, width, height]"
-    return (
-        f"Answer only with a JSON list of boxes [{entry}, ...], the surest first: {_corner(item)}; [] if there is "
-        f"none.{_labels(candidates)}"
-    )
 
 
 def _instance_demand(item: Item, candidates: Sequence[str]) -> str:

@@ -48,13 +48,13 @@ def extract(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> di
     match kind.name:
         case "MultipleChoiceQA":
             after = _after_last_cue(reply) if _CUE in reply else ""
-            return _prediction(next((letter for letter in _letters(task, raw) if letter in after), "A"))
+            return {"prediction": next((letter for letter in _letters(task, raw) if letter in after), "A")}
         case "multiple choice":
             if len(reply.strip()) > 1:
                 reply = next((letter for letter in _FOUR if letter in reply), reply)
-            return _prediction(reply.lower())
+            return {"prediction": reply.lower()}
         case "Time Series":
-            return _prediction(time_series_values(reply, HORIZON)[0])
+            return {"prediction": time_series_values(reply, HORIZON)[0]}
         case _:
             return _common(kind, reply)
 
@@ -72,11 +72,14 @@ def extract_fixed(task: str, type_name: str, raw: Mapping[str, Any], reply: str)
     kind = type_of(type_name)
     match kind.name:
         case "MultipleChoiceQA":
-            return _prediction(find_choice(_letters(task, raw), reply))
+            return {"prediction": find_choice(_letters(task, raw), reply)}
         case "multiple choice":
-            return _prediction(find_choice(_FOUR, reply).lower())
+            return {"prediction": find_choice(_FOUR, reply).lower()}
         case "Time Series":
-            return _prediction(_next_value(reply))
+            # the first number in brackets, else the only number of the reply
+            listed, numbers = _listed(reply), _finite(_NUMBER.findall(reply))
+            alone: list[float | str] = [*numbers] if len(numbers) == 1 else [""]
+            return {"prediction": [*listed, *alone][0]}
         case _:
             return _common(kind, reply)
 
@@ -97,30 +100,24 @@ def find_choice(letters: str, reply: str) -> str:
     boxed = [match[1].upper() for match in _BOXED.finditer(reply)]
     if boxed and boxed[-1] in letters:
         return boxed[-1]
-    return _choice_after(letters, _after_last_cue(reply)) or _choice_of_whole(letters, reply)
-
-
-def _choice_after(letters: str, text: str) -> str:
-    """Find the first letter that is a word of its own, or in brackets in either case. A whole text may be a small
-    letter.
-    """
-    found = [match for pattern in (_BRACKETED, _ALONE) for match in pattern.finditer(text)]
+    # after the last cue, the first letter that is a word of its own, or in brackets in either case
+    after = _after_last_cue(reply)
+    found = [match for pattern in (_BRACKETED, _ALONE) for match in pattern.finditer(after)]
     for match in sorted(found, key=lambda match: match.start(1)):
         if match[1].upper() in letters:
             return match[1].upper()
-    return _whole(letters, text)
-
-
-def _choice_of_whole(letters: str, text: str) -> str:
-    """Find the letter, marked as an option, that begins the text or is all of it, else the only one that it names."""
-    leading = _LEADING.match(text)
+    if choice := _whole(letters, after):
+        return choice
+    # the letter, marked as an option, that begins the reply or is all of it, else the only one that it names
+    leading = _LEADING.match(reply)
     if leading and leading[1] in letters:
         return leading[1]
-    named = {match[1] for match in _NO_WORD.finditer(text) if match[1] in letters}
-    return _whole(letters, text) or (named.pop() if len(named) == 1 else "")
+    named = {match[1] for match in _NO_WORD.finditer(reply) if match[1] in letters}
+    return _whole(letters, reply) or (named.pop() if len(named) == 1 else "")
 
 
 def _whole(letters: str, text: str) -> str:
+    """Return the letter that is the whole text, in either case, or an empty text."""
     whole = _WHOLE.fullmatch(text)
     return whole[1].upper() if whole and whole[1].upper() in letters else ""
 
@@ -133,33 +130,19 @@ def _after_last_cue(reply: str) -> str:
 
 def _common(kind: NlpType, reply: str) -> dict[str, Any]:
     """Cut the replies that both rules treat the same."""
-    if kind.name == "Mathematical Word Problem Solving":
+    if kind.name == _WORD_PROBLEM:
         steps, _, final = reply.partition(kind.marker)
         return {"prediction_steps": steps.strip(), "prediction_final": final.strip()}
     if kind.name == "Code Defect Detection":
-        return _prediction("0" if "no defect" in reply.lower() else "1")
+        return {"prediction": "0" if "no defect" in reply.lower() else "1"}
     if kind.reading == "label":
-        return _prediction(reply.lower())
+        return {"prediction": reply.lower()}
     if kind.reading == "labels":
-        return _prediction(reply.lower().replace(", ", SEPARATOR))
-    return _prediction(_after_marker(kind, reply))
-
-
-def _after_marker(kind: NlpType, reply: str) -> str:
+        return {"prediction": reply.lower().replace(", ", SEPARATOR)}
     if not kind.marker or kind.marker not in reply:
-        return reply if kind.keeps_space else reply.strip()
-    if kind.first_marker:
-        return reply.partition(kind.marker)[2].strip()
-    return reply.rpartition(kind.marker)[2].strip()
-
-
-def _next_value(reply: str) -> float | str:
-    """Return the first number in brackets, else the only number of the reply, else an empty text."""
-    listed = _listed(reply)
-    if listed:
-        return listed[0]
-    numbers = _finite(_NUMBER.findall(reply))
-    return numbers[0] if len(numbers) == 1 else ""
+        return {"prediction": reply if kind.keeps_space else reply.strip()}
+    after = reply.partition(kind.marker) if kind.first_marker else reply.rpartition(kind.marker)
+    return {"prediction": after[2].strip()}
 
 
 def _listed(reply: str) -> list[float]:
@@ -181,10 +164,6 @@ def _letters(task: str, raw: Mapping[str, Any]) -> str:
     return LETTERS[: len(Fields(task, raw).options())]
 
 
-def _prediction(value: object) -> dict[str, Any]:
-    return {"prediction": value}
-
-
 ABSTENTION = "The text does not say."
 """The answer to a question on causes that the document leaves open."""
 _PLACEHOLDER = re.compile(r"<<<(raw_text|tweets|target|aspect)>>>")
@@ -202,6 +181,9 @@ _OPEN_QA_ADVICE = MappingProxyType(
         "tablequestionanswering": "Take the answer from the table and give nothing else.",
     }
 )
+_WORD_PROBLEM = "Mathematical Word Problem Solving"
+Parts = Sequence[str]
+"""The paragraphs of a prompt. Empty ones are left out."""
 _DEFECT_EXAMPLES = """\
 Code:
 void keep(const char *name) { char copy[4]; strcpy(copy, name); puts(copy); }
@@ -223,8 +205,12 @@ def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
     Raises:
         DataError: the item lacks a key; the message names it.
     """
-    builder = _BUILDERS.get(type_of(type_name).name, _open_qa)
-    return builder(Fields(task, raw))
+    kind = type_of(type_name)
+    parts = [part for part in _BUILDERS.get(kind.name, _open_qa)(Fields(task, raw)) if part]
+    if kind.marker and kind.name != _WORD_PROBLEM:  # its prompt states the marker itself
+        fences = " Put no ``` around it." if kind.first_marker else ""
+        parts.append(f"Write `{kind.marker}` and then, right after it, the answer and nothing else.{fences}")
+    return "\n\n".join(parts)
 
 
 def max_new_tokens(type_name: str) -> int:
@@ -232,10 +218,10 @@ def max_new_tokens(type_name: str) -> int:
     return type_of(type_name).max_new_tokens
 
 
-def _multiple_choice_qa(fields: Fields) -> str:
+def _multiple_choice_qa(fields: Fields) -> Parts:
     options = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, fields.options(), strict=False))
     causal = fold(fields.task) == "causalreasoning"
-    return _paragraphs(
+    return (
         "Answer this multiple-choice question. Exactly one option is right.",
         f"Question: {fields.text('input', 'question')}",
         f"Options:\n{options}",
@@ -245,12 +231,12 @@ def _multiple_choice_qa(fields: Fields) -> str:
     )
 
 
-def _open_qa(fields: Fields) -> str:
+def _open_qa(fields: Fields) -> Parts:
     name = fold(fields.task)
     table = fields.text("input", "table") if name == "tablequestionanswering" else ""
     context = fields.get("input", "context")
     abstain = f"If the text leaves the answer open, answer exactly: {ABSTENTION}"
-    return _paragraphs(
+    return (
         f"Context:\n{as_text(context)}" if context else "",
         f"Table:\n{table}" if table else "",
         f"Question: {fields.text('input', 'question')}",
@@ -259,30 +245,29 @@ def _open_qa(fields: Fields) -> str:
     )
 
 
-def _summarization(fields: Fields) -> str:
+def _summarization(fields: Fields) -> Parts:
     documents = fields.entries("document_list") if fields.get("document_list") else [fields.value("document")]
     several = len(documents) > 1
     texts = [
         f"Document{f' {number}' if several else ''}:\n{as_text(one)}" for number, one in enumerate(documents, start=1)
     ]
     what = "these documents, all in one summary," if several else "this document"
-    return _marked("Summarization", *texts, f"Sum up {what} in a few sentences.")
+    return (*texts, f"Sum up {what} in a few sentences.")
 
 
-def _dialogue(fields: Fields) -> str:
+def _dialogue(fields: Fields) -> Parts:
     turns = fields.entries("dialog")
     if not turns:
         raise fields.error("dialog is empty")
     said = "\n".join(f"- {as_text(turn)}" for turn in turns)
-    return _paragraphs(
+    return (
         f"A conversation between two people, turn by turn:\n{said}",
         "Write the next turn, as the person whose turn it is would say it. Give its words only.",
     )
 
 
-def _code_generation(fields: Fields) -> str:
-    return _marked(
-        "Code Generation",
+def _code_generation(fields: Fields) -> Parts:
+    return (
         f"Write a program in {fields.text('language')}.",
         f"Goal: {fields.text('goal')}",
         *(_code_context(fields, part) for part in fields.entries("context")),
@@ -294,20 +279,17 @@ def _code_context(fields: Fields, part: Any) -> str:
         raise fields.error(f"context has the part {part!r:.80}; an object with type and content is expected")
     name, content = as_text(part["type"]), part["content"]
     if name == "example" and isinstance(content, list):
-        examples = [_example(fields, one) for one in content]
+        for one in content:
+            if not isinstance(one, Mapping) or not {"input", "output"} <= set(one):
+                raise fields.error(f"context has the example {one!r:.80}; an object with input and output is expected")
+        examples = (f"Input: {as_text(one['input'])}\nOutput: {as_text(one['output'])}" for one in content)
         return "Examples:\n" + "\n\n".join(examples)
     return f"{name.capitalize()}:\n{as_text(content)}"
 
 
-def _example(fields: Fields, example: Any) -> str:
-    if not isinstance(example, Mapping) or not {"input", "output"} <= set(example):
-        raise fields.error(f"context has the example {example!r:.80}; an object with input and output is expected")
-    return f"Input: {as_text(example['input'])}\nOutput: {as_text(example['output'])}"
-
-
-def _word_problem(fields: Fields) -> str:
+def _word_problem(fields: Fields) -> Parts:
     constraints = fields.entries("problem", "constraints") if fields.get("problem", "constraints") else []
-    return _paragraphs(
+    return (
         f"Solve this problem in a few short steps.\n{fields.text('problem', 'text')}",
         "\n".join(["Constraints:", *(f"- {as_text(one)}" for one in constraints)]) if constraints else "",
         "After the steps, write one last line with nothing but the result, in this form:\nFinal Answer: <result>",
@@ -321,102 +303,80 @@ def _table(fields: Fields, table: Any) -> str:
     return "\n".join(" | ".join(map(as_text, cells)) for cells in rows)
 
 
-def _classification(fields: Fields) -> str:
+def _classification(fields: Fields) -> Parts:
     """Fill the item's own prompt. An item of a task with its own texts has all of them."""
     name = fold(fields.task)
     return _own_prompt(fields, next((texts for part, texts in _OWN_TEXTS if fold(part) in name), ()))
 
 
-def _own_prompt(fields: Fields, needed: Sequence[str] = ()) -> str:
+def _own_prompt(fields: Fields, needed: Sequence[str] = ()) -> Parts:
     """Fill the placeholders of the item's own prompt. Without placeholders, ``raw_text`` is still required."""
     template = fields.text("input", "prompt")
     names = {*needed, *_PLACEHOLDER.findall(template)} or {"raw_text"}
     texts = {name: fields.text("input", name) for name in sorted(names)}
-    return _PLACEHOLDER.sub(lambda match: texts[match[1]], template)
+    return (_PLACEHOLDER.sub(lambda match: texts[match[1]], template),)
 
 
-def _instructed(type_name: str, instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], str]:
+def _instructed(instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], Parts]:
     """Return a builder for an instruction followed by labelled values of ``input``."""
-
-    def build(fields: Fields) -> str:
-        return _marked(type_name, instruction, *(f"{label}{fields.text('input', key)}" for label, key in lines))
-
-    return build
+    return lambda fields: (instruction, *(f"{label}{fields.text('input', key)}" for label, key in lines))
 
 
-def _marked(type_name: str, *parts: str) -> str:
-    kind = type_of(type_name)
-    fences = " Put no ``` around it." if kind.first_marker else ""
-    return _paragraphs(*parts, f"Write `{kind.marker}` and then, right after it, the answer and nothing else.{fences}")
-
-
-def _paragraphs(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part)
-
-
-_BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
+_BUILDERS: Mapping[str, Callable[[Fields], Parts]] = MappingProxyType(
     {
         "MultipleChoiceQA": _multiple_choice_qa,
         "Summarization": _summarization,
-        "Translation": lambda fields: _marked(
-            "Translation",
+        "Translation": lambda fields: (
             f"Translate this text from {fields.text('in')} into {fields.text('out')}.",
             f"Text:\n{fields.text('input')}",
         ),
-        "Story Generation": _instructed(
-            "Story Generation", "Write a short, coherent story from this idea.", ("Idea: ", "prompt")
-        ),
+        "Story Generation": _instructed("Write a short, coherent story from this idea.", ("Idea: ", "prompt")),
         "Dialogue": _dialogue,
         "Code Generation": _code_generation,
         "Code Repair": _instructed(
-            "Code Repair",
             "Repair this code and give it back as a whole.",
             ("What is wanted: ", "prompt"),
             ("Source:\n", "sourceCode"),
         ),
-        "Code Defect Detection": lambda fields: _paragraphs(
+        "Code Defect Detection": lambda fields: (
             "Is there a defect in the code, such as one by which it could be attacked or crash? "
             "Reply with Defect or No defect.",
             _DEFECT_EXAMPLES,
             f"Code:\n{fields.text('func')}\nVerdict:",
         ),
         "Text to SQL": _instructed(
-            "Text to SQL",
             "Write one SQL query that answers the question from this database.",
             ("Database:\n", "context"),
             ("Question: ", "question"),
         ),
-        "Code Explanation": lambda fields: _paragraphs(
+        "Code Explanation": lambda fields: (
             "Say in one or two sentences what this code does. Give the explanation only.",
             f"Code:\n{fields.text('code')}",
         ),
-        "Proof": lambda fields: _paragraphs(
+        "Proof": lambda fields: (
             f"Prove this statement.\n{fields.text('statement')}",
             "Write one short step of the proof on each line. Begin the last line with `Conclusion:` and state there "
             "what is proved.",
         ),
-        "Mathematical Word Problem Solving": _word_problem,
+        _WORD_PROBLEM: _word_problem,
         "Paraphrase Generation": _instructed(
-            "Paraphrase Generation",
             "Say this sentence in other words, with the same meaning.",
             ("Sentence: ", "originalSentence"),
         ),
         "Grammar Correction": _instructed(
-            "Grammar Correction",
             "Rewrite this sentence in correct standard English, and change no more than that takes.",
             ("Kind of error: ", "Error Type"),
             ("Sentence: ", "Ungrammatical Statement"),
         ),
-        "Text Style Transfer": lambda fields: _marked(
-            "Text Style Transfer",
+        "Text Style Transfer": lambda fields: (
             f"Rewrite this text in the style: {fields.text('input', 'style')}. Keep its meaning.",
             f"Text: {fields.text('input', 'text')}",
         ),
-        "Table-to-Text Generation": lambda fields: _paragraphs(
+        "Table-to-Text Generation": lambda fields: (
             "\n\n".join(_table(fields, table) for table in fields.entries("input", "table")),
             "Put what the table says into fluent sentences. Give the text only.",
         ),
-        "Time Series": lambda fields: _paragraphs(
+        "Time Series": lambda fields: (
             f"A series of measurements, oldest first:\n[{', '.join(map(as_text, fields.entries('input', 'data')))}]",
             "Predict its next value. Reply with a list of that one number in brackets, such as [1.5], and nothing "
             "else.",
@@ -425,9 +385,7 @@ _BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
         "multiple choice": _own_prompt,
         **dict.fromkeys(
             ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing"),
-            lambda fields: _paragraphs(
-                _own_prompt(fields), "Give the results on one line, separated by a comma and a space."
-            ),
+            lambda fields: (*_own_prompt(fields), "Give the results on one line, separated by a comma and a space."),
         ),
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -208,9 +209,8 @@ def mask_frames(value: Any, total: int | None) -> list[Any] | None:
     found = _frames(value, total, _mask, lambda first, _second, _share: first)
     if found is None:
         return None
-    sizes: dict[int, int] = {}
-    held = sum(_size(mask, sizes) for mask in found)
-    return found if held <= MAX_HELD else None
+    sizes = {key: len(json.dumps(mask)) for key, mask in {id(mask): mask for mask in found}.items()}
+    return found if sum(sizes[id(mask)] for mask in found) <= MAX_HELD else None
 
 
 def _frames(
@@ -218,7 +218,17 @@ def _frames(
 ) -> list[Any] | None:
     numbered = _numbered(value, read)
     if numbered is not None:
-        return _filled(numbered, total, between)
+        length = min(max(numbered) + 1, _MAX_UNKNOWN) if total is None else min(total, MAX_FRAMES)
+        frames: list[Any] = [None] * length
+        known = sorted(number for number in numbered if number < length)
+        for number in known:
+            frames[number] = None if numbered[number] is _ABSENT else numbered[number]
+        for first, second in itertools.pairwise(known):
+            start, end = frames[first], frames[second]
+            for number in range(first + 1, second):
+                if start is not None:
+                    frames[number] = start if end is None else between(start, end, (number - first) / (second - first))
+        return frames
     entries = unwrapped(value)
     if not isinstance(entries, list):
         return None
@@ -252,14 +262,12 @@ def _pairs(value: Any) -> list[list[Any]] | None:
     pairs = [pair for entry in entries if (pair := _pair(entry)) is not None]
     if len(pairs) < len(entries):
         return None
-    if any(len(entry) == 5 for entry in entries) and not _ascend([pair[0] for pair in pairs]):
-        return None  # boxes with scores
+    if any(len(entry) == 5 for entry in entries):  # numbers that do not ascend are those of boxes with scores
+        numbers = [number for number in (finite(pair[0]) for pair in pairs) if number is not None]
+        is_whole = len(numbers) == len(pairs) and all(number.is_integer() for number in numbers)
+        if not is_whole or any(first >= second for first, second in itertools.pairwise(numbers)):
+            return None
     return pairs
-
-
-def _ascend(numbers: list[Any]) -> bool:
-    found = [number for number in map(finite, numbers) if number is not None and number.is_integer()]
-    return len(found) == len(numbers) and all(first < second for first, second in itertools.pairwise(found))
 
 
 def _pair(entry: Any) -> list[Any] | None:
@@ -287,32 +295,9 @@ def _mask(value: Any) -> Any:
     return polygons(value)
 
 
-def _size(mask: Any, known: dict[int, int]) -> int:
-    """Count the characters of a mask as JSON. A mask that is kept for several frames is measured once."""
-    if id(mask) not in known:
-        known[id(mask)] = len(json.dumps(mask))
-    return known[id(mask)]
-
-
 def _says_none(value: Any) -> bool:
     """Return whether an object has ``null`` as its only entry."""
     return isinstance(value, dict) and len(value) == 1 and next(iter(value.values())) is None
-
-
-def _filled(
-    numbered: Mapping[int, Any], total: int | None, between: Callable[[Any, Any, float], Any]
-) -> list[Any] | None:
-    length = min(max(numbered) + 1, _MAX_UNKNOWN) if total is None else min(total, MAX_FRAMES)
-    frames: list[Any] = [None] * length
-    known = sorted(number for number in numbered if number < length)
-    for number in known:
-        frames[number] = None if numbered[number] is _ABSENT else numbered[number]
-    for first, second in itertools.pairwise(known):
-        start, end = frames[first], frames[second]
-        for number in range(first + 1, second):
-            if start is not None:
-                frames[number] = start if end is None else between(start, end, (number - first) / (second - first))
-    return frames
 
 
 _SIGN = re.compile(r'[\[\]{}"\n]|\\.', re.DOTALL)
@@ -452,9 +437,15 @@ def extract_media(item: Item, reply: str) -> Any:
         paths = [image.path for image in reply.images if image.path]
         if paths:
             return paths[-1]
-    found = _structured(item, text)
-    if found is not None:
-        return found
+    read = _READERS.get(item.form)
+    if item.form in ("tube", "masks"):
+        total = None
+        with contextlib.suppress(MediaError):  # the question could not be asked then; the reply is read for what it is
+            total = frame_count(item)
+        read = partial(tube_frames if item.form == "tube" else mask_frames, total=total)
+    for value in json_values(text) if read is not None else ():
+        if read is not None and (found := read(value)) is not None:
+            return found
     is_quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "`'\""  # a path, most likely
     return text[1:-1].strip() if is_quoted else text
 
@@ -470,19 +461,6 @@ def last_number(text: str) -> int | float | None:
         return None
     digits = last[0].replace(",", "")
     return int(digits) if digits.lstrip("-").isdigit() else finite(float(digits))
-
-
-def _structured(item: Item, text: str) -> Any:
-    read = _READERS.get(item.form)
-    if item.form in ("tube", "masks"):
-        try:
-            total = frame_count(item)
-        except MediaError:  # the question could not be asked then; the reply is read for what it is
-            total = None
-        read = partial(tube_frames if item.form == "tube" else mask_frames, total=total)
-    if read is None:
-        return None
-    return next((found for value in json_values(text) if (found := read(value)) is not None), None)
 
 
 PREDICTION = "prediction"

@@ -53,41 +53,30 @@ def read_flow(path: Path) -> Flow:
     return flow
 
 
-def parse_flo(data: bytes, path: Path) -> Flow:
-    """Parse the bytes of a ``.flo`` file: the number 202021.25, width and height, then (u, v) row by row.
+def _read_flo(path: Path) -> Flow:
+    """Read a ``.flo`` file: the number 202021.25, width and height, then (u, v) row by row.
 
-    Raises:
-        MediaError: the mark is missing, or the file is shorter or longer than the header states.
+    The header is checked before the rest is read.
     """
     import numpy as np
 
-    width, height = _flo_size(data[: _FLO_HEADER.size], len(data), path)
-    return np.frombuffer(data, "<f4", offset=_FLO_HEADER.size).reshape(height, width, 2)
-
-
-def _flo_size(header: bytes, size: int, path: Path) -> tuple[int, int]:
-    if len(header) < _FLO_HEADER.size:
-        raise MediaError(f"{path} is cut short: {size} bytes")
-    magic, width, height = _FLO_HEADER.unpack(header)
-    if magic != _MAGIC:
-        raise MediaError(f"{path} is no .flo file: it starts with {magic!r} instead of {_MAGIC}")
-    check_pixels(width, height, path)
-    expected = _FLO_HEADER.size + 8 * width * height
-    if size != expected:
-        raise MediaError(f"{path} has {size} bytes instead of the {expected} of a flow of {width}x{height}")
-    return width, height
-
-
-def _read_flo(path: Path) -> Flow:
-    """Read a ``.flo`` file, checking the header before the rest."""
     size = regular_file(path).stat().st_size
     try:
         with open(path, "rb") as file:
             header = file.read(_FLO_HEADER.size)
-            _flo_size(header, size, path)
-            return parse_flo(header + file.read(size - len(header)), path)
+            if len(header) < _FLO_HEADER.size:
+                raise MediaError(f"{path} is cut short: {size} bytes")
+            magic, width, height = _FLO_HEADER.unpack(header)
+            if magic != _MAGIC:
+                raise MediaError(f"{path} is no .flo file: it starts with {magic!r} instead of {_MAGIC}")
+            check_pixels(width, height, path)
+            expected = _FLO_HEADER.size + 8 * width * height
+            data = file.read(expected) if size == expected else b""
+            if len(data) != expected - len(header):
+                raise MediaError(f"{path} has {size} bytes instead of the {expected} of a flow of {width}x{height}")
     except OSError as error:
         raise MediaError(f"{path} cannot be read: {error.strerror or error}") from error
+    return np.frombuffer(data, "<f4").reshape(height, width, 2)
 
 
 def _read_png(path: Path) -> Flow:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,21 +297,6 @@ def frame_files(path: Path, side: Side) -> list[Path]:
     """
     with side.reading():
         return files_of(path, PICTURE_SUFFIXES) if path.is_dir() else [regular_file(path)]
-
-
-def paired_frames(predicted: Sequence[Path], truth: Sequence[Path], side: Side) -> list[Path]:
-    """Return the predicted frame for each reference frame: the one with the same name (without suffix), else the one in
-    the same position.
-
-    Raises:
-        DataError: a reference frame has no counterpart of its name, and the numbers of frames differ.
-    """
-    named = {path.stem: path for path in predicted}
-    if all(path.stem in named for path in truth):
-        return [named[path.stem] for path in truth]
-    if len(predicted) != len(truth):
-        raise side.refuse(f"has {len(predicted)} frames where the reference has {len(truth)}, under other names")
-    return list(predicted)
 
 
 def require_size(found: tuple[int, int], wanted: tuple[int, int], side: Side) -> None:

@@ -15,7 +15,7 @@ import io
 import itertools
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -354,9 +354,8 @@ def _mixed_faces(data: npt.NDArray[np.uint8], element: _Element, order: str, pat
 
     import numpy as np
 
-    letters = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "f4": "f", "f8": "d"}
     head, *rest = element.properties
-    length, size = struct.Struct(f"{order}{letters[head.count]}"), int(head.type[1])
+    length, size = struct.Struct(f"{order}{np.dtype(head.count).char}"), int(head.type[1])
     behind = sum(int(one.type[1]) for one in rest)
     content, at = data.tobytes(), 0
     triangles: list[tuple[int, int, int]] = []
@@ -366,7 +365,7 @@ def _mixed_faces(data: npt.NDArray[np.uint8], element: _Element, order: str, pat
             at += length.size
             if not 0 <= corners <= 255:
                 raise DataError(f"{path}: a face of {corners} corners is not read")
-            triangles += _fan(list(struct.unpack_from(f"{order}{corners}{letters[head.type]}", content, at)))
+            triangles += _fan(list(struct.unpack_from(f"{order}{corners}{np.dtype(head.type).char}", content, at)))
             at += corners * size + behind
     except struct.error as error:
         raise DataError(f"{path} ends within its faces") from error
@@ -381,17 +380,17 @@ FARTHEST = 1e12
 _SEED = 20250507
 
 
-def points_of(value: Any, side: Side) -> Floats:
-    """Read the points of a prediction or reference, ``(points, 3)``: a path, or a list of ``[x, y, z]``.
+def read_side(read: Callable[[Any], Floats], value: Any, side: Side) -> Floats:
+    """Read the points (``read_points``) or poses (``read_poses``) of a prediction or reference: a path, or a list.
 
     Raises:
-        UnreadableAnswer: a prediction without such a file, or that holds no usable points.
+        UnreadableAnswer: a prediction without such a file, or that holds nothing usable.
         DataError: the same of a reference.
         MediaError: the reference's file is missing.
     """
     source = side.path(value) if isinstance(value, str) else value
     with side.reading():
-        return read_points(source)
+        return read(source)
 
 
 def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
@@ -482,19 +481,6 @@ MAX_POSES = 100_000
 _LEAST_DETERMINANT = 1e-6
 
 
-def poses_of(value: Any, side: Side) -> Floats:
-    """Read the poses of a prediction or reference, ``(poses, 4, 4)``: a path, or a list of matrices.
-
-    Raises:
-        UnreadableAnswer: a prediction without such a file, or that holds no usable poses.
-        DataError: the same of a reference.
-        MediaError: the reference's file is missing.
-    """
-    source = side.path(value) if isinstance(value, str) else value
-    with side.reading():
-        return read_poses(source)
-
-
 def read_poses(source: Path | Any) -> Floats:
     """Read the poses (camera to world) of a ``.txt`` or ``.npy`` file or of a list, ``(poses, 4, 4)``.
 
@@ -506,8 +492,16 @@ def read_poses(source: Path | Any) -> Floats:
     import numpy as np
 
     where = str(source) if isinstance(source, Path) else "the list of poses"
-    if isinstance(source, Path):
-        table = _file_rows(source)
+    if isinstance(source, Path) and source.suffix.lower() == ".npy":
+        table: npt.NDArray[Any] = read_array(source)
+    elif isinstance(source, Path) and source.suffix.lower() == ".txt":
+        lines = list(text_lines(source))
+        width = len(lines[0].split()) if lines else 0
+        if width not in (12, 16):
+            raise DataError(f"{source}: a line must have the 12 numbers of a pose, not {width}")
+        table = number_lines(lines, tuple(range(width)), source)
+    elif isinstance(source, Path):
+        raise DataError(f"{source}: poses are read from .txt and .npy files")
     elif not isinstance(source, list) or len(source) > MAX_POSES:
         raise DataError(f"{where} must have 1 to {MAX_POSES} poses")
     else:
@@ -523,19 +517,6 @@ def read_poses(source: Path | Any) -> Floats:
     if not (np.abs(np.linalg.det(poses[:, :3, :3])) > _LEAST_DETERMINANT).all():
         raise DataError(f"{where} holds a matrix that is no rotation: it has no inverse")
     return poses
-
-
-def _file_rows(path: Path) -> npt.NDArray[Any]:
-    match path.suffix.lower():
-        case ".npy":
-            return read_array(path)
-        case ".txt":
-            lines = list(text_lines(path))
-            width = len(lines[0].split()) if lines else 0
-            if width not in (12, 16):
-                raise DataError(f"{path}: a line must have the 12 numbers of a pose, not {width}")
-            return number_lines(lines, tuple(range(width)), path)
-    raise DataError(f"{path}: poses are read from .txt and .npy files")
 
 
 def _flat(pose: Any) -> Any:

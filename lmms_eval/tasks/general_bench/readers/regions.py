@@ -31,7 +31,6 @@ from lmms_eval.tasks.general_bench.readers.pictures import (
     foreground,
     frame_files,
     integers,
-    paired_frames,
     require_bounded,
     require_size,
 )
@@ -117,12 +116,14 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[t
     Raises:
         UnreadableAnswer: the numbers of frames differ.
     """
-    given = list(predicted)
-    files, wanted = ([frame for frame in frames if isinstance(frame, Path)] for frames in (predicted, truth))
-    if files and wanted:
-        given = list(paired_frames(files, wanted, side))
+    given, remark = list(predicted), ""
+    if given and truth and isinstance(given[0], Path) and isinstance(truth[0], Path):
+        named = {path.stem: path for path in given}
+        remark = ", under other names"
+        if all(path.stem in named for path in truth):
+            given = [named[path.stem] for path in truth]
     if len(given) != len(truth):
-        raise side.refuse(f"has {len(given)} frames where the reference has {len(truth)}")
+        raise side.refuse(f"has {len(given)} frames where the reference has {len(truth)}{remark}")
     return list(zip(given, truth, strict=True))
 
 
@@ -237,6 +238,8 @@ def _counts(value: object, side: Side) -> NDArray[Any]:
 
 def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tuple[Runs, ...]:
     """Read the masks of frames. ``null`` is an empty mask of its own size or of that of the other frames."""
+    import numpy as np
+
     found: list[Runs | None] = []
     total = 0
     for frame, size in zip(frames, sizes, strict=True):
@@ -248,18 +251,17 @@ def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tu
         if total > MAX_VIDEO_RUNS:
             raise side.refuse(f"has masks of more than {MAX_VIDEO_RUNS} runs together")
     common = next((one.size for one in found if one is not None), None)
-    return tuple(
-        one if one is not None else _empty(size or common, side) for one, size in zip(found, sizes, strict=True)
-    )
-
-
-def _empty(size: Size | None, side: Side) -> Runs:
-    import numpy as np
-
-    if size is None:
-        raise side.refuse("has no frame with a mask, so that its size is not known")
     none = np.zeros(0, dtype=np.int64)
-    return Runs(*size, none, none)
+    masks: list[Runs] = []
+    for one, size in zip(found, sizes, strict=True):
+        known = size or common
+        if one is not None:
+            masks.append(one)
+        elif known is not None:
+            masks.append(Runs(*known, none, none))
+        else:
+            raise side.refuse("has no frame with a mask, so that its size is not known")
+    return tuple(masks)
 
 
 MAX_BOXES = 10_000
@@ -285,15 +287,6 @@ class Boxes(Struct, frozen=True):
     xywh: NDArray[Any]
     """Shape (boxes, 4), float64, finite. Widths and heights are not negative."""
     marked: Marked
-
-
-class Tube(Struct, frozen=True):
-    """At most one box in each frame."""
-
-    xywh: NDArray[Any]
-    """Shape (frames, 4), float64, with zeros for frames without a box."""
-    present: NDArray[Any]
-    """Shape (frames,), bool."""
 
 
 class KeyPoints(Struct, frozen=True):
@@ -332,8 +325,10 @@ def boxes(value: object, side: Side) -> Boxes:
     return Boxes(np.array(found, dtype=np.float64).reshape(-1, 4), marked(entries, side))
 
 
-def tube(value: object, side: Side) -> Tube:
-    """Read a box (``[x, y, w, h]``), a mask (its box counts) or ``null`` for each frame. Four zeros mean no box.
+def tube(value: object, side: Side) -> NDArray[Any]:
+    """Read a box (``[x, y, w, h]``), a mask (its box counts) or ``null`` for each frame, shape (frames, 4), float64.
+
+    Four zeros mean no box.
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
@@ -350,7 +345,7 @@ def tube(value: object, side: Side) -> Tube:
             xywh[frame] = box_of(mask(box, side))
         elif box is not None:
             xywh[frame] = four(box, f"box of frame {frame}", side)
-    return Tube(xywh, np.asarray(xywh.any(axis=1)))
+    return xywh
 
 
 def key_points(value: object, side: Side) -> KeyPoints:

@@ -12,7 +12,7 @@ import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -94,6 +94,11 @@ class Side(Struct, frozen=True):
 
     item: Item
     predicted: bool
+
+    @property
+    def of(self) -> Literal["reference", "answer"]:
+        """The side's name for display."""
+        return "answer" if self.predicted else "reference"
 
     def refuse(self, what: str) -> DataError:
         """Return the error for a value of another form: ``UnreadableAnswer`` for a prediction."""

@@ -27,19 +27,19 @@ def written(path, content):
     ],
 )
 def test_forms_of_result_files(tmp_path, name, content):
-    found = gather([written(tmp_path / name, content)])
-    assert not found.problems
-    (result,) = found.results
+    results, _, problems = gather([written(tmp_path / name, content)])
+    assert not problems
+    (result,) = results
     assert (result.task_name, result.metric, float(result.score)) == ("Causal Reasoning", "ACC", 70)
 
 
 @for_each("content", ['[{"task_name": ', "3", '{"a"', "[" * 100_000])
 def test_damaged_files_are_named_and_others_read(tmp_path, content):
     bad, good = written(tmp_path / "bad.json", content), written(tmp_path / "good.json", [RESULT])
-    found = gather([bad, good])
-    assert len(found.results) == 1
-    assert len(found.problems) == 1
-    assert str(bad) in found.problems[0]
+    results, _, problems = gather([bad, good])
+    assert len(results) == 1
+    assert len(problems) == 1
+    assert str(bad) in problems[0]
 
 
 @for_each(
@@ -52,19 +52,19 @@ def test_damaged_files_are_named_and_others_read(tmp_path, content):
     ],
 )
 def test_bad_entries_are_named_and_others_read(tmp_path, entry, reason):
-    found = gather([written(tmp_path / "a.json", [RESULT, entry])])
-    assert len(found.results) == 1
-    assert "entry 1" in found.problems[0]
-    assert reason in found.problems[0]
+    results, _, problems = gather([written(tmp_path / "a.json", [RESULT, entry])])
+    assert len(results) == 1
+    assert "entry 1" in problems[0]
+    assert reason in problems[0]
 
 
 def test_files_of_predictions_are_told_from_results(tmp_path):
     lists = written(tmp_path / "nlp" / "a" / "prediction.json", [{"id": 1, "prediction": "x"}])
     objects = written(tmp_path / "nlp" / "b" / "prediction.json", {"task": "T", "data": [{"id": 1, "prediction": "x"}]})
-    found = gather([lists, objects])
-    assert not found.results
-    assert not found.problems
-    assert found.predictions == (lists, objects)
+    results, predictions, problems = gather([lists, objects])
+    assert not results
+    assert not problems
+    assert predictions == [lists, objects]
 
 
 def test_files_of_a_data_set(tmp_path):
@@ -83,5 +83,5 @@ def test_files_of_a_data_set(tmp_path):
 
 
 def test_lines_longer_than_the_heading(tmp_path):
-    found = gather([written(tmp_path / "a.csv", "task_name,metric\nCausal Reasoning,ACC,70\n")])
-    assert "no score" in found.problems[0]
+    _, _, problems = gather([written(tmp_path / "a.csv", "task_name,metric\nCausal Reasoning,ACC,70\n")])
+    assert "no score" in problems[0]

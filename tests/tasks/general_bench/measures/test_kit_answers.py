@@ -217,8 +217,8 @@ def test_the_wanted_relation(tmp_path: Path) -> None:
         item(tmp_path, "x", object_a="cup", relationship="on the left of", object_b="fork")
     )
 
-    assert read == kit_answers.Relation("fire hydrant", "on the top of", "stop sign")
-    assert told == kit_answers.Relation("cup", "on the left of", "fork")
+    assert read == ("fire hydrant", "on the top of", "stop sign")
+    assert told == ("cup", "on the left of", "fork")
     with pytest.raises(DataError, match="two objects and their relation"):
         kit_answers.wanted_relation(item(tmp_path, "a cup near a fork"))
 

@@ -3,7 +3,7 @@ import pytest
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.items import MediaInput
-from lmms_eval.tasks.general_bench.prompts.forms import FORMS
+from lmms_eval.tasks.general_bench.prompts.forms import max_new_tokens as form_tokens
 from lmms_eval.tasks.general_bench.prompts.media import frame_count, picture_size, question
 from tests.cases import for_each
 from tests.tasks.general_bench.prompts.media_kit import a_picture, a_video, an_item, frames
@@ -64,7 +64,7 @@ def test_a_short_tube_has_an_entry_for_each_frame(tmp_path):
     assert "each of the 5 frames" in text_of(asked)
     assert "80x40" in text_of(asked)
     assert asked.numbers_frames
-    assert asked.max_new_tokens == FORMS["tube"].max_new_tokens
+    assert asked.max_new_tokens == form_tokens("tube")
 
 
 def test_of_a_long_tube_the_shown_frames_are_asked_for_by_number(tmp_path):

@@ -74,8 +74,8 @@ def test_long_answers_are_refused_fast():
 
 def test_tubes():
     found = tube([[1, 2, 3, 4], None, [0, 0, 0, 0], [0, 0, 5, 5]], PREDICTED)
-    assert found.present.tolist() == [True, False, False, True]
-    assert found.xywh[0].tolist() == [1, 2, 3, 4]
+    assert found.any(axis=1).tolist() == [True, False, False, True]
+    assert found[0].tolist() == [1, 2, 3, 4]
     for value in ("x", [[1, 2, 3]], [[1, 2, 3, "a"]], {"0": [1, 2, 3, 4]}):
         with pytest.raises(UnreadableAnswer):
             tube(value, PREDICTED)

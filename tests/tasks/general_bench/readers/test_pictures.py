@@ -8,7 +8,8 @@ from PIL import Image
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.pictures import class_numbers, frame_files, grey, paired_frames
+from lmms_eval.tasks.general_bench.readers.pictures import class_numbers, frame_files, grey
+from lmms_eval.tasks.general_bench.readers.regions import paired
 from lmms_eval.tasks.general_bench.readers.sides import Side, prediction_of, reference_of
 from tests.tasks.general_bench.measures.region_items import item, write_png
 
@@ -67,7 +68,9 @@ def test_frames_in_natural_order(tmp_path: Path):
 def test_frames_in_step():
     side = prediction_of(item(None))
     one, two, three = Path("1.jpg"), Path("2.jpg"), Path("3.jpg")
-    assert paired_frames([one, two, three], [Path("3.png"), Path("1.png")], side) == [three, one]
-    assert paired_frames([one, two], [Path("a.png"), Path("b.png")], side) == [one, two]
+    truth = [Path("3.png"), Path("1.png")]
+    assert paired([one, two, three], side, truth) == [(three, truth[0]), (one, truth[1])]
+    others = [Path("a.png"), Path("b.png")]
+    assert paired([one, two], side, others) == [(one, others[0]), (two, others[1])]
     with pytest.raises(UnreadableAnswer, match="3 frames where the reference has 2"):
-        paired_frames([one, two, three], [Path("a.png"), Path("b.png")], side)
+        paired([one, two, three], side, others)

@@ -10,8 +10,8 @@ from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers.points import (
     MAX_POINTS,
     Mesh,
-    points_of,
     read_points,
+    read_side,
     subset,
     surface_points,
 )
@@ -37,9 +37,9 @@ def test_predictions_and_references_start_at_their_folders(tmp_path):
     np.save(tmp_path / "pointclouds" / "r.npy", CLOUD)
     np.save(tmp_path / "p.npy", CLOUD + 1)
     item = an_item(tmp_path, TASK, "r.npy")
-    assert np.array_equal(points_of(item.reference, reference_of(item)), CLOUD)
-    assert np.array_equal(points_of("p.npy", prediction_of(item)), CLOUD + 1)
-    assert np.array_equal(points_of([[1, 2, 3]], prediction_of(item)), [[1, 2, 3]])
+    assert np.array_equal(read_side(read_points, item.reference, reference_of(item)), CLOUD)
+    assert np.array_equal(read_side(read_points, "p.npy", prediction_of(item)), CLOUD + 1)
+    assert np.array_equal(read_side(read_points, [[1, 2, 3]], prediction_of(item)), [[1, 2, 3]])
 
 
 @for_each(
@@ -49,13 +49,13 @@ def test_predictions_and_references_start_at_their_folders(tmp_path):
 )  # fmt: skip
 def test_what_is_no_cloud_counts_as_a_wrong_answer(tmp_path, value):
     with pytest.raises(UnreadableAnswer, match="item 7"):
-        points_of(value, prediction_of(an_item(tmp_path, TASK)))
+        read_side(read_points, value, prediction_of(an_item(tmp_path, TASK)))
 
 
 def test_a_damaged_reference_is_not_the_models_fault(tmp_path):
     np.save(tmp_path / "r.npy", np.full((3, 3), np.nan))
     with pytest.raises(DataError) as caught:
-        points_of("r.npy", reference_of(an_item(tmp_path, TASK)))
+        read_side(read_points, "r.npy", reference_of(an_item(tmp_path, TASK)))
     assert not isinstance(caught.value, UnreadableAnswer)
 
 
@@ -69,7 +69,7 @@ def test_nothing_in_an_array_file_is_run(tmp_path):
     np.save(tmp_path / "text.npy", np.array([["a", "b", "c"]]))
     for name in ("p.npy", "z.npy", "short.npy", "flat.npy", "none.npy", "text.npy"):
         with pytest.raises(UnreadableAnswer):
-            points_of(name, prediction_of(an_item(tmp_path, TASK)))
+            read_side(read_points, name, prediction_of(an_item(tmp_path, TASK)))
 
 
 def test_an_array_that_claims_more_than_its_file_holds_is_refused(tmp_path):
@@ -77,30 +77,30 @@ def test_an_array_that_claims_more_than_its_file_holds_is_refused(tmp_path):
     raw = (tmp_path / "p.npy").read_bytes().replace(b"(9, 3)", b"(9000000, 3)")
     (tmp_path / "p.npy").write_bytes(raw)
     with pytest.raises(UnreadableAnswer):
-        points_of("p.npy", prediction_of(an_item(tmp_path, TASK)))
+        read_side(read_points, "p.npy", prediction_of(an_item(tmp_path, TASK)))
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "p.npy")
     with pytest.raises(UnreadableAnswer, match="is no file"):
-        points_of("p.npy", prediction_of(an_item(tmp_path, TASK)))
+        read_side(read_points, "p.npy", prediction_of(an_item(tmp_path, TASK)))
 
 
 def test_ten_million_points_are_represented_by_a_part_of_them(tmp_path):
     cloud = np.lib.format.open_memmap(tmp_path / "p.npy", "w+", np.float16, (10_000_000, 3))
     cloud[::2] = 1
     cloud.flush()
-    found = points_of("p.npy", prediction_of(an_item(tmp_path, TASK)))
+    found = read_side(read_points, "p.npy", prediction_of(an_item(tmp_path, TASK)))
     assert found.shape == (MAX_POINTS, 3)
     assert 0.45 < found.mean() < 0.55
-    assert np.array_equal(found, points_of("p.npy", prediction_of(an_item(tmp_path, TASK))))
+    assert np.array_equal(found, read_side(read_points, "p.npy", prediction_of(an_item(tmp_path, TASK))))
 
 
 def test_text_that_is_no_table_is_refused(tmp_path):
     for content in ("", "1 2\n", "1 2 x\n", "1 2 3\n1 2\n", "\0\0\0", "# note\n"):
         (tmp_path / "p.xyz").write_text(content)
         with pytest.raises(UnreadableAnswer):
-            points_of("p.xyz", prediction_of(an_item(tmp_path, TASK)))
+            read_side(read_points, "p.xyz", prediction_of(an_item(tmp_path, TASK)))
 
 
 def test_a_mesh_gives_points_of_its_surface(tmp_path):

@@ -3,7 +3,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.points import poses_of, read_poses
+from lmms_eval.tasks.general_bench.readers.points import read_poses, read_side
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 from tests.cases import for_each
 from tests.tasks.general_bench.measures.kit3d import an_item
@@ -25,7 +25,9 @@ def test_all_forms_are_the_same_poses(tmp_path):
     for value in (ROWS.tolist(), POSES.tolist(), POSES[:, :3].tolist()):
         assert np.array_equal(read_poses(value), POSES)
     item = an_item(tmp_path, TASK, "a.txt", "poses")
-    assert np.array_equal(poses_of(item.reference, reference_of(item)), poses_of("b.npy", prediction_of(item)))
+    assert np.array_equal(
+        read_side(read_poses, item.reference, reference_of(item)), read_side(read_poses, "b.npy", prediction_of(item))
+    )
 
 
 @for_each(
@@ -35,7 +37,7 @@ def test_all_forms_are_the_same_poses(tmp_path):
 )  # fmt: skip
 def test_what_are_no_poses_counts_as_a_wrong_answer(tmp_path, value):
     with pytest.raises(UnreadableAnswer, match="item 7"):
-        poses_of(value, prediction_of(an_item(tmp_path, TASK)))
+        read_side(read_poses, value, prediction_of(an_item(tmp_path, TASK)))
 
 
 def test_damaged_files_are_refused(tmp_path):
