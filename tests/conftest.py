@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_secret_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets are learnt for the rest of a process; those of one test are none of the next one's."""
+    """Secrets are learnt for the rest of a process; a test begins without those of the tests before it."""
     monkeypatch.setattr(redaction, "_known", redaction._Known())
 
 

@@ -70,7 +70,7 @@ def _file_size_limit(size: int) -> Callable[[], None]:
 
 def results(out: Path) -> dict[str, Any]:
     """The one results file below a folder."""
-    files = list(out.rglob("2*_results.json"))  # beside them folders hold files of benchmarks: task_results.json
+    files = list(out.rglob("2*_results.json"))  # benchmarks write task_results.json
     assert len(files) == 1, files
     content: dict[str, Any] = json.loads(files[0].read_text())
     return content

@@ -10,7 +10,7 @@ from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Response
 from lmms_eval.models.text_to_image.illustrated import DrawingError, IllustratedModel
-from tests.faults.command import lmms_eval, results
+from tests.faults.command import in_process, results
 from tests.models.fakes import FakeTask, ListStream, answers
 from tests.painting import png
 from tests.servers.stub import StubServer
@@ -148,10 +148,10 @@ def test_a_run_with_drawn_pictures(tmp_path: Any) -> None:
     with StubServer() as model, StubServer() as painter, StubServer() as judge:
         command = words(tmp_path / "data", tmp_path / "out", model, judge)
         drawing = ["--t2i", "paint", "--t2i_args", f"base_url={painter.url},api_key=sk-drawing"]
-        ended = lmms_eval(*command, *drawing)
+        ended = in_process(*command, *drawing, OPENAI_API_KEY="test-key")
         assert ended.code == 0, ended.shown
         assert painter.stats()["by_text"] == {"a kite": 1}
-        assert lmms_eval(*command, *drawing, "--resume").code == 0
+        assert in_process(*command, *drawing, "--resume", OPENAI_API_KEY="test-key").code == 0
         assert painter.stats()["total"] == 1
     found = results(tmp_path / "out")
     assert found["mmie"]["mmie"]["t2i"] == "paint"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.mmie.scores_file import compare_judges
-from tests.faults.command import lmms_eval, results
+from tests.faults.command import in_process, lmms_eval, results
 from tests.servers.stub import StubServer
 from tests.tasks.mmie.kit import UNREADABLE, judged_data, prompt_file, score_of, start, words
 
@@ -73,7 +73,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     folder = tmp_path_factory.mktemp("finished")
     judged_data(folder / "data", EACH)
     with StubServer(**PAINTING) as model, StubServer() as judge:
-        ended = lmms_eval(*words(folder / "data", folder / "out", model, judge))
+        ended = in_process(*words(folder / "data", folder / "out", model, judge), OPENAI_API_KEY="test-key")
         assert ended.code == 0, ended.shown
         out = folder / "out"
         return FinishedRun(out, ended.out, results(out), judge.stats()["total"], judge.bodies())
