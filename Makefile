@@ -24,6 +24,9 @@ $(VENV)/.ready-%: pyproject.toml constraints.txt
 demo: $(VENV)/.ready-metrics,plots
 	$(BIN)/python examples/demo.py
 
+# Kept bytecode: hundreds of commands under test would compile the package again and again.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+
 # Each process begins with its half of the tests, in their order: most modules are imported and set up once.
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"

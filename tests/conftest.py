@@ -17,6 +17,9 @@ from hypothesis import settings
 
 from lmms_eval.utils import redaction
 
+for _library in ("OMP", "OPENBLAS", "MKL"):  # also for commands under test: two processes of tests share the cores
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
 pytest_plugins = ("tests.parity.plugin",)
 
 settings.register_profile("shared_machine", deadline=None)  # a busy machine must not fail a property
@@ -50,22 +53,27 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
 
 
-_FREEZE, _modules = gc.freeze, 0
-_NO_COLLECTOR = SimpleNamespace(collect=lambda: 0)
+FREEZE, UNFREEZE = gc.freeze, gc.unfreeze
+"""The real ones."""
+gc.freeze = gc.unfreeze = lambda: None  # for fixtures of modules and sessions too: runs in them would thaw everything
+_COLLECT = gc.collect
+_PAUSE = SimpleNamespace(
+    freeze=lambda: setattr(gc, "collect", lambda *_: 0), unfreeze=lambda: setattr(gc, "collect", _COLLECT)
+)
+_modules, _tests = 0, 0
 
 
 @pytest.fixture(autouse=True)
 def _no_garbage_among_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full collection takes a second with the modules of all tests: it looks at what came after them."""
-    global _modules
-    if len(sys.modules) > _modules + 50:
+    global _modules, _tests
+    _tests += 1
+    if len(sys.modules) > _modules + 50 or _tests % 200 == 0:
         gc.collect()
-        _FREEZE()
+        FREEZE()
         _modules = len(sys.modules)
-    monkeypatch.setattr(gc, "freeze", lambda: None)  # runs would thaw them
-    monkeypatch.setattr(gc, "unfreeze", lambda: None)
-    if (corrections := sys.modules.get("statsmodels.stats.multitest")) is not None:
-        monkeypatch.setattr(corrections, "gc", _NO_COLLECTOR)  # it collects at each call, here all that is not frozen
+    if (differences := sys.modules.get("lmms_eval.stats.differences")) is not None:
+        monkeypatch.setattr(differences, "gc", _PAUSE, raising=False)  # a library collects at each call in between
 
 
 def pytest_configure(config: pytest.Config) -> None:

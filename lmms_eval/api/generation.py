@@ -72,19 +72,16 @@ class TakenOptions(Struct, frozen=True):
         if name == "extra_body" and isinstance(value, str) and not value.lstrip().startswith("{"):
             return "it is a mapping, or JSON text of one"
         if name == TEMPLATE_OPTIONS and self.variables is not None:
-            return self._unknown_variables(value)
+            known = sorted(self.variables or ())
+            unknown = [str(name) for name in value if name not in known] if isinstance(value, Mapping) else []
+            if not unknown:
+                return ""
+            has = f"its variables are {', '.join(known)}" if known else "it has no variables of its own"
+            return f"the chat template knows no {', '.join(unknown)}; {has}"
         if name in self.names or self.forwards:
             return ""
         near = nearest_name(name, self.names)
         return f"did you mean {near!r}?" if near else "there is no such option"
-
-    def _unknown_variables(self, given: Any) -> str:
-        known = sorted(self.variables or ())
-        unknown = [str(name) for name in given if name not in known] if isinstance(given, Mapping) else []
-        if not unknown:
-            return ""
-        has = f"its variables are {', '.join(known)}" if known else "it has no variables of its own"
-        return f"the chat template knows no {', '.join(unknown)}; {has}"
 
 
 def answer_length(options: Mapping[str, Any], default: int) -> int | None:

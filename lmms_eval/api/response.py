@@ -156,7 +156,7 @@ class SentMedia:
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
         """Reverse ``to_dict``; unknown keys are ignored. Raises ``msgspec.ValidationError``."""
         convert(data, Medium)
-        values = {
+        values: dict[str, Any] = {
             "nbytes" if key == "bytes" else key: tuple(value) if isinstance(value, list) else value
             for key, value in data.items()
             if key in Medium.__struct_fields__

@@ -28,7 +28,13 @@ from lmms_eval.errors import (
     UnknownNameError,
 )
 from lmms_eval.tasks.yaml import included
-from lmms_eval.utils.installed import absent_name, error_text, not_part_of_this_version
+from lmms_eval.utils.installed import (
+    absent_name,
+    error_text,
+    not_part_of_this_version,
+    own_requirements,
+    required_packages,
+)
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -176,8 +182,6 @@ _GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re
 """Matches texts of errors about files."""
 _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")
 """The same for the reasons of failed samples, which do not have the type of the error."""
-_EXTRA = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
-_PACKAGE = re.compile(r"[A-Za-z0-9._-]+")
 _PREPARED = ("data", "prompt", "gold", "empty")
 """Steps that read the task's data, so that a missing file is a part of these data."""
 
@@ -200,8 +204,12 @@ def finding(step: str, error: BaseException) -> Finding:
             also = f"; absent here: {', '.join(absent)}" if len(absent) > 1 else ""
             return Finding(step, "failed", NO_PACKAGE, f"{', '.join(absent)}: {how}", f"{message}{also}; {how}")
     if any(isinstance(link, MissingDataError) or _is_offline(link) for link in chain):
-        where = _looked_in(chain) if step in _PREPARED else ""
-        return Finding(step, "skipped", NO_DATA, _lacking(error), message + where)
+        if step in _PREPARED and any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
+            from datasets import config
+
+            cache = config.HF_DATASETS_CACHE
+            message += f"; a check looks into the cache only ({cache}): an evaluation with a network fetches it"
+        return Finding(step, "skipped", NO_DATA, _lacking(error), message)
     if step in _PREPARED and any(map(_is_gone, chain)):
         return Finding(step, "skipped", NO_FILE, _lacking(error), message)
     return Finding(step, "failed", _kind(chain), error_text(chain[-1]), message)
@@ -300,15 +308,6 @@ def _lacking(error: BaseException) -> str:
     return kind if isinstance(kind, str) and kind else "not where it was looked for"
 
 
-def _looked_in(chain: list[BaseException]) -> str:
-    """Return a hint at the cache of the hub's data sets if the check looked there."""
-    if not any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
-        return ""
-    from datasets import config
-
-    return f"; a check looks into the cache only ({config.HF_DATASETS_CACHE}): an evaluation with a network fetches it"
-
-
 def _how_to_install(modules: Sequence[str]) -> str:
     tops = {module: module.partition(".")[0] for module in modules}
     notes = dict.fromkeys(_CLASHING[top] for top in tops.values() if top in _CLASHING)
@@ -334,12 +333,7 @@ def _how_to_install(modules: Sequence[str]) -> str:
 @cache
 def _extras() -> dict[str, str]:
     """Return the extra of this package for each package in its extras."""
-    try:
-        lines = importlib.metadata.requires("lmms_eval") or ()
-    except importlib.metadata.PackageNotFoundError:
-        lines = ()
-    found = [(_PACKAGE.match(line), _EXTRA.search(line)) for line in lines]
-    return {name[0].lower(): extra[1] for name, extra in found if name and extra and extra[1] not in ("all", "dev")}
+    return {package.lower(): extra for package, extra in required_packages(own_requirements()) if extra}
 
 
 _NAMES = 4
@@ -351,13 +345,18 @@ def check_lines(checks: Checks) -> list[str]:
     faults = list(_faults(checks))
     lines = []
     if faults:
+        causes = [first.cause for _, first, _ in faults]
+        listed = [
+            ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+            for _, _, names in faults
+        ]
         columns = (
             ("outcome", [SHOWN[status] for status, _, _ in faults]),
             ("step", [first.step for _, first, _ in faults]),
             ("what", [first.kind for _, first, _ in faults]),
-            ("cause", [_short(first.cause) for _, first, _ in faults]),
+            ("cause", [text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..." for text in causes]),
             ("number", [str(len(names)) for _, _, names in faults]),
-            ("names", [_listed(names) for _, _, names in faults]),
+            ("names", listed),
         )
         table = markdown_table([Column(head, tuple(cells), head != "number") for head, cells in columns])
         lines += [table.rstrip("\n"), ""]
@@ -382,15 +381,6 @@ def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
                 alike.setdefault((worst.step, worst.kind, worst.cause), []).append((each, worst))
         for found in sorted(alike.values(), key=lambda found: -len(found)):
             yield status, found[0][1], [each.name for each, _ in found]
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..."
 
 
 def absent_needs(words: Iterable[str]) -> Iterator[str]:

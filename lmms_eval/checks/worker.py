@@ -178,7 +178,8 @@ def marks(task: Task, documents: int) -> list[Finding]:
     worst values."""
     config = getattr(task, "config", None)
     stated = [getattr(config, key, None) for key in ("doc_to_target", "doc_to_gold")]
-    if not (any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))):
+    has_gold = any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))
+    if not has_gold:
         return [Finding("gold", "skipped", "no reference answer", _NO_GOLD, _NO_GOLD)]
     (gold,) = tried([task], Baseline(no_media=True), documents)
     found = _without_numbers("gold", gold)
@@ -192,7 +193,14 @@ def marks(task: Task, documents: int) -> list[Finding]:
         return [*found, _verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
     (empty,) = tried([task], Baseline(strategy="constant", text=""), documents)
     full = _verdict("gold", list(_lacking_full_marks(gold, empty)), gold)
-    floor = _without_numbers("empty", empty) or [_verdict("empty", list(_above_the_floor(gold, empty)), empty)]
+    above = [
+        f"{pair.name} of empty answers is {pair.empty:g}, the floor is {worst:g}"
+        for pair in _pairs(gold, empty)
+        if (worst := ends(pair.definition)[1]) is not None
+        and pair.empty is not None
+        and not math.isclose(pair.empty, worst, abs_tol=1e-6)
+    ]
+    floor = _without_numbers("empty", empty) or [_verdict("empty", above, empty)]
     return [*found, full, *floor]
 
 
@@ -249,15 +257,6 @@ def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[
             yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
         elif best is None and not distinguishes:
             yield f"{pair.name} of reference answers is {pair.gold:g}, of empty ones {pair.empty:g}"
-
-
-def _above_the_floor(gold: TaskResult, empty: TaskResult) -> Iterator[str]:
-    for pair in _pairs(gold, empty):
-        _, worst = ends(pair.definition)
-        if pair.empty is None:
-            continue
-        if worst is not None and not math.isclose(pair.empty, worst, abs_tol=1e-6):
-            yield f"{pair.name} of empty answers is {pair.empty:g}, the floor is {worst:g}"
 
 
 def _verdict(step: str, complaints: Sequence[str], result: TaskResult) -> Finding:

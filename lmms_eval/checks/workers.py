@@ -124,10 +124,13 @@ def run_checks(jobs: Iterable[CheckJob], options: CheckOptions) -> Checks:
     pool = Pool()
     executor = ThreadPoolExecutor(max(1, options.processes), thread_name_prefix="check")
 
+    def check_share(share: Sequence[CheckJob]) -> list[Outcome]:
+        return [_check(job, pool, options) for job in share]
+
     def submit(jobs: Iterable[CheckJob]) -> None:
         new = {key: job for job in jobs if (key := (job.what, job.name)) not in reports}
         reports.update(dict.fromkeys(new))
-        waiting.update(executor.submit(_check_share, share, pool, options) for share in _shares(new.values()))
+        waiting.update(executor.submit(check_share, share) for share in _shares(new.values()))
 
     try:
         submit(jobs)
@@ -157,10 +160,6 @@ def _shares(jobs: Iterable[CheckJob]) -> list[list[CheckJob]]:
     return sorted(shares, key=lambda share: (share[0].what != "group", -len(share)))
 
 
-def _check_share(share: Sequence[CheckJob], pool: Pool, options: CheckOptions) -> list[Outcome]:
-    return [_check(job, pool, options) for job in share]
-
-
 def _check(job: CheckJob, pool: Pool, options: CheckOptions) -> Outcome:
     """Check a job in this thread's process of the pool, so that the tasks of a folder are checked by one process."""
     begin = time.monotonic()
@@ -174,7 +173,12 @@ def _check(job: CheckJob, pool: Pool, options: CheckOptions) -> Outcome:
                 step = message["step"]
                 message = orjson.loads(child.receive(max(0.01, deadline - time.monotonic())))
     except ChildError as error:
-        message = {"findings": [to_dict(_of_end(step, error, options.timeout_s))], "members": []}
+        cause, kind = f"the process ended with code {error.code}", "ends the process"
+        text = f"{cause}: its code exits or crashes the interpreter"
+        if error.code is None:
+            cause, kind = f"no end within {options.timeout_s:g} s", "hangs"
+            text = f"{cause}; --timeout SECONDS gives more"
+        message = {"findings": [to_dict(Finding(step, "failed", kind, cause, text))], "members": []}
     found = tuple(Finding(**record) for record in message["findings"])
     return job, CheckReport(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
 
@@ -192,14 +196,6 @@ def _start(options: CheckOptions) -> Child:
         "lmms_eval.checks.worker", {**OFFLINE, "TOKENIZERS_PARALLELISM": "false"}, first=orjson.dumps(first),
         errors="shown" if options.verbosity == "DEBUG" else "discarded",
     )  # fmt: skip
-
-
-def _of_end(step: str, error: ChildError, timeout_s: float) -> Finding:
-    if error.code is None:
-        cause = f"no end within {timeout_s:g} s"
-        return Finding(step, "failed", "hangs", cause, f"{cause}; --timeout SECONDS gives more")
-    cause = f"the process ended with code {error.code}"
-    return Finding(step, "failed", "ends the process", cause, f"{cause}: its code exits or crashes the interpreter")
 
 
 def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOptions) -> Checks:

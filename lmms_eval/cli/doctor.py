@@ -9,7 +9,6 @@ import importlib.util
 import json
 import os
 import platform
-import re
 import shlex
 import shutil
 import sys
@@ -21,11 +20,9 @@ from urllib.parse import unquote, urlsplit
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.cli.version import git_state
-from lmms_eval.utils.installed import package_version
+from lmms_eval.utils.installed import own_requirements, package_version, required_packages
 
 PACKAGE = "lmms_eval"
-_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
-_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
 _INSTALL = {
     "apt-get": "apt-get install -y", "dnf": "dnf install -y", "zypper": "zypper install -y",
     "pacman": "pacman -S", "brew": "brew install",
@@ -55,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         "--fix", action="store_true", help="print (never run) the commands that would install what is missing"
     )
     is_fix = parser.read(arguments).fix
-    emit(remedy_lines(_requirements(), os.environ) if is_fix else doctor_lines(os.environ))
+    emit(remedy_lines(own_requirements(), os.environ) if is_fix else doctor_lines(os.environ))
     return 0
 
 
@@ -80,7 +77,7 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
             _disk("HF home", home) + ("" if home.exists() else ", does not exist yet"),
             _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
         ],
-        "Optional parts": optional_parts(_requirements()),
+        "Optional parts": optional_parts(own_requirements()),
         "Scoring data": _scoring_data(environ),
         "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
         "Sandbox": _sandbox(),
@@ -101,13 +98,6 @@ def optional_parts(requirements: Sequence[str]) -> list[str]:
         state = f"missing {', '.join(missing)}: pip install 'lmms_eval[{part}]'" if missing else "present"
         lines.append(f"{part}: {state}")
     return lines
-
-
-def _requirements() -> Sequence[str]:
-    try:
-        return metadata.requires(PACKAGE) or ()
-    except metadata.PackageNotFoundError:
-        return ()
 
 
 def _scoring_data(environ: Mapping[str, str]) -> list[str]:
@@ -159,14 +149,10 @@ def _disk(name: str, folder: Path) -> str:
 def missing_parts(requirements: Sequence[str]) -> dict[str, list[str]]:
     """Return the missing packages of each extra. The key of packages that every run needs is empty."""
     parts: dict[str, list[str]] = {}
-    for line in requirements:
-        package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
-        part = extra[1] if extra else ""
-        if package is None or part in ("all", "dev"):
-            continue
+    for package, part in required_packages(requirements):
         lacking = parts.setdefault(part, [])
-        if package_version(package[1]) is None:
-            lacking.append(package[1])
+        if package_version(package) is None:
+            lacking.append(package)
     return parts
 
 

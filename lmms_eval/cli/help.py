@@ -176,7 +176,9 @@ def run(arguments: Sequence[str]) -> int:
     name = "-".join(words).replace("_", "-")
     known = topics()
     if name in known:
-        return _printed(topic_lines(name, known[name]))
+        title = f"{name}: {known[name][0]}"
+        pointer = ["", f"Flags of the command: lmms-eval {name} --help"] if name in COMMANDS else []
+        return _printed([title, "=" * len(title), *_body(known[name][1:]), *pointer])
     if name == "help":
         return _printed(top_level_help())
     if name in COMMANDS:
@@ -200,16 +202,8 @@ def overview() -> list[str]:
     return ["Topics (lmms-eval help TOPIC; of a command, lmms-eval COMMAND --help):", *rows]
 
 
-def topic_lines(name: str, lines: Sequence[str]) -> list[str]:
-    """Return a topic with its flags or codes, wrapped to the terminal's width."""
-    title = f"{name}: {lines[0]}"
-    shown = [title, "=" * len(title), *_body(lines[1:])]
-    if name in COMMANDS:
-        shown += ["", f"Flags of the command: lmms-eval {name} --help"]
-    return shown
-
-
 def _body(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a topic with its flags or codes, wrapped to the terminal's width."""
     is_code = False
     for line in lines:
         if line.startswith("```"):

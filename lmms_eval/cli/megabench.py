@@ -95,10 +95,10 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     """
     from lmms_eval.config.environment import environment_defaults
     from lmms_eval.tasks.megabench.data import DEMO, REPOSITORY
-    from lmms_eval.tasks.megabench.outside_data import OutsideData
+    from lmms_eval.tasks.megabench.metrics.values import OutsideData
     from lmms_eval.tasks.megabench.reference import load_reference
     from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-    from lmms_eval.tasks.megabench.standalone import Sources, evaluate
+    from lmms_eval.tasks.megabench.standalone import evaluate
     from lmms_eval.tasks.megabench.submission import read_submission
 
     submission = read_submission(given.submission_file)
@@ -111,7 +111,7 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
         subset, root = "core", str(DEMO)
     reference = load_reference(subset, root)
     _check_subset(submission, reference, subset)
-    sources = Sources(reference, _previous(given.output_file, given.force))
+    previous = _previous(given.output_file, given.force)
     display = _Display(given.output_file)
     stated = {name: found.text for name, found in environment_defaults(os.environ).items()}
     names = ("geocode_table", "geocoder", "nltk_data")
@@ -119,7 +119,7 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     pool = ScorePool(given.workers, given.allow_unsafe_code, outside)
     try:
         with _panel(given, root) as panel:
-            evaluation = evaluate(submission, sources, pool, panel, display)
+            evaluation = evaluate(submission, reference, previous, pool, panel, display)
     finally:
         pool.close()
     display.save(evaluation)
@@ -200,13 +200,9 @@ class _Display:
         self._write(evaluation.as_dict())
 
     def _write(self, content: Mapping[str, Any]) -> None:
-        from lmms_eval.storage.atomic import replacing
+        from lmms_eval.tasks._task_utils.submissions import write_whole
 
-        try:
-            with replacing(self._output.absolute()) as file:
-                file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-        except OSError as error:
-            raise DataError(f"output file {self._output} cannot be written: {error.strerror or error}") from error
+        write_whole(self._output, json.dumps(content, indent=4, ensure_ascii=False), "output file ")
 
 
 def _report(evaluation: EvaluatorOutput, path: Path) -> int:

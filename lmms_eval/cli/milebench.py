@@ -62,7 +62,8 @@ def _evaluate_one(name: str, given: argparse.Namespace) -> int:
     path = folder / submission.PREDICTIONS
     try:
         annotation = reference.load_reference(given.data_dir, name, given.adv)
-        found = standalone.evaluate_dataset(annotation, submission.read_predictions(path), given.allow_partial)
+        predictions = submission.read_predictions(path)
+        found = standalone.evaluate_dataset(annotation, str(path), predictions, given.allow_partial)
         if not (given.allow_partial and found.result.n_scored) and found.failures:
             hint = "--allow_partial scores the others" if found.result.n_scored else "no sample is left to score"
             complain(
@@ -93,9 +94,9 @@ def score(words: Sequence[str]) -> int:
     )
     parser.add_argument("--models", required=True, nargs="+", metavar="MODEL", help="names of folders, order kept")
     given = parser.parse_args(list(words))
-    collection = collect(given.result_dir, given.models)
-    write_collection(collection, given.result_dir)
-    for model, names in collection.absent.items():
+    models, absent = collect(given.result_dir, given.models)
+    write_collection(models, given.result_dir)
+    for model, names in absent.items():
         complain(f"notice: {model} has no result of {len(names)} data sets: {', '.join(names)}")
     emit(f"results: {given.result_dir / RESULT_JSON}, {given.result_dir / RESULT_CSV}")
     return OK

@@ -15,7 +15,6 @@ from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 if TYPE_CHECKING:
     from lmms_eval.judges import Judge, JudgeOptions
-    from lmms_eval.tasks.mmie.judge_file import OutputFiles
     from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
@@ -109,7 +108,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     from lmms_eval.storage.atomic import read_json
     from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
-    from lmms_eval.tasks.mmie.standalone import ReadingOptions, read_input
+    from lmms_eval.tasks.mmie.standalone import read_input
     from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
 
     for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
@@ -119,8 +118,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     path = os.path.join(given.input_dir, given.input_name)
     find = in_folder(given.input_dir, given.data_root)
     view = ViewOptions(given.view, given.max_images)
-    reading = ReadingOptions(find, view, given.strict_images, given.category_by == "name")
-    data = read_input(read_json(Path(path)), path, reading)
+    data = read_input(read_json(Path(path)), path, find, view, given.strict_images, given.category_by == "name")
     for sample in data.everyone():
         for name in sample.view.missing:
             emit(f"{name} not found!")
@@ -128,7 +126,13 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     judging = FileJudging(data, prompts, places, given.save_step)
     summary, judge = judging.finish(open_it, given.judge_retries, given.force)
     _show_scores(given, summary, judge, prompts)
-    _show_notices(summary, places)
+    emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
+    _list("warning", summary["warnings"])
+    cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]
+    _list("cut", cut)
+    for outcome in ("skipped", "unparsable", "unscored"):
+        _list(outcome, [f"{_name(one)}: {one['reason']}" for one in summary[outcome]])
+    _list("error", [f"{_name(one)}: {one['error']}" for one in summary["failed"]])
     if summary["failed"]:
         return HAS_ERRORS
     return WITHHELD if summary["unscored"] else OK
@@ -153,16 +157,6 @@ def _show_scores(given: argparse.Namespace, summary: Mapping[str, Any], judge: s
         columns.append(Column(name, tuple(cells)))
     if rows:
         emit(markdown_table(columns))
-
-
-def _show_notices(summary: Mapping[str, Any], places: OutputFiles) -> None:
-    emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
-    _list("warning", summary["warnings"])
-    cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]
-    _list("cut", cut)
-    for outcome in ("skipped", "unparsable", "unscored"):
-        _list(outcome, [f"{_name(one)}: {one['reason']}" for one in summary[outcome]])
-    _list("error", [f"{_name(one)}: {one['error']}" for one in summary["failed"]])
 
 
 def _name(entry: Mapping[str, Any]) -> str:

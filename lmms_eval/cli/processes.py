@@ -33,7 +33,17 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
     """
     children: list[subprocess.Popen[bytes]] = []
     with StoreServer() as store, forwarding(children):
-        environment = {**os.environ, **_common(count), **store.environment}
+        with socket.socket() as probe:  # a free port for process groups that a model may create
+            probe.bind((HOST, 0))
+            port = probe.getsockname()[1]
+        environment = {
+            **os.environ, **store.environment, "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count),
+            "MASTER_ADDR": HOST, "MASTER_PORT": str(port),
+        }  # fmt: skip
+        # Otherwise each process would use all cores.
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
+        if sys.path[:1] not in ([""], [os.getcwd()]):  # `-m` would put the working folder first
+            environment["PYTHONSAFEPATH"] = "1"
         try:
             for rank in range(count):
                 child = subprocess.Popen(
@@ -49,21 +59,6 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
                 if child.poll() is None:
                     child.kill()
                     child.wait()
-
-
-def _common(count: int) -> dict[str, str]:
-    """Return the environment variables that launchers set for all of their processes."""
-    with socket.socket() as probe:  # for a process group that a model may create; this package does not listen there
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
-    place = {
-        "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": HOST, "MASTER_PORT": str(port)
-    }  # fmt: skip
-    if "OMP_NUM_THREADS" not in os.environ:  # otherwise each process would use all cores
-        place["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // count))
-    if sys.path[:1] not in ([""], [os.getcwd()]):  # `-m` would put the working folder first
-        place["PYTHONSAFEPATH"] = "1"
-    return place
 
 
 def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:

@@ -33,15 +33,6 @@ def run(arguments: Sequence[str]) -> int:
         from lmms_eval.cli.megabench import score_task_submission
 
         return score_task_submission(words)
-    return score_run(words)
-
-
-def score_run(words: Sequence[str]) -> int:
-    """Score a recorded run again and return the exit code.
-
-    Raises:
-        UsageError: no run is named, or it cannot be scored again.
-    """
     if not words or words[0].startswith("-"):
         raise UsageError("score: name the run: lmms-eval score RUN [flags]; see lmms-eval score --help")
     from lmms_eval.config import parse_flags

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,25 +42,16 @@ def server_settings(given: Namespace) -> ServerSettings:
     """Read the flags of ``add_server_flags``. Raises ``ConfigError``."""
     from lmms_eval.server.settings import ServerSettings, default_folder
 
-    return ServerSettings(
-        host=given.host,
-        port=given.port,
-        folder=Path(given.folder).expanduser() if given.folder else default_folder(),
-        gpus=comma_list(given.gpus),
-        parallel=given.parallel,
-        max_completed_jobs=given.max_completed_jobs,
-        delete_files=given.delete_files,
-        allow_paths=tuple(given.allow_path),
-        allow_code=given.allow_code,
-        allow_uploads=given.allow_uploads,
-        submissions_per_minute=given.submissions_per_minute,
-        max_queued_jobs=given.max_queued_jobs,
-        include_paths=tuple(str(Path(path).expanduser().absolute()) for path in given.include_path),
-        plugins=(*plugins_of_environment(), *comma_list(given.plugins)),
-        data_root=str(Path(given.data_root).expanduser().absolute()) if given.data_root else None,
-        grace=given.grace,
-        leave_running=given.leave_running,
-    )
+    stated = {one.name: getattr(given, one.name) for one in fields(ServerSettings) if one.name in given}
+    converted = {
+        "folder": Path(given.folder).expanduser() if given.folder else default_folder(),
+        "gpus": comma_list(given.gpus),
+        "allow_paths": tuple(given.allow_path),
+        "include_paths": tuple(str(Path(path).expanduser().absolute()) for path in given.include_path),
+        "plugins": (*plugins_of_environment(), *comma_list(given.plugins)),
+        "data_root": str(Path(given.data_root).expanduser().absolute()) if given.data_root else None,
+    }
+    return ServerSettings(**stated | converted)
 
 
 def add_address_flags(parser: CommandParser) -> None:

@@ -16,7 +16,7 @@ from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
-    from lmms_eval.tasks.describing import DescribedTask, Description, StatedMetric
+    from lmms_eval.tasks.describing import Description
 
 
 NOT_STATED = "not stated"
@@ -164,25 +164,20 @@ def _lines(found: Description, missing: list[str] | None) -> list[str]:
     width = max(len(key) for key, _ in rows)
     lines = [f"{found.name} ({found.kind})", *(f"  {key:<{width}}  {text}" for key, text in rows if text), ""]
     for part in found.parts[:_MOST_SHOWN]:
-        lines += _part_lines(part)
+        documents = f"{part.documents:,}" if part.documents is not None else f"number {NOT_STATED}"
+        place = " ".join(filter(None, (part.data_set or "own reader", part.configuration)))
+        lines.append(f"  {part.name}: documents: {documents}; {place}, split {part.split}")
+        metrics = []
+        for one in part.metrics:
+            ends = (f"from {one.low:g}" if one.low is not None else "", f"to {one.high:g}" if one.high else "")
+            direction = f"{'higher' if one.higher_is_better else 'lower'} is better"
+            metrics.append(f"{one.name} ({', '.join(filter(None, (direction, ' '.join(filter(None, ends)))))})")
+        lines.append(f"    metrics: {'; '.join(metrics)}")
     if len(found.parts) > _MOST_SHOWN:
         lines.append(f"  ... and {len(found.parts) - _MOST_SHOWN} more (--json shows all)")
     if missing is not None:
         lines += ["", "missing here:" if missing else "missing here: nothing", *(f"  {text}" for text in missing)]
     return lines
-
-
-def _part_lines(part: DescribedTask) -> Iterator[str]:
-    documents = f"{part.documents:,}" if part.documents is not None else f"number {NOT_STATED}"
-    place = " ".join(filter(None, (part.data_set or "own reader", part.configuration)))
-    yield f"  {part.name}: documents: {documents}; {place}, split {part.split}"
-    yield f"    metrics: {'; '.join(map(_shown, part.metrics))}"
-
-
-def _shown(metric: StatedMetric) -> str:
-    direction = "higher" if metric.higher_is_better else "lower"
-    ends = (f"from {metric.low:g}" if metric.low is not None else "", f"to {metric.high:g}" if metric.high else "")
-    return f"{metric.name} ({', '.join(filter(None, (f'{direction} is better', ' '.join(filter(None, ends)))))})"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -195,14 +190,12 @@ def run(arguments: Sequence[str]) -> int:
     add_catalogue_flags(parser)
     given = parser.read(arguments)
     source = TaskSources.of_flags(given)
-    emit(names_with_count(source) if given.what == "list" else listing(given.what, source))
+    if given.what == "list":
+        names = source.open().names()
+        emit([f"Available tasks ({len(names)}):", "", *(f"  {name}" for name in names)])
+    else:
+        emit(listing(given.what, source))
     return 0
-
-
-def names_with_count(source: TaskSources) -> list[str]:
-    """Return the names of all tasks, groups and tags, after their number."""
-    names = source.open().names()
-    return [f"Available tasks ({len(names)}):", "", *(f"  {name}" for name in names)]
 
 
 def listing(what: str, source: TaskSources) -> list[str]:

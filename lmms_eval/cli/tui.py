@@ -67,7 +67,14 @@ def _evaluate(arguments: Sequence[str]) -> int:
     children: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory() as scratch, forwarding(children):
         printed, log = Path(scratch, "printed"), Path(scratch, "log")
-        child = _start(words, printed, log)
+        with printed.open("wb") as output, log.open("wb") as errors:
+            child = subprocess.Popen(
+                [*module_command("lmms_eval"), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,  # signals of the terminal go to the screen only
+            )
         children.append(child)
         try:
             with log.open("rb") as lines:
@@ -79,17 +86,6 @@ def _evaluate(arguments: Sequence[str]) -> int:
                 child.wait()
         emit(printed.read_text("utf-8", "replace").rstrip("\n"))
     return 128 - child.returncode if child.returncode < 0 else child.returncode
-
-
-def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[bytes]:
-    with printed.open("wb") as output, log.open("wb") as errors:
-        return subprocess.Popen(
-            [*module_command("lmms_eval"), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            start_new_session=True,  # signals of the terminal go to the screen only
-        )
 
 
 def _show(folder: Path, child: subprocess.Popen[bytes], log: BinaryIO) -> None:

@@ -14,6 +14,7 @@ from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison, Rank
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.names import some_of
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -169,10 +170,8 @@ def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair
     if has_interval or any(column.shared.stopped_early for pair in pairs for column in pair.columns):
         return
     reasons = [f"{row.name} {row.metric}: {row.no_interval} ({row.pairing.paired:,} documents)" for row in rows]
-    more = f" and {len(reasons) - _MOST_SHOWN} more" if len(reasons) > _MOST_SHOWN else ""
-    raise UsageError(
-        f"no difference has an interval, so these runs cannot be compared: {'; '.join(reasons[:_MOST_SHOWN])}{more}"
-    )
+    listed = some_of(reasons, _MOST_SHOWN, "; ")
+    raise UsageError(f"no difference has an interval, so these runs cannot be compared: {listed}")
 
 
 def _with_headlines(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmms_eval.compare.matching import MatchedPair, PairedColumn, Shared
+from lmms_eval.compare.matching import MatchedPair, PairedColumn
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Difference, Sensitivity, Verdict
 from lmms_eval.engine.headline import STRATA, place_in
@@ -67,7 +67,8 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
     # A document that one run lacks may belong to the part, with any difference.
     inside = None if where is None else [place is None or bool(where[place]) for place in places]
     differences = [_ends(column, place) for place in places]
-    look = _Look(differences, shorter.early_stop.of, _range_of_differences(column.within), inside)
+    width = column.within.high - column.within.low
+    look = _Look(differences, shorter.early_stop.of, ScoreRange(-width, width), inside)
     margin = options.margin
     stopped = "both" if len(stops) > 1 else "one of them"
     return SequentialFinding(
@@ -119,10 +120,6 @@ def _smallest_level(holds: Callable[[Interval], bool], look: _Look, alpha: float
     levels = (*(one for one in _ABOVE_ALPHA if one > alpha), *(alpha / share for share in _SHARES_OF_ALPHA))
     held = list(itertools.takewhile(lambda level: holds(look.interval(1 - level)), levels))
     return held[-1] if held else 1.0
-
-
-def _range_of_differences(within: ScoreRange) -> ScoreRange:
-    return ScoreRange(within.low - within.high, within.high - within.low)
 
 
 def _in_order(column: PairedColumn, shorter: TaskRows, stop: EarlyStop) -> list[int | None] | None:
@@ -338,7 +335,10 @@ def compare_parts(pairs: Sequence[MatchedPair], name: str, options: CompareOptio
     Raises:
         UsageError: no task has such a column, or the column has too many values in a task.
     """
-    found = [[one for part in _by_task(pair) for one in _parts_of(part, name, options)] for pair in pairs]
+    found = []
+    for pair in pairs:
+        by_task = groupby(pair.columns, key=lambda column: id(column.shared))
+        found.append([one for _, columns in by_task for one in _parts_of(list(columns), name, options)])
     if not any(found):
         columns = sorted({column for task in _tasks(pairs) for column in task.metadata()})
         raise UsageError(f"--by {name}: no task has such a column; they have: {', '.join(columns) or 'none'}")
@@ -381,22 +381,13 @@ def _tasks(pairs: Sequence[MatchedPair]) -> list[TaskRows]:
     return list({id(task): task for task in tasks}.values())
 
 
-def _by_task(pair: MatchedPair) -> Iterator[list[PairedColumn]]:
-    for _, columns in groupby(pair.columns, key=lambda column: id(column.shared)):
-        yield list(columns)
-
-
-def _values(shared: Shared, name: str) -> list[str | None] | None:
-    """Return the shared documents' values of a metadata column, from the first run that has it."""
-    for task, rows in ((shared.first, shared.first_rows), (shared.second, shared.second_rows)):
-        if (values := task.metadata().get(name)) is not None:
-            return [values[row] for row in rows]
-    return None
-
-
 def _parts_of(columns: Sequence[PairedColumn], name: str, options: CompareOptions) -> Iterator[UncorrectedDifference]:
     """Yield the parts of the columns of one task."""
-    values = _values(columns[0].shared, name)
+    shared = columns[0].shared
+    values: list[str | None] | None = None
+    for task, rows in ((shared.second, shared.second_rows), (shared.first, shared.first_rows)):  # the first run counts
+        if (of_task := task.metadata().get(name)) is not None:
+            values = [of_task[row] for row in rows]
     if values is None:
         return
     division = Division.of(name, [ABSENT if value is None else value for value in values])

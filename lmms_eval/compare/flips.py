@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, runs_of
-from lmms_eval.compare.runs import RunRows, TaskRows
+from lmms_eval.compare.runs import RunRows
 
 if TYPE_CHECKING:
     from numpy import float64, intp
@@ -51,9 +51,8 @@ def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
     """Yield the flips of all pairs and columns, the most surprising first within each column."""
     runs = runs_of(pairs)
     for pair in pairs:
-        others = _others(pair, runs)
         for column in pair.columns:
-            scores = _other_scores(column, others)
+            scores = _other_scores(pair, column, runs)
             surprise = surprises(column, list(scores.values()))
             for place in _order(column, surprise).tolist():
                 yield _flip(pair, column, place, round(float(surprise[place]), 4), scores)
@@ -78,11 +77,7 @@ def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
 
 def surprises_among(pair: MatchedPair, column: PairedColumn, runs: Sequence[RunRows]) -> Values:
     """Compute ``surprises`` of a column, given all other runs of the comparison."""
-    return surprises(column, list(_other_scores(column, _others(pair, runs)).values()))
-
-
-def _others(pair: MatchedPair, runs: Sequence[RunRows]) -> list[RunRows]:
-    return [run for run in runs if run.name not in (pair.first.name, pair.second.name)]
+    return surprises(column, list(_other_scores(pair, column, runs).values()))
 
 
 def surprises(column: PairedColumn, others: Sequence[Values]) -> Values:
@@ -124,14 +119,14 @@ def _order(column: PairedColumn, surprise: Values) -> NDArray[intp]:
     return order
 
 
-def _other_scores(column: PairedColumn, others: Sequence[RunRows]) -> dict[str, Values]:
+def _other_scores(pair: MatchedPair, column: PairedColumn, runs: Sequence[RunRows]) -> dict[str, Values]:
     """Return the scores of the pair's documents in the other runs that have the column; NaN for missing documents."""
     import numpy as np
 
     ids = [column.shared.first.ids[row].strip() for row in column.shared.first_rows]
     found = {}
-    for run in others:
-        task = run.tasks.get(column.task)
+    for run in runs:
+        task = None if run.name in (pair.first.name, pair.second.name) else run.tasks.get(column.task)
         scores = task.columns.get(f"{column.metric},{column.filter}") if task is not None else None
         if task is None or scores is None:
             continue
@@ -145,12 +140,16 @@ def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, 
     shared = column.shared
     rows = int(shared.first_rows[place]), int(shared.second_rows[place])
     answers = shared.first.answer(rows[0]), shared.second.answer(rows[1])
+    hashes = [
+        None if task.hashes is None else task.hashes[row]
+        for task, row in zip((shared.first, shared.second), rows, strict=True)
+    ]
     return Flip(
         task=column.task,
         metric=column.metric,
         filter=column.filter,
         id=shared.first.ids[rows[0]],
-        hash=_hash(shared.first, rows[0]) or _hash(shared.second, rows[1]),
+        hash=hashes[0] or hashes[1],
         target=next((answer.target for answer in answers if answer is not None), None),
         better="first" if column.better()[place] > 0 else "second",
         surprise=surprise,
@@ -158,7 +157,3 @@ def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, 
         second=FlipSide(pair.second.name, float(column.second[place]), None if answers[1] is None else answers[1].text),
         others={run: float(scores[place]) for run, scores in others.items() if math.isfinite(scores[place])},
     )
-
-
-def _hash(task: TaskRows, row: int) -> str | None:
-    return task.hashes[row] if task.hashes is not None else None

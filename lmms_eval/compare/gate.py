@@ -273,13 +273,10 @@ def _tested(source: PairedColumn | HeadlineFinding, rule: Rule, alpha: float) ->
     if check.documents < rule.minimum_documents:
         return replace(check, reason=f"{check.documents} documents, fewer than {rule.minimum_documents}", p_held=None)
     if check.coverage < rule.minimum_coverage:
-        return replace(check, reason=_uncovered(check.coverage, rule.minimum_coverage), p_held=None)
+        shown, least = math.floor(check.coverage * 10_000) / 100, 100 * rule.minimum_coverage
+        reason = f"{shown:.2f} % of the documents have a number in both runs, fewer than {least:g} %"
+        return replace(check, reason=reason, p_held=None)
     return check
-
-
-def _uncovered(coverage: float, least: float) -> str:
-    shown = math.floor(coverage * 10_000) / 100
-    return f"{shown:.2f} % of the documents have a number in both runs, fewer than {100 * least:g} %"
 
 
 def _coverage(pairing: Pairing) -> float:
@@ -310,7 +307,7 @@ def _metric(metric: str, pipeline: str) -> str:
 def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
     import numpy as np
 
-    from lmms_eval.stats.differences import PairOptions, compare_pairs
+    from lmms_eval.stats.differences import PairOptions, compare_pairs, non_inferiority_p
 
     both = column.has_both
     first, second = column.first[both], column.second[both]
@@ -332,8 +329,6 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
         return _alike(check, column, found.interval.reason)
     low, high = found.interval.low, found.interval.high
     ends = (low, high) if column.higher_is_better else (-high, -low)
-    from lmms_eval.stats.differences import non_inferiority_p
-
     bounds = stats.Interval(*ends, found.interval.method)
     return replace(check, interval=bounds, p_held=non_inferiority_p(found, rule.margin))
 

@@ -24,7 +24,8 @@ from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.strata import FunctionPart, MeanPart, PairedStratum
 from lmms_eval.compare.verdicts import Difference, Pairing
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.results.facts import aggregation_of, part_of
 from lmms_eval.stats.interval import ANY_NUMBER
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -111,20 +112,11 @@ def _gives_aggregation(function: Aggregation, side: TaskRows, column: MetricColu
 
 
 def _aggregation(task: str, metric: str, results: Mapping[str, Any]) -> Aggregation | None:
-    name = _stated(task, metric, results)
+    name = aggregation_of(results, task, metric)
     if name in AGGREGATIONS:
         return _plain(AGGREGATIONS[name].function())
     function = _function_here(task, metric)
     return None if function is None or len(inspect.signature(function).parameters) != 1 else _plain(function)
-
-
-def _stated(task: str, metric: str, results: Mapping[str, Any]) -> str:
-    """Return the name of the aggregation in the run's results, else the metric's default."""
-    config = results.get("configs", {}).get(task, {})
-    for entry in config.get("metric_list") or ():
-        if entry.get("metric") == metric and entry.get("aggregation"):
-            return str(entry["aggregation"])
-    return METRICS[metric].aggregation if metric in METRICS else ""
 
 
 def _function_here(task: str, metric: str) -> Callable[..., Any] | None:
@@ -178,7 +170,10 @@ def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) 
     for group, names in first.groups.items():
         if group not in second.groups:
             continue
-        for key in _keys(group, first):
+        for key, value in part_of(first.results or {}, "groups", group).items():
+            metric, comma, _ = key.partition(",")
+            if not comma or metric.endswith("_stderr") or not isinstance(value, int | float):
+                continue
             members = [by_task[name] for name in names if name in by_task]
             leaves = next(
                 (
@@ -192,24 +187,9 @@ def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) 
                 yield made
 
 
-def _keys(group: str, run: RunRows) -> list[str]:
-    """Return the names ``METRIC,FILTER`` of the group's numbers."""
-    entry = _results(run, "groups").get(group, {})
-    return [
-        key
-        for key, value in entry.items()
-        if "," in key and not key.partition(",")[0].endswith("_stderr") and isinstance(value, int | float)
-    ]
-
-
-def _results(run: RunRows, part: str) -> Mapping[str, Any]:
-    found = (run.results or {}).get(part)
-    return found if isinstance(found, Mapping) else {}
-
-
 def _rules(group: str, key: str, members: Sequence[TaskPair], first: RunRows) -> Iterator[list[_Leaf]]:
     having = [pair for pair in members if key in pair.first.columns and key in pair.second.columns]
-    sizes = _results(first, "n-samples")
+    sizes = part_of(first.results or {}, "n-samples")
     yield [_Leaf(pair, key, 1.0) for pair in having]
     counts = [sizes.get(pair.task, {}).get("effective") for pair in having]
     if all(isinstance(count, int) and count > 0 for count in counts):
@@ -250,7 +230,7 @@ def _leaves_here(group: str, key: str, members: Sequence[TaskPair]) -> list[_Lea
 
 def _gives_group(leaves: Sequence[_Leaf], group: str, key: str, run: RunRows, side: int) -> bool:
     """Return whether the leaves' own numbers reproduce the group's number."""
-    value = _results(run, "groups").get(group, {}).get(key)
+    value = part_of(run.results or {}, "groups", group).get(key)
     columns = [(leaf.pair.first, leaf.pair.second)[side].columns[leaf.key] for leaf in leaves]
     numbers = [column.reported for column in columns]
     if not isinstance(value, int | float) or any(number is None for number in numbers):
@@ -278,7 +258,11 @@ def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) ->
 
     columns = [leaf.pair.first.columns[leaf.key] for leaf in leaves]
     metric, _, pipeline = key.rpartition(",")
-    unit, within = _unit(leaves, columns)
+    unit: Literal["percent", ""] = ""
+    within = ANY_NUMBER
+    if all(column.score_range == SHARES and column.scale == 1 for column in columns):
+        is_plain = all(leaf.scale == 1 for leaf in leaves)
+        unit, within = ("percent", SHARES) if is_plain else ("", ScoreRange(0.0, 100.0))
     number = Number(
         group,
         metric,
@@ -290,12 +274,6 @@ def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) ->
     )
     tasks = {leaf.pair.task: leaf.pair.task for leaf in leaves}
     return Headlines({key: number}, parts, numbers, tasks, {task: one.pairing for task, one in taken.items()})
-
-
-def _unit(leaves: Sequence[_Leaf], columns: Sequence[MetricColumn]) -> tuple[Literal["percent", ""], ScoreRange]:
-    if all(column.score_range == SHARES and column.scale == 1 for column in columns):
-        return ("percent", SHARES) if all(leaf.scale == 1 for leaf in leaves) else ("", ScoreRange(0.0, 100.0))
-    return "", ANY_NUMBER
 
 
 class HeadlineFinding(Struct, frozen=True):
@@ -347,17 +325,13 @@ def find_headlines(
         TaskPair(task, one.first, one.second, list(zip(one.first_rows.tolist(), one.second_rows.tolist(), strict=True)))
         for task, one in pairs.items()
     ]
-    return [found for headlines in _all(tasks, first, second) for found in _compare(headlines, tasks, options)]
 
-
-def _all(tasks: Sequence[TaskPair], first: RunRows, second: RunRows) -> Iterator[Headlines]:
     def is_owned(task: str, column: str) -> bool:
         return any(benchmark.owns(task, column) for benchmark in BENCHMARKS)
 
-    yield from own_aggregations(tasks, first, is_owned)
-    yield from group_headlines(tasks, first, second)
-    for benchmark in BENCHMARKS:
-        yield from benchmark.headlines(tasks)
+    found = [*own_aggregations(tasks, first, is_owned), *group_headlines(tasks, first, second)]
+    found += [headlines for benchmark in BENCHMARKS for headlines in benchmark.headlines(tasks)]
+    return [difference for headlines in found for difference in _compare(headlines, tasks, options)]
 
 
 def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing) -> Iterator[HeadlineFinding]:

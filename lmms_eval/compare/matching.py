@@ -16,6 +16,7 @@ from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Pairing
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.interval import ANY_NUMBER
+from lmms_eval.utils.names import some_of
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
@@ -94,7 +95,14 @@ def share(first: TaskRows, second: TaskRows, names: tuple[str, str]) -> Shared:
     ids = [one for one in rows_of_first if one in rows_of_second]
     left = np.fromiter((rows_of_first[one] for one in ids), np.intp, len(ids))
     right = np.fromiter((rows_of_second[one] for one in ids), np.intp, len(ids))
-    _refuse_other_documents(first, second, list(zip(ids, left, right, strict=True)), names)
+    if first.hashes is not None and second.hashes is not None:
+        hashes = [(one, first.hashes[a], second.hashes[b]) for one, a, b in zip(ids, left, right, strict=True)]
+        if different := [one for one, mine, its in hashes if mine and its and mine != its]:
+            raise DataError(
+                f"{first.task}: {len(different)} of {len(ids)} documents have the same id in {names[0]} and {names[1]} "
+                f"but different content (doc_hash): {_named(different)}; the runs used different questions or versions "
+                "of the data and cannot be compared"
+            )
     return Shared(first, second, left, right, len(rows_of_first) - len(ids), len(rows_of_second) - len(ids))
 
 
@@ -109,25 +117,8 @@ def _rows_by_id(task: TaskRows, run: str) -> dict[str, int]:
     return rows
 
 
-def _refuse_other_documents(
-    first: TaskRows, second: TaskRows, pairs: Sequence[tuple[str, int, int]], names: tuple[str, str]
-) -> None:
-    if first.hashes is None or second.hashes is None:
-        return
-    different = [
-        one for one, left, right in pairs if (a := first.hashes[left]) and (b := second.hashes[right]) and a != b
-    ]
-    if different:
-        raise DataError(
-            f"{first.task}: {len(different)} of {len(pairs)} documents have the same id in {names[0]} and {names[1]} "
-            f"but different content (doc_hash): {_named(different)}; the runs used different questions or versions "
-            "of the data and cannot be compared"
-        )
-
-
 def _named(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return ", ".join(repr(one)[1:-1][:60] for one in ids[:_MOST_NAMED]) + more
+    return some_of([repr(one)[1:-1][:60] for one in ids], _MOST_NAMED)
 
 
 def renamed_tasks(runs: Sequence[RunRows], names: Mapping[str, str]) -> list[RunRows]:
@@ -144,13 +135,12 @@ def renamed_tasks(runs: Sequence[RunRows], names: Mapping[str, str]) -> list[Run
         for name in (wanted, other):
             if not any(name in run.tasks for run in runs):
                 raise UsageError(f"--task {wanted}={other}: no run has a task {name}; they have: {_tasks_of(runs)}")
-    return [
-        replace(
-            run,
-            tasks={(new := _name_of(task, run, names)): replace(rows, task=new) for task, rows in run.tasks.items()},
-        )
-        for run in runs
-    ]
+    found = []
+    for run in runs:
+        new = {other: wanted for wanted, other in reversed([*names.items()]) if wanted not in run.tasks}
+        tasks = {(name := new.get(task, task)): replace(rows, task=name) for task, rows in run.tasks.items()}
+        found.append(replace(run, tasks=tasks))
+    return found
 
 
 def joined_tasks(runs: Sequence[RunRows]) -> list[RunRows]:
@@ -173,10 +163,6 @@ def joined_tasks(runs: Sequence[RunRows]) -> list[RunRows]:
                 run = replace(run, tasks={wanted: rows}, notes=(*run.notes, note))
         found.append(run)
     return found
-
-
-def _name_of(task: str, run: RunRows, names: Mapping[str, str]) -> str:
-    return next((wanted for wanted, other in names.items() if other == task and wanted not in run.tasks), task)
 
 
 def shared_tasks(first: RunRows, second: RunRows) -> list[str]:
@@ -361,8 +347,7 @@ def match_pair(first: RunRows, second: RunRows, options: CompareOptions, *, keep
         raise UsageError(f"{first.name} and {second.name} cannot be compared: {'; '.join(notes)}")
     for run, other in ((first, second), (second, first)):
         if alone := [task for task in run.tasks if task not in other.tasks]:
-            more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
-            notes.append(f"only {run.name} has {', '.join(alone[:5])}{more}")
+            notes.append(f"only {run.name} has {some_of(alone, 5)}")
     return MatchedPair(first, second, columns, tuple(notes))
 
 
@@ -380,7 +365,11 @@ def _match_task(task: str, first: RunRows, second: RunRows, options: CompareOpti
     if not len(shared.first_rows):
         return [], f"{task}: {names[0]} and {names[1]} have no document in common"
     if not pairs:
-        return [], _no_metric(shared, names)
+        has = [", ".join(map(str, side.columns)) or "none" for side in (shared.first, shared.second)]
+        return [], (
+            f"{task}: no metric in common ({names[0]}: {has[0]}; {names[1]}: {has[1]}); "
+            "--metric A=B names the metric B of one run that is A in the other"
+        )
     return [_paired(task, shared, *pair, names) for pair in pairs], ""
 
 
@@ -395,14 +384,6 @@ def _is_count(first: MetricColumn, second: MetricColumn) -> bool:
     numbers = [one.reported for one in (first, second) if one.reported is not None]
     is_constant = len(seen) > 0 and bool((seen == seen[0]).all())
     return is_constant and bool(numbers) and not any(scale_of(float(seen[0]), number) for number in numbers)
-
-
-def _no_metric(shared: Shared, names: tuple[str, str]) -> str:
-    has = [", ".join(map(str, task.columns)) or "none" for task in (shared.first, shared.second)]
-    return (
-        f"{shared.first.task}: no metric in common ({names[0]}: {has[0]}; {names[1]}: {has[1]}); "
-        "--metric A=B names the metric B of one run that is A in the other"
-    )
 
 
 def _paired(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmms_eval.api.generation import LENGTHS, STOPS
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.results.facts import part_of
+from lmms_eval.utils.names import some_of
 
 _NAMES = {
     **dict.fromkeys((*LENGTHS, "max_output_tokens"), LENGTHS[0]),
@@ -37,47 +38,35 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
         return []
     names = f"{first.name} and {second.name}"
     shared = [task for task in first.tasks if task in second.tasks]
-    notes = [
-        f"{names} were asked with other options ({_listed(tasks)}): {what}"
-        for what, tasks in _by_difference(shared, one, other).items()
-    ]
-    seen = [
-        f"{names} saw other media ({_listed(tasks)}), medians: {what}"
-        for what, tasks in _by_media(shared, one, other).items()
-    ]
-    return notes + seen + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
+    notes = []
+    for differences, text in (
+        (_in_options, "were asked with other options ({}): {}"),
+        (_in_media, "saw other media ({}), medians: {}"),
+    ):
+        found: dict[str, list[str]] = {}
+        for task in shared:
+            if what := "; ".join(differences(task, one, other)):
+                found.setdefault(what, []).append(task)
+        notes += [f"{names} {text.format(some_of(tasks, _MOST_NAMED), what)}" for what, tasks in found.items()]
+    return notes + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
 
 
-def _by_media(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return tasks by the quantities whose medians differ. A quantity that one run lacks does not count."""
-    found: dict[str, list[str]] = {}
-    for task in shared:
-        sides = [part_of(document, "sent_media", task) for document in (first, second)]
-        differences = []
-        for name in sides[0]:
-            medians = [part_of(side, name).get("median") for side in sides]
-            if None not in medians and medians[0] != medians[1]:
-                differences.append(f"{name} {_shown(medians[0])} / {_shown(medians[1])}")
-        if differences:
-            found.setdefault("; ".join(differences), []).append(task)
-    return found
+def _in_media(task: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the quantities of a task's media whose medians differ. A quantity that one run lacks does not count."""
+    sides = [part_of(document, "sent_media", task) for document in (first, second)]
+    for name in sides[0]:
+        medians = [part_of(side, name).get("median") for side in sides]
+        if None not in medians and medians[0] != medians[1]:
+            yield f"{name} {_shown(medians[0])} / {_shown(medians[1])}"
 
 
-def _by_difference(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return tasks by the differences between their requests."""
+def _in_options(task: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the differences between the requests of a task."""
     same_backend = _backend(first) == _backend(second)
-    found: dict[str, list[str]] = {}
-    for task in shared:
-        requests = [part_of(document, "effective_requests", task) for document in (first, second)]
-        if what := "; ".join(_differences(requests[0], requests[1], same_backend)):
-            found.setdefault(what, []).append(task)
-    return found
-
-
-def _differences(first: Mapping[str, Any], second: Mapping[str, Any], same_backend: bool) -> Iterator[str]:
-    if not first or not second:
+    requests = [part_of(document, "effective_requests", task) for document in (first, second)]
+    if not all(requests):
         return
-    sides = _flat(first, same_backend), _flat(second, same_backend)
+    sides = [_flat(request, same_backend) for request in requests]
     for name in dict.fromkeys((*sides[0], *sides[1])):
         values = [side.get(name) for side in sides]
         if values[0] != values[1]:
@@ -153,11 +142,6 @@ def _asked(document: Mapping[str, Any]) -> Any:
 
 def _backend(document: Mapping[str, Any]) -> str:
     return str(part_of(document, "config").get("model_backend", ""))
-
-
-def _listed(tasks: Sequence[str]) -> str:
-    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
-    return f"{', '.join(tasks[:_MOST_NAMED])}{more}"
 
 
 def _shown(value: Any) -> str:

@@ -16,6 +16,7 @@ from lmms_eval.compare.flips import Flip
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
+from lmms_eval.utils.names import some_of
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
 
@@ -86,13 +87,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "difference_counted_wrong": sensitivity.difference if sensitivity else None,
         "notes": "; ".join(row.notes),
     }
-    return {key: _cell(value) for key, value in found.items()}
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return no_formula(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {key: no_formula(value) if isinstance(value, str) else _plain(value) for key, value in found.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -174,7 +169,9 @@ def sections(comparison: Comparison) -> Iterator[Section]:
             left = f"{len(cells) - _MOST_CELLS} more parts are in --json and --csv"
             more = [left] if len(cells) > _MOST_CELLS else []
             columns = _columns(cells[:_MOST_CELLS], name)
-            yield Section(f"{heading}, by {name}", columns, [*_few(cells), *more])
+            few = sum(any(note.startswith("few documents") for note in cell.notes) for cell in cells)
+            marked = [f"*: few documents ({few} of {len(cells)} parts)"] if few else []
+            yield Section(f"{heading}, by {name}", columns, [*marked, *more])
     for name, ranks in comparison.ranks.items():
         yield Section(
             f"Ranks: {name} (what each may be, {1 - comparison.alpha:.0%} over all runs at once)",
@@ -244,8 +241,7 @@ def _row_notes(rows: Sequence[Difference]) -> Iterator[str]:
         for note in row.notes:
             names.setdefault(note, []).append(_named(row))
     for note, of in names.items():
-        more = f" and {len(of) - _MOST_NAMED} more" if len(of) > _MOST_NAMED else ""
-        yield f"{', '.join(of[:_MOST_NAMED])}{more}: {note}"
+        yield f"{some_of(of, _MOST_NAMED)}: {note}"
 
 
 def _lines(rows: Sequence[Difference]) -> Iterator[str]:
@@ -272,11 +268,6 @@ def closing_lines(comparison: Comparison) -> Iterator[str]:
     if comparison.margin is not None:
         yield f"equivalent: the difference is shown to lie within ±{comparison.margin:g} (two one-sided tests)"
     yield from comparison.notes
-
-
-def _few(cells: Sequence[Difference]) -> list[str]:
-    few = sum(any(note.startswith("few documents") for note in cell.notes) for cell in cells)
-    return [f"*: few documents ({few} of {len(cells)} parts)"] if few else []
 
 
 def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:

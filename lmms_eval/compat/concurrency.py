@@ -158,14 +158,7 @@ def make_prefix_hash(text: str | None, prefix_chars: int | str = 256) -> str:
 
 def extract_text_prefix_from_chat_messages(messages: Sequence[Any] | None, max_chars: int = 256) -> str:
     """Return the first characters, at least one, of the texts of messages; parts are joined without a separator."""
-    missing = max(1, int(max_chars))
-    found: list[str] = []
-    for text in _texts(messages or ()):
-        found.append(text[:missing])
-        missing -= len(found[-1])
-        if missing <= 0:
-            break
-    return "".join(found)
+    return "".join(_texts(messages or ()))[: max(1, int(max_chars))]
 
 
 def _texts(messages: Sequence[Any]) -> Iterator[str]:

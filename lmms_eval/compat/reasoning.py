@@ -50,18 +50,6 @@ def relax_exact_match(predict: str, truth: str, relax_portion: float = 0.9) -> f
     return float(predict.strip() == truth.strip())
 
 
-def _at_start(text: str, letter: str) -> int:
-    return 0 if text.strip().startswith(letter) else ABSENT
-
-
-def _at_end(text: str, letter: str) -> int:
-    return 0 if text.strip().endswith(letter) else ABSENT
-
-
-def _numbered(text: str, letter: str) -> int:
-    return text.rfind(f"{LETTERS.index(letter) + 1}. {letter}")
-
-
 def _from_phrase(text: str, letter: str) -> int:
     lowered = text.lower()
     begins = (lowered.find(phrase) for phrase in _PHRASES)
@@ -70,9 +58,9 @@ def _from_phrase(text: str, letter: str) -> int:
 
 
 _SIGNS = (
-    (Sign("letter at the start", _at_start),),
-    (Sign("letter at the end", _at_end),),
-    (Sign("letter behind its number", _numbered),),
+    (Sign("letter at the start", lambda text, letter: 0 if text.strip().startswith(letter) else ABSENT),),
+    (Sign("letter at the end", lambda text, letter: 0 if text.strip().endswith(letter) else ABSENT),),
+    (Sign("letter behind its number", lambda text, letter: text.rfind(f"{LETTERS.index(letter) + 1}. {letter}")),),
     (Sign("letter from a phrase on", _from_phrase),),
     *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ")),
     (last_place("{}-"), last_place("{}_"), last_place("{}=")),

@@ -30,23 +30,18 @@ _SWITCH = {"true": True, "false": False}
 _NO_TAGS = ("", "none", "null", "false")
 
 
-class ScoreBound(Struct, frozen=True):
-    """A number in the units of a score, or a share of its range."""
-
-    number: float
-    is_share: bool = False
-
-
 class StoppingRule(Struct, frozen=True):
     """A condition on a score that ends the requests of a task once it holds."""
 
     text: str
     """The rule as it was written, without the target."""
     kind: Literal["halfwidth", "decided"]
-    bound: ScoreBound | None = None
+    number: float | None = None
     """The greatest half-width, or the number that the score must differ from."""
+    is_share: bool = False
+    """Whether the number is a share of the score's range rather than in its units."""
     baseline: str = ""
-    """The ``--baseline`` that the score must differ from, if ``bound`` is ``None``."""
+    """The ``--baseline`` that the score must differ from, if ``number`` is ``None``."""
     target: str = ""
     """Task or group; empty for every task that no other rule names."""
 
@@ -74,27 +69,27 @@ def _rule(text: str) -> StoppingRule:
     if text and not target and statement == text.partition(":")[2].strip():
         raise ConfigError(f"until: {text!r} names no task or group before the colon; {FORMS}")
     if statement.startswith(_HALFWIDTH):
-        bound = _bound(statement.removeprefix(_HALFWIDTH))
-        if bound is None or not bound.number > 0:
+        number, is_share = _number(statement.removeprefix(_HALFWIDTH))
+        if number is None or not number > 0:
             raise ConfigError(f"until: {text!r}: the half-width is a number above 0; {FORMS}")
-        return StoppingRule(statement, "halfwidth", bound, target=target)
+        return StoppingRule(statement, "halfwidth", number, is_share, target=target)
     value = statement.removeprefix(_DECIDED).strip()
     if not statement.startswith(_DECIDED) or not value:
         raise ConfigError(f"until: {text!r} is not a rule; {FORMS}")
-    bound = _bound(value)
-    return StoppingRule(statement, "decided", bound, "" if bound is not None else value, target)
+    number, is_share = _number(value)
+    if number is None:
+        return StoppingRule(statement, "decided", baseline=value, target=target)
+    return StoppingRule(statement, "decided", number, is_share, target=target)
 
 
-def _bound(text: str) -> ScoreBound | None:
-    """Parse ``0.01`` or ``1%``; ``None`` for anything else."""
+def _number(text: str) -> tuple[float | None, bool]:
+    """Parse ``0.01`` or ``1%``, and return whether it is a share; ``None`` for anything else."""
     is_share = text.endswith("%")
     try:
-        number = float(text.removesuffix("%"))
+        number = float(text.removesuffix("%")) / (100 if is_share else 1)
     except ValueError:
-        return None
-    if not math.isfinite(number):
-        return None
-    return ScoreBound(number / 100 if is_share else number, is_share)
+        number = math.nan
+    return number if math.isfinite(number) else None, is_share
 
 
 def argument_mapping(value: str | Mapping[str, Any] | None, name: str = "") -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -316,18 +315,16 @@ class RunConfig:
 @cache
 def options() -> tuple[Option, ...]:
     """Return all options, in the order of the results."""
-    return tuple(
-        _option(item.name, item.default, str(item.type), item.metadata) for item in dataclasses.fields(RunConfig)
-    )
-
-
-def _option(name: str, default: Any, kind: str, details: Mapping[str, Any]) -> Option:
-    derived: dict[str, Any] = {}
-    if kind.startswith("Arguments"):
-        derived = {"form": "arguments", "metavar": "K=V,..."}
-    elif kind.startswith("Literal"):
-        derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
-    return Option(name, default, is_switch=kind == "bool", **derived, **details)
+    found = []
+    for item in dataclasses.fields(RunConfig):
+        kind = str(item.type)
+        derived: dict[str, Any] = {}
+        if kind.startswith("Arguments"):
+            derived = {"form": "arguments", "metavar": "K=V,..."}
+        elif kind.startswith("Literal"):
+            derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
+        found.append(Option(item.name, item.default, is_switch=kind == "bool", **derived, **item.metadata))
+    return tuple(found)
 
 
 @cache

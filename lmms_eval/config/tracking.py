@@ -100,7 +100,10 @@ def destination_arguments(destination: Destination, value: str | Mapping[str, An
             raise ConfigError(f"{flag}: {key} holds a secret, which is read from the environment: {destination.secret}")
         name = destination.aliases.get(key, key)
         if name not in destination.keys:
-            raise ConfigError(f"{flag}: unknown key {key!r}{_nearest(destination, str(key))}")
+            known = [*destination.keys, *destination.aliases]
+            close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]}?" if close else f"it takes {', '.join(known)}"
+            raise ConfigError(f"{flag}: unknown key {key!r}; {hint}")
         if name in found:
             raise ConfigError(f"{flag}: {key} and its other spelling are both given: leave one out")
         found[name] = _value(f"{flag}: {key}", destination.keys[name], item)
@@ -137,12 +140,6 @@ def _hub_problems(config: RunConfig, arguments: Mapping[str, Any]) -> Iterator[s
         yield "--hf_hub_log_args pushes the files of a run: name their folder with --output_path DIR"
     if arguments.get("push_samples_to_hub") and not config.log_samples:
         yield "--hf_hub_log_args: push_samples_to_hub needs --log_samples"
-
-
-def _nearest(destination: Destination, key: str) -> str:
-    known = [*destination.keys, *destination.aliases]
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f"; it takes {', '.join(known)}"
 
 
 def _value(place: str, kind: Kind, item: Any) -> Any:

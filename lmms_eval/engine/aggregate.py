@@ -300,6 +300,10 @@ def _metric_result(
     reason = "the run was interrupted" if options.interrupted else outcome.withheld
     if not reason and withheld is not None:
         reason = withheld.reason or "withheld by the task"
+    rows = [
+        [number for item in row if (number := stats.item_number(item, task.score_key)) is not None]
+        for row in column.per_answer
+    ]
     return MetricResult(
         metric=definition.name,
         filter=pipeline,
@@ -310,13 +314,15 @@ def _metric_result(
         stderr=errors.stderr,
         stderr_clt=errors.clt,
         stderr_clustered=errors.clustered,
-        stability=_stability(column.per_answer, task.score_key),
+        stability=stats.stability(rows) if any(len(row) > 1 for row in rows) else None,
         certainty=errors.certainty,
         scale=errors.scale,
         details=estimate.details if estimate is not None else {},
         sub_scores=estimate.sub_scores if estimate is not None else {},
         notes=estimate.notes if estimate is not None else (),
-        undrawn=_undrawn(column, scores),
+        undrawn=None
+        if scores is None or not any(column.drew)
+        else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
         truncation=_truncation(column, scores, errors.certainty.score_range),
     )
 
@@ -335,13 +341,6 @@ def _document_scores(column: _Column, stated: Sequence[float], scale: float, sco
     if not scale:
         return None
     return [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
-
-
-def _undrawn(column: _Column, scores: Sequence[float] | None) -> SubScore | None:
-    """Return the mean over the documents that were scored without a random choice."""
-    if scores is None or not any(column.drew):
-        return None
-    return _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew])
 
 
 def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRange) -> TruncationScores | None:
@@ -385,13 +384,6 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
 def _plain(value: Any) -> Any:
     """Convert numbers and arrays of numpy and torch to Python's own: JSON would hold them as texts."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
-
-
-def _stability(per_answer: Sequence[Sequence[Any]], score_key: str) -> stats.Stability | None:
-    rows = [
-        [number for item in row if (number := stats.item_number(item, score_key)) is not None] for row in per_answer
-    ]
-    return stats.stability(rows) if any(len(row) > 1 for row in rows) else None
 
 
 class GroupResult(Struct, frozen=True):

@@ -6,16 +6,17 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from lmms_eval.api.request import Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
-from lmms_eval.engine.live import ProgressLine
-from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.lockstep import Lockstep
 
 SWITCH_INTERVAL_S = 0.002
 
@@ -28,7 +29,6 @@ class Asking:
         driven: Driven,
         conversations: Conversations,
         limits: StreamLimits,
-        progress: ProgressLine,
         is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         """Prepare the asking.
@@ -37,11 +37,10 @@ class Asking:
             driven: the model and its journal.
             conversations: source of the requests.
             limits: bounds of preparation.
-            progress: gets the counts of tokens.
             is_behind: returns whether scoring would block; an event loop then waits before it passes responses on.
         """
-        self._driven, self._progress = driven, progress
-        self._drive = Drive(driven, conversations, limits, is_behind, self._add_tokens)
+        self.driven = driven
+        self.drive = Drive(driven, conversations, limits, is_behind)
         self._lockstep: Lockstep | None = None
         self._interrupts: Interrupts | None = None
 
@@ -59,9 +58,11 @@ class Asking:
             JournalError: a response could not be written.
             ModelError: the model broke its contract.
         """
-        drive, report = self._drive, self._drive.report
+        drive, report = self.drive, self.drive.report
         if team is not None:
-            self._lockstep = Lockstep(drive.stream, team, tasks, self._driven.model.prepare, self.stop)
+            from lmms_eval.engine.lockstep import Lockstep
+
+            self._lockstep = Lockstep(drive.stream, team, tasks, self.driven.model.prepare, self.stop)
         interrupts = self._interrupts = Interrupts(self.stop, grace_s)
         try:
             with interrupts, _tuned_interpreter():
@@ -75,40 +76,23 @@ class Asking:
         report.interrupted = interrupts.signal_number
         if report.interrupted is None and not report.give_up and not drive.is_stopped:
             drive.fail_open("the model ended without answering this request")
-        if self._driven.cache is not None:
-            report.cache = self._driven.cache.counts()
+        if self.driven.cache is not None:
+            report.cache = self.driven.cache.counts()
         return report
-
-    @property
-    def report(self) -> AskReport:
-        return self._drive.report
-
-    @property
-    def peak_bytes(self) -> int:
-        return self._drive.stream.peak_bytes
-
-    @property
-    def in_flight(self) -> int:
-        """Number of requests that the model has taken and not answered."""
-        return self._drive.stream.held
 
     def stop(self) -> None:
         """Hand out no more requests; open ones may finish."""
-        self._drive.stop()
+        self.drive.stop()
 
     def give_up(self, reason: str) -> None:
         """Hand out no more requests because the budget is spent; open ones may finish."""
-        self._drive.give_up(reason, "budget")
+        self.drive.give_up(reason, "budget")
 
     def others_failed(self) -> None:
         """Stop because another process failed; a collective that waits for it is interrupted after the grace time."""
         self.stop()
         if self._lockstep is not None and self._interrupts is not None:
             self._interrupts.end_soon()
-
-    def _add_tokens(self, response: Response) -> None:
-        if response.usage is not None:
-            self._progress.add_tokens(response.usage.output_tokens or 0)
 
 
 @contextmanager

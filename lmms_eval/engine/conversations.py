@@ -110,32 +110,29 @@ class Transcript(Struct):
 
     def _settle(self) -> None:
         for request, response in self._taken:
-            self._add(request, response)
+            context, number = request.context, self._rounds
+            if not number:
+                self._context = context
+            sent = response.messages or (_only(context),)
+            own = tuple(dict.fromkeys(response.media))
+            keys = [_key(message, context, own) for message in sent]
+            if not sent[0].continues:
+                self._last = self._keys[: sent[0].after or 0]
+            for message in sent:
+                parts = (self._of_answer(part, context if number else None, own) for part in message.content)
+                self._messages.append(structs.replace(message, content=tuple(parts), round=number))
+            for message in response.tool_messages:
+                self._messages.append(structs.replace(message, round=number))
+                keys.append(_key(message, "", ()))
+            answer = _answer_message(response, number)
+            self._is_answered = answer is not None
+            if answer is not None:
+                self._messages.append(answer)
+                keys.append(_key(answer, "", ()))
+            self._keys += keys
+            self._last = self._last + keys
+            self._rounds += 1
         self._taken.clear()
-
-    def _add(self, request: Request, response: Response) -> None:
-        context, number = request.context, self._rounds
-        if not number:
-            self._context = context
-        sent = response.messages or (_only(context),)
-        own = tuple(dict.fromkeys(response.media))
-        keys = [_key(message, context, own) for message in sent]
-        if not sent[0].continues:
-            self._last = self._keys[: sent[0].after or 0]
-        for message in sent:
-            parts = (self._of_answer(part, context if number else None, own) for part in message.content)
-            self._messages.append(structs.replace(message, content=tuple(parts), round=number))
-        for message in response.tool_messages:
-            self._messages.append(structs.replace(message, round=number))
-            keys.append(_key(message, "", ()))
-        answer = _answer_message(response, number)
-        self._is_answered = answer is not None
-        if answer is not None:
-            self._messages.append(answer)
-            keys.append(_key(answer, "", ()))
-        self._keys += keys
-        self._last = self._last + keys
-        self._rounds += 1
 
     def _of_answer(self, part: SentPart, context: str | None, own: Sequence[SentMedia]) -> SentPart:
         """Return a part with the number of its medium in the whole conversation."""
@@ -317,8 +314,8 @@ class Conversations:
     def _ask(self, opened: _OpenConversation, requests: Sequence[Request]) -> Sequence[Request]:
         """Open a round; recorded responses are processed at once."""
         opened.requests, opened.responses = tuple(requests), {}
-        for request in () if self._known is None else requests:
-            if (response := self._known(request.id)) is not None:
+        for request in requests:
+            if self._known is not None and (response := self._known(request.id)) is not None:
                 opened.responses[request.id] = thoughts_apart(response, opened.conversation.thought_tags)
         missing = [request for request in requests if request.id not in opened.responses]
         if not missing:

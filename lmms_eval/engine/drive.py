@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field, structs
 
@@ -19,16 +19,18 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.engine.conversations import Conversation, Conversations
-from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
 from lmms_eval.engine.records import media_spent, not_sent, well_typed
-from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.media.sent import recording, unrecorded
 from lmms_eval.utils.concurrency import closed_on_error
 from lmms_eval.utils.prices import Spending
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.lockstep import Lockstep
+    from lmms_eval.engine.response_cache import ResponseCache
 
 GIVE_UP_AT_LEAST = 16
 

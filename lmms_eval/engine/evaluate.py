@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,16 +15,13 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
 from lmms_eval.engine.asking import Asking
-from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Driven
-from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.live import ProgressLine, Vitals
 from lmms_eval.engine.looks import Counted, LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
-from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
 from lmms_eval.engine.share import Share, counted_together
 from lmms_eval.engine.signals import EndNow, Interrupts
@@ -34,6 +31,11 @@ from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
 from lmms_eval.utils.records import to_dict
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.batch_check import BatchCheck
+    from lmms_eval.engine.judging import JudgeSetup, Judging
+    from lmms_eval.engine.response_cache import ResponseCache
 
 SAMPLED_BLOCK = 8
 """Maximum number of documents that a process takes at a time from a random order."""
@@ -156,7 +158,7 @@ def evaluate(
     progress = _progress(work, done)
     try:
         asking = _ask_and_score(work, done, progress, seconds)
-        report = asking.report
+        report = asking.drive.report
         if share is not None:
             with _stage(seconds, "gather"):
                 if not share.gather(store, report):
@@ -165,6 +167,8 @@ def evaluate(
         progress.close()
     check = None
     if options.check_batch:
+        from lmms_eval.engine.batch_check import BatchCheck, check_batch
+
         with _stage(seconds, "check"):
             if report.interrupted is not None or report.give_up:
                 check = BatchCheck(stopped="not made, since the run did not end")
@@ -181,7 +185,7 @@ def evaluate(
     spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
     return RunScores(
         tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(),
-        asking.peak_bytes, check, spent,
+        asking.drive.stream.peak_bytes, check, spent,
     )  # fmt: skip
 
 
@@ -295,12 +299,16 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
             work.looks.note(record)
 
     tasks = [plan.task for plan in work.plans]
-    counts_earlier = share is None or share.team.is_first or not share.shared_files
-    budget = Budget(options.limits, work.earlier_spending, counts_earlier)
+    budget = None
+    if options.limits is not None:
+        counts_earlier = share is None or share.team.is_first or not share.shared_files
+        budget = Budget(options.limits, work.earlier_spending, counts_earlier)
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None
     if options.judge is not None:
-        note_judge = None if options.limits is None else budget.note_judge
+        from lmms_eval.engine.judging import Judging
+
+        note_judge = None if budget is None else budget.note_judge
         judging = Judging(options.judge, scorer.submit, scorer.is_behind, note_judge, store.judged_again)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
@@ -310,19 +318,20 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
         DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated),
         store.response if store.resumed_responses else None,
     )
-    driven = Driven(work.model, store, options.cache, None if options.limits is None else budget.note_model)
-    asking = Asking(driven, conversations, options.stream, progress, is_behind)
+    driven = Driven(work.model, store, options.cache, None if budget is None else budget.note_model)
+    asking = Asking(driven, conversations, options.stream, is_behind)
+    drive = asking.drive
+    progress.count_tokens = lambda: drive.report.output_tokens
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
-    with Vitals(store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}):
+    with Vitals(
+        store.folder, rank, lambda: {**progress.counts(), "in_flight": drive.stream.held, "concurrency": limit}
+    ):
         try:
             with _stage(seconds, "ask"):
                 if share is not None:
                     share.team.watch(asking.others_failed)
-                    share.team.count(*counted_together(progress, budget))
-                if judging is not None:
-                    budget.watch(lambda _: judging.stop())
-                budget.watch(asking.give_up)
-                budget.begin(*([] if share is None else [share.team.exchange_counts]))
+                    share.team.count(*counted_together(progress, *([] if budget is None else [budget])))
+                _begin_budget(budget, asking, judging, share)
                 report = asking.run(options.grace_s, work.lockstep_team, tasks)
             if judging is not None:
                 with _stage(seconds, "judge"):
@@ -335,7 +344,19 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
                 judging.close()
             scorer.close()
             store.sync()
+    tokens = drive.report.output_tokens  # of this process: the report is about to receive the counts of the others
+    progress.count_tokens = lambda: tokens
     return asking
+
+
+def _begin_budget(budget: Budget | None, asking: Asking, judging: Judging | None, share: Share | None) -> None:
+    """Let the budget stop the judging and the asking, and check what earlier starts spent."""
+    if budget is None:
+        return
+    if judging is not None:
+        budget.watch(lambda _: judging.stop())
+    budget.watch(asking.give_up)
+    budget.begin(*([] if share is None else [share.team.exchange_counts]))
 
 
 def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: Share | None) -> None:

@@ -78,7 +78,9 @@ class ProgressLine:
             running: returns the text of the running score with its interval; called at most once per second.
         """
         self._lock = threading.Lock()
-        self.total, self.done, self.failed, self.tokens = total, initial, 0, 0
+        self.total, self.done, self.failed = total, initial, 0
+        self.count_tokens: Callable[[], int] = lambda: 0
+        """Returns the number of generated tokens of this start."""
         self._initial = initial
         self._score_sum, self._score_count = 0.0, 0
         self._by_task: dict[str, list[float]] | None = None
@@ -93,8 +95,9 @@ class ProgressLine:
 
             self._bar = tqdm(total=total, initial=initial, unit="doc", dynamic_ncols=True, smoothing=0.05)
 
-    def add_tokens(self, count: int) -> None:
-        self.tokens += count
+    @property
+    def tokens(self) -> int:
+        return self.count_tokens()
 
     def document(self, record: dict[str, Any]) -> None:
         """Count a finished document by its journal record."""

@@ -70,20 +70,9 @@ class SeenMedia(Struct):
 
 def spread(values: Counter[float]) -> dict[str, float]:
     """Return minimum, median and maximum of counted values."""
-    ordered = sorted(values)
-    middle = (values.total() - 1) / 2
-    low, high = (_at(ordered, values, int(place)) for place in (middle, middle + 0.5))
-    median = low if low == high else (low + high) / 2
-    return {"min": ordered[0], "median": median, "max": ordered[-1]}
-
-
-def _at(ordered: Sequence[float], values: Counter[float], place: int) -> float:
-    """Return the value at an index of the sorted list of all values."""
-    for value in ordered:
-        place -= values[value]
-        if place < 0:
-            return value
-    return ordered[-1]
+    ordered = sorted(values.elements())
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return {"min": ordered[0], "median": low if low == high else (low + high) / 2, "max": ordered[-1]}
 
 
 MAX_REASONS = 20

@@ -58,7 +58,7 @@ def outline(messages: ChatMessages, context: str) -> Outline | None:
         if isinstance(only, ChatTextContent) and only.text == context:
             return None
     place, media = 0, _MediaCount()
-    messages = []
+    outlined = []
     for message in given:
         content: list[SentPart | _Medium] = []
         for part in message.content:
@@ -71,8 +71,8 @@ def outline(messages: ChatMessages, context: str) -> Outline | None:
             else:
                 place = found + len(part.text)
                 content.append(SentPart(span=(found, place)))
-        messages.append((message.role, tuple(content)))
-    return Outline(tuple(messages))
+        outlined.append((message.role, tuple(content)))
+    return Outline(tuple(outlined))
 
 
 class _MediaCount(Struct):

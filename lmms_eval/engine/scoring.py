@@ -37,7 +37,7 @@ def score_document(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
 
 
 def _scored(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
-    """Return the part of a document's record that follows its answers: the scores, or why there are none."""
+    """Return the part of a document's record that follows its answers: the scores, or the reason of the failure."""
     part: dict[str, Any] = {}
     try:
         if not reason:
@@ -112,7 +112,13 @@ class _JobServer:
         error = ""
         try:
             if name not in self._tasks:
-                self._tasks[name] = self._built(name)
+                logger.disable("lmms_eval")  # the parent opened the same data and logged its warnings
+                try:
+                    task = self._build(self._specs[name])
+                    task.load()
+                finally:
+                    logger.enable("lmms_eval")
+                self._tasks[name] = task
             self._tasks[name].take_document(doc_id, job.get("document"))
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - opening the data runs code of the task
             error = f"in a scoring process: {failure('building the task', raised)}"
@@ -126,15 +132,6 @@ class _JobServer:
             return codec.dumps(_scored(AnsweredDocument(self._tasks[name], doc_id, answers, verdicts)))
         except codec.VolatileValue as volatile:
             return codec.dumps({"failed": redact_text(f"scoring gave {volatile}")})
-
-    def _built(self, name: str) -> Task:
-        logger.disable("lmms_eval")  # the parent opened the same data and logged its warnings
-        try:
-            task = self._build(self._specs[name])
-            task.load()
-        finally:
-            logger.enable("lmms_eval")
-        return task
 
 
 QUEUE_LENGTH = 512

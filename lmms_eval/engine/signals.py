@@ -117,7 +117,12 @@ def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
         raise
     finally:
         try:
-            _end(loop, limit)
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            _wait(loop, tasks, limit)
+            _wait(loop, {loop.create_task(loop.shutdown_asyncgens())}, limit)
+            _wait(loop, {loop.create_task(loop.shutdown_default_executor())}, limit)
         finally:
             asyncio.set_event_loop(None)
             loop.close()
@@ -139,15 +144,6 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
-
-
-def _end(loop: asyncio.AbstractEventLoop, limit: float | None) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-    _wait(loop, tasks, limit)
-    _wait(loop, {loop.create_task(loop.shutdown_asyncgens())}, limit)
-    _wait(loop, {loop.create_task(loop.shutdown_default_executor())}, limit)
 
 
 def _wait(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]], limit: float | None) -> None:

@@ -117,14 +117,13 @@ class Budget:
     """Adds up the spending of a run, and stops it when a limit is reached; thread-safe.
 
     Args:
-        limits: the budget; without it nothing is counted.
+        limits: the budget.
         earlier: spending of earlier starts, by the journals of this process.
         counts_earlier: include ``earlier`` in the counts for other processes, as only one process per folder may.
     """
 
-    def __init__(self, limits: Limits | None, earlier: RunSpending, counts_earlier: bool = True) -> None:
-        self._limits, self._earlier, self._counts_earlier = limits or Limits(), earlier, counts_earlier
-        self._is_bounded = limits is not None
+    def __init__(self, limits: Limits, earlier: RunSpending, counts_earlier: bool = True) -> None:
+        self._limits, self._earlier, self._counts_earlier = limits, earlier, counts_earlier
         self._lock = threading.Lock()
         self._model = self._judge = NOTHING
         self._others = RunSpending()
@@ -156,8 +155,6 @@ class Budget:
 
     def counts(self) -> dict[str, int]:
         """Return increasing whole numbers for the other processes."""
-        if not self._is_bounded:
-            return {}
         with self._lock:
             parts = {"model": self._model, "judge": self._judge}
             if self._counts_earlier:
@@ -172,8 +169,6 @@ class Budget:
         self._check()
 
     def _note(self, response: Response, who: str) -> None:
-        if not self._is_bounded:
-            return
         usage = response.usage or Usage()
         if response.error is None and not usage.is_known:
             self._end(
@@ -195,18 +190,6 @@ class Budget:
             else:
                 self._model += spent
         self._check()
-        self._publish()
-
-    def _has_cost(self, who: str, spent: Spending) -> bool:
-        """Return whether the cost of a request is known, or not needed for the limits."""
-        tariffs = self._limits.tariffs
-        if tariffs is None or self._limits.cost is None:
-            return True
-        tariff = tariffs.judge if who == "the judge" else tariffs.model
-        return tariff is None or tariff.price.knows(spent)
-
-    def _publish(self) -> None:
-        """Exchange counts if this process has spent much since the last exchange."""
         with self._lock:
             own = self._used(RunSpending(self._model, self._judge))
             left = max(0.0, 1.0 - self._used(self._total()))
@@ -215,6 +198,14 @@ class Budget:
                 self._published = own
         if is_due:
             self._exchange()
+
+    def _has_cost(self, who: str, spent: Spending) -> bool:
+        """Return whether the cost of a request is known, or not needed for the limits."""
+        tariffs = self._limits.tariffs
+        if tariffs is None or self._limits.cost is None:
+            return True
+        tariff = tariffs.judge if who == "the judge" else tariffs.model
+        return tariff is None or tariff.price.knows(spent)
 
     def _total(self) -> RunSpending:
         seen, others = self._earlier, self._others_earlier

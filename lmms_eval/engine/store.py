@@ -94,7 +94,19 @@ class RunStore:
         # Opened before anything is read: that closes a torn line, and moves a journal without checksums aside.
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
-        self._load()
+        for path in sorted(self.folder.glob("responses-*.jsonl")):
+            self._load_responses(path, is_earlier=True)
+        for path in sorted(self.folder.glob("scores-*.jsonl")):
+            for place, record in self._journals.load(path, kind=ScoreRecord):
+                if record.get("key") == self.scoring_key and "judge" in record:
+                    unread = self._unread.setdefault(record["task"], set())
+                    verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
+                    _mark(unread, record["doc_id"], has_unread(verdicts))
+                if _is_valid(record, self.scoring_key) and self._has_images(record):
+                    self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
+                    is_truncated = any(is_cut(answer) for answer in record["answers"])
+                    _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
+                    self._note_thoughts(record)
         self._score_file = self._journals.add(self._score_writer.path)
 
     @property
@@ -328,21 +340,6 @@ class RunStore:
         self._response_writer.close()
         self._score_writer.close()
         self._journals.close()
-
-    def _load(self) -> None:
-        for path in sorted(self.folder.glob("responses-*.jsonl")):
-            self._load_responses(path, is_earlier=True)
-        for path in sorted(self.folder.glob("scores-*.jsonl")):
-            for place, record in self._journals.load(path, kind=ScoreRecord):
-                if record.get("key") == self.scoring_key and "judge" in record:
-                    unread = self._unread.setdefault(record["task"], set())
-                    verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
-                    _mark(unread, record["doc_id"], has_unread(verdicts))
-                if _is_valid(record, self.scoring_key) and self._has_images(record):
-                    self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
-                    is_truncated = any(is_cut(answer) for answer in record["answers"])
-                    _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
-                    self._note_thoughts(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path, kind=ResponseLine):

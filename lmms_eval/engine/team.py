@@ -61,7 +61,8 @@ class StoreServer:
         self._listener.close()
         with self._lock:
             for connection in self._connections:
-                _hang_up(connection)
+                with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+                    line.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         while not self._is_closed:
@@ -101,12 +102,6 @@ class StoreServer:
                 return b"+1" if self._values.pop(key, None) is not None else b"+"
             case _:
                 return b"+1" if all(name in self._values for name in keys) else b"+"
-
-
-def _hang_up(connection: Connection) -> None:
-    """Shut down a connection that another thread reads, which then closes it."""
-    with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
-        line.shutdown(socket.SHUT_RDWR)
 
 
 class StoreClient:
@@ -328,7 +323,9 @@ class Team:
         start = last_beat = time.monotonic()
         seen, pause = -1, FIRST_POLL_S
         while not self.store.check([key]):
-            self._raise_failure()
+            self._look()
+            if self.failure:
+                raise TeamError(self.failure)
             beat, now = self.store.add(self._name(f"beat/{of_rank}"), 0), time.monotonic()
             if beat != seen:
                 seen, last_beat = beat, now
@@ -427,11 +424,6 @@ class Team:
     def _look(self) -> None:
         if not self.failure and self.store.check([self._name("failed")]):
             self.failure = self.store.get(self._name("failed")).decode(errors="replace")
-
-    def _raise_failure(self) -> None:
-        self._look()
-        if self.failure:
-            raise TeamError(self.failure)
 
 
 def join(environ: Mapping[str, str]) -> Team | None:

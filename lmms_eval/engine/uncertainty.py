@@ -96,7 +96,12 @@ def errors_of(
         if whole.low is not None and whole.high is not None:
             certainty = Certainty(stats.Interval(whole.low, whole.high, "own"))
         elif whole.scores:
-            certainty = _of_scores(task, definition, values, whole)
+            within = _range(definition, whole.scores, whole.scale)
+            if whole.clusters:
+                spread = stats.MeanSpread.clustered(whole.scores, whole.clusters)
+            else:
+                spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
+            certainty = _within(float(whole.value or 0.0), whole.scores, within, spread)
         elif own is None:
             certainty = Certainty.of(float(value), _whole_spread(None, len(values)), stats.ANY_NUMBER)
         else:
@@ -151,16 +156,6 @@ def _within(value: float, scores: Sequence[float], within: ScoreRange, spread: s
     if not all(score in within for score in scores):
         return Certainty(no_interval=f"a score lies outside of the range, {within}")
     return Certainty.of(value, spread, within)
-
-
-def _of_scores(task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Estimate) -> Certainty:
-    """Return the certainty of an estimate that is the mean of its ``scores``."""
-    within = _range(definition, whole.scores, whole.scale)
-    if whole.clusters:
-        spread = stats.MeanSpread.clustered(whole.scores, whole.clusters)
-    else:
-        spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
-    return _within(float(whole.value or 0.0), whole.scores, within, spread)
 
 
 def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.MeanSpread:

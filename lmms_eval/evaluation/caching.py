@@ -8,16 +8,18 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
 from lmms_eval.config import RunConfig, answer_options
-from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
 from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.storage.codec import VolatileValue
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.redaction import redact_text
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.response_cache import ResponseCache
 
 RENDERING = (
     "apply_chat_template", "system_instruction", "image_encode_format", "image_jpeg_quality", "t2i", "t2i_args",
@@ -29,6 +31,8 @@ _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 def check_cache(config: RunConfig) -> None:
     """Raise ``UsageError`` if ``--use_cache`` names something that cannot be used."""
     if config.use_cache:
+        from lmms_eval.engine.response_cache import CacheFile, cache_path
+
         CacheFile(cache_path(config.use_cache), check=False).close()
 
 
@@ -36,6 +40,8 @@ def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> Re
     """Open the cache of this run, which ``opened`` closes. Returns ``None`` without ``--use_cache``."""
     if not config.use_cache:
         return None
+    from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
+
     keys = None
     if _is_known(collected):
         try:
@@ -71,13 +77,19 @@ def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:
 def log_cache(config: RunConfig, counts: Mapping[str, int]) -> None:
     """Log the file and the counts."""
     if config.use_cache and counts:
+        from lmms_eval.engine.response_cache import cache_path
+
         listed = ", ".join(f"{number} {name}" for name, number in counts.items())
         logger.info("response cache {}: {}", cache_path(config.use_cache), listed)
 
 
 def cache_part(config: RunConfig, counts: Mapping[str, int]) -> dict[str, Any]:
     """Return ``cache`` of the results document, which is empty without ``--use_cache``."""
-    return {"path": str(cache_path(config.use_cache)), **counts} if config.use_cache else {}
+    if not config.use_cache:
+        return {}
+    from lmms_eval.engine.response_cache import cache_path
+
+    return {"path": str(cache_path(config.use_cache)), **counts}
 
 
 def _is_known(collected: Collected) -> bool:

@@ -31,7 +31,6 @@ from lmms_eval.models.building import BuildOptions, adapt_model, ignored_argumen
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.results.baseline import find_baseline
-from lmms_eval.results.columns import SAMPLE_ONLY
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.data.documents import plain
 from lmms_eval.tasks.manager import selection_of
@@ -198,6 +197,8 @@ def _of_task(task: Task, ids: DocumentIds | None, where: Where | None) -> Sequen
 
 def _fitting(task: Task, doc_ids: Sequence[int], where: Where) -> list[int]:
     """Return the documents whose columns match, without decoding any media."""
+    from lmms_eval.results.columns import SAMPLE_ONLY
+
     if not isinstance(task, YamlTask):
         raise UsageError(f"--where: the documents of task {task.name!r} have no columns; leave the task or --where out")
     documents = task.documents

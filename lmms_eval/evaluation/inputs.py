@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -14,10 +15,12 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
-from lmms_eval.judges.providers import Judge
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.prices import Tariffs
 from lmms_eval.utils.redaction import redact
+
+if TYPE_CHECKING:
+    from lmms_eval.judges.providers import Judge
 
 
 def this_command() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from msgspec.structs import replace
@@ -14,21 +14,20 @@ from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.judging import JudgementStore, JudgeSetup
 from lmms_eval.engine.plan import TaskPlan
-from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.judges.options import JudgeOptions
-from lmms_eval.judges.providers import Judge, open_judge
-from lmms_eval.judges.serving.arguments import check_program, read_serving
-from lmms_eval.judges.serving.server import JudgeServer
 from lmms_eval.models.argument_names import MODEL
 from lmms_eval.models.registry import NAMED_SERVICES
 from lmms_eval.results.document import judge_part
 from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
 from lmms_eval.utils.redaction import note_secrets, redact_text
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.judging import JudgeSetup
+    from lmms_eval.judges.providers import Judge
 
 PLACE = "judge_server"
 """Name of the message that gives the other processes the address of the judge's server."""
@@ -45,6 +44,8 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
     """
     if not config.launcher_args:
         return JudgeOptions(config.judge_model, config.judge_base_url, config.arguments("judge_args"), device)
+    from lmms_eval.judges.serving.arguments import read_serving
+
     serving = read_serving(config.arguments("launcher_args"))
     options = JudgeOptions(f"openai:{serving.model}", UNSERVED, {"api_key": "EMPTY", **config.arguments("judge_args")})
     if config.judge_model and JudgeOptions(config.judge_model).name != serving.model:
@@ -65,6 +66,9 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
             names = ", ".join(judged)
             logger.info("no judge (--judge_model): samples of {} that a judge must score stay unscored", names)
         return None
+    from lmms_eval.judges.providers import open_judge
+    from lmms_eval.judges.serving.arguments import check_program, read_serving
+
     judge = open_judge(options)
     if not config.launcher_args:
         return judge
@@ -93,6 +97,9 @@ def open_setup(
     """
     if judge is None:
         return None
+    from lmms_eval.engine.judging import JudgementStore, JudgeSetup
+    from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
+
     rank = 0 if team is None else team.place.rank
     keys = CacheKeys(judge.identity(), reads_documents=False)
     cache = None
@@ -110,6 +117,10 @@ def open_setup(
 
 def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStack) -> Model:
     """Start the judge's server in the first process, which sends its address to the others."""
+    from lmms_eval.judges.providers import open_judge
+    from lmms_eval.judges.serving.arguments import read_serving
+    from lmms_eval.judges.serving.server import JudgeServer
+
     if team is None or team.is_first:
         server = opened.enter_context(JudgeServer(read_serving(config.arguments("launcher_args")), folder))
         place = {"url": server.url, "key": server.key}

@@ -244,7 +244,8 @@ class EvaluationRun:
         if tracked is not None:
             written = tracked.finish(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
-        record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
+        early_stops = {one.task.name: one.early_stop.as_record() for one in result.tasks if one.early_stop is not None}
+        record.finish(result.state, self._start.command, report.as_json(), early_stops)
         report = replace(report, lines=[*report.lines, *lines_of_report(reporter, result, options.grace_s)])
         if self._start.returns_samples:
             report = replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
@@ -299,11 +300,6 @@ def _limits(config: RunConfig, collected: Collected) -> Limits | None:
     if not collected.asks or (config.max_tokens is None and config.max_cost is None):
         return None
     return Limits(config.max_tokens, config.max_cost, collected.tariffs)
-
-
-def _early_stops(result: RunScores) -> dict[str, dict[str, object]]:
-    """Return the tasks that have ended early, in the form of the run's record."""
-    return {task.task.name: task.early_stop.as_record() for task in result.tasks if task.early_stop is not None}
 
 
 def _exit_code(config: RunConfig, result: RunScores) -> int:

@@ -171,14 +171,14 @@ def _stop(
 
 
 def _statement(name: str, rule: StoppingRule, parts: Sequence[HeadlinePart]) -> Statement:
-    assert rule.bound is not None  # a rule has a number or a baseline
+    assert rule.number is not None  # a rule has a number or a baseline
     whole = sum(part.weight for part in parts)
     low = sum(part.weight / whole * part.ends.low for part in parts)
     high = sum(part.weight / whole * part.ends.high for part in parts)
-    number = rule.bound.number * (high - low if rule.bound.is_share else 1.0)
+    number = rule.number * (high - low if rule.is_share else 1.0)
     if rule.kind == "halfwidth":
         return HalfWidth(number)
-    number += low if rule.bound.is_share else 0.0
+    number += low if rule.is_share else 0.0
     if not low <= number <= high:
         raise UsageError(f"--until {rule.text}: the score of {name} lies from {low:g} to {high:g}")
     return Excludes(number)

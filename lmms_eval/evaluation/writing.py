@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from loguru import logger
@@ -37,13 +37,13 @@ from lmms_eval.results.samples_file import json_text, sample_rows, write_samples
 from lmms_eval.results.summary import ReportFacts, benchmark_reports, header, notes
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.trackers.content import RowLimits, TrackedSamples, results_of, run_name, task_samples
-from lmms_eval.trackers.contract import Beginning, RunEnding, TaskSamples
-from lmms_eval.trackers.session import Session, report_lines, report_part, run_id
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
 from lmms_eval.utils.redaction import known_secrets, mask_known, redact
-from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.renewing import FIRST_S
+
+if TYPE_CHECKING:
+    from lmms_eval.trackers.contract import Beginning
+    from lmms_eval.trackers.session import Session
 
 WRITER = "lmms_eval.viewer.renewing"
 PATIENCE_S, PER_DOCUMENT_S = 120.0, 0.1
@@ -302,6 +302,10 @@ class RunTrackers(Struct, frozen=True):
         Raises:
             JournalError: the results file cannot be written again.
         """
+        from lmms_eval.trackers.content import results_of
+        from lmms_eval.trackers.contract import RunEnding
+        from lmms_eval.trackers.session import report_lines, report_part
+
         documents = sum(len(task.doc_ids) - task.outcome.not_asked for task in result.tasks)
         self.session.stop()
         names = {one.name for one in wanted(self.config)}
@@ -336,6 +340,8 @@ class RunTrackers(Struct, frozen=True):
 
     def _send_files(self, tasks: Sequence[TaskResult], documents: int) -> None:
         """Send the paths of the samples files to the hub, which uploads them whole."""
+        from lmms_eval.trackers.contract import TaskSamples
+
         if not destination_arguments(HUB, self.config.hf_hub_log_args).get("push_samples_to_hub"):
             return
         for task in tasks:
@@ -349,6 +355,9 @@ class RunTrackers(Struct, frozen=True):
         return str(path) if path is not None and path.is_file() else ""
 
     def _send_samples(self, names: set[str], tasks: Sequence[TaskResult], store: RunStore, documents: int) -> None:
+        from lmms_eval.trackers.content import TrackedSamples, limits_of, task_samples
+        from lmms_eval.viewer.media import MediaStore
+
         files = self.record.files
         folders = [self.folder.parent, *([] if files is None else [files.results.parent])]
         media = MediaStore(self.folder / "media", "thumbnails")
@@ -361,7 +370,7 @@ class RunTrackers(Struct, frozen=True):
                     lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
                     self._samples_file(task.task.name),
                 )
-                self.session.send(task_samples(found, documents, media, folders, RowLimits.of(len(tasks))), names)
+                self.session.send(task_samples(found, documents, media, folders, limits_of(len(tasks))), names)
         finally:
             media.close()
 
@@ -378,6 +387,8 @@ def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_f
     """
     if not any(wanted(config)):
         return None
+    from lmms_eval.trackers.session import Session
+
     session = Session()
     opened.callback(session.close)
     if is_first and destination_arguments(HUB, config.hf_hub_log_args).get("hub_repo_name"):
@@ -388,6 +399,10 @@ def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_f
 
 
 def _beginning(config: RunConfig, destination: Destination, record: RunRecord) -> Beginning:
+    from lmms_eval.trackers.content import run_name
+    from lmms_eval.trackers.contract import Beginning
+    from lmms_eval.trackers.session import run_id
+
     arguments: Mapping[str, Any] = destination_arguments(destination, getattr(config, destination.option))
     return Beginning(
         arguments=arguments,

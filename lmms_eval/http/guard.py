@@ -14,6 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -147,7 +148,9 @@ class Guard:
         """Return why a request is refused, ``None`` if it is allowed. Header names are lower case."""
         host = headers.get("host", "")
         if not self._is_name(_host(f"//{host}")):
-            return Refusal(403, f"{self._kind} answers under the names of this machine only: {self._known_names}")
+            known = ", ".join(["127.0.0.1", "localhost", *sorted(self.names)])
+            known += "" if self.is_page else "; further ones: --allow_host NAME"
+            return Refusal(403, f"{self._kind} answers under the names of this machine only: {known}")
         origin = headers.get("origin")
         if origin is not None and not _is_origin(origin, host):
             return Refusal(403, f"{self._kind} answers no pages of other origins")
@@ -172,16 +175,12 @@ class Guard:
     def _kind(self) -> str:
         return f"the {self.command}" if self.is_page else "the server"
 
-    @property
-    def _known_names(self) -> str:
-        return ", ".join(["127.0.0.1", "localhost", *sorted(self.names)]) + (
-            "" if self.is_page else "; further ones: --allow_host NAME"
-        )
-
     def _is_name(self, host: str | None) -> bool:
-        if host is None:
-            return False
-        return host in LOOPBACK or host.rstrip(".") in self.names or (self.any_address and _is_address(host))
+        if host is None or host in LOOPBACK or host.rstrip(".") in self.names:
+            return host is not None
+        with suppress(ValueError):
+            return self.any_address and ipaddress.ip_address(host) is not None
+        return False
 
     def _refuses_reader(self, headers: Mapping[str, str], is_guess: bool) -> Refusal | None:
         if not self.token:
@@ -213,14 +212,6 @@ def is_loopback(host: str) -> bool:
         return host in LOOPBACK or ipaddress.ip_address(host.removeprefix("::ffff:")).is_loopback
     except ValueError:
         return False
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_origin(origin: str, host: str) -> bool:

@@ -55,8 +55,13 @@ class RecordedJudge(Model):
                 self._add(row, number)
             return
         for number, line in enumerate(data.splitlines(), 1):
-            if line.strip():
-                self._add(self._row(line, number), number)
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8", "replace"))
+            except ValueError as error:
+                raise ModelError(f"replay: {self.path} line {number} is not a recorded reply: {error!r}") from error
+            self._add(row, number)
 
     def prepare(self, request: Request) -> Request:
         return request.with_payload(content_fingerprint(request.build_messages()), 0)
@@ -75,12 +80,6 @@ class RecordedJudge(Model):
 
     def identity(self) -> Mapping[str, Any]:
         return {"file": self._digest}
-
-    def _row(self, line: bytes, number: int) -> Any:
-        try:
-            return json.loads(line.decode("utf-8", "replace"))
-        except ValueError as error:
-            raise ModelError(f"replay: {self.path} line {number} is not a recorded reply: {error!r}") from error
 
     def _add(self, row: Any, number: int) -> None:
         try:

@@ -86,14 +86,12 @@ class Bounds(Struct, frozen=True):
         if self.max_side is not None:
             most = min(most, self.max_side / max(width, height))
         scale = 1.0 if self.min_pixels is None else max(1.0, math.sqrt(self.min_pixels / (width * height)))
-        if 1.0 < scale < most and not self._is_above(grown := (math.ceil(width * scale), math.ceil(height * scale))):
-            return grown
+        if 1.0 < scale < most:
+            wide, high = math.ceil(width * scale), math.ceil(height * scale)
+            if wide * high <= (self.max_pixels or math.inf) and max(wide, high) <= (self.max_side or math.inf):
+                return wide, high
         scale = min(scale, most)
         return size if scale == 1.0 else (max(1, math.floor(width * scale)), max(1, math.floor(height * scale)))
-
-    def _is_above(self, size: tuple[int, int]) -> bool:
-        too_many = self.max_pixels is not None and size[0] * size[1] > self.max_pixels
-        return too_many or (self.max_side is not None and max(size) > self.max_side)
 
     def of_frames(self, count: int, total_pixels: int | None) -> Bounds:
         """Return the bounds of each of ``count`` frames that may have ``total_pixels`` in total."""

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.api.request import SentMedia
 from lmms_eval.media.originals import carried
@@ -34,27 +34,23 @@ class Frame(Struct, frozen=True):
     """Seconds from the start of the video."""
 
 
-class _Notes(Struct):
-    media: list[SentMedia] = field(default_factory=list)
-    videos: set[SentMedia] = field(default_factory=set)
-    """Videos whose frames were recorded together when they were read."""
-
-
-_NOTES: ContextVar[_Notes | None] = ContextVar("sent_media", default=None)
-
-
 class recording:
     """A context whose value is a list. Media that this thread reads or encodes are appended to it in order."""
 
-    __slots__ = ("_notes", "_token")
+    __slots__ = ("_token", "media", "videos")
 
     def __enter__(self) -> list[SentMedia]:
-        self._notes = _Notes()
-        self._token = _NOTES.set(self._notes)
-        return self._notes.media
+        self.media: list[SentMedia] = []
+        self.videos: set[SentMedia] = set()
+        """Videos whose frames were recorded together when they were read."""
+        self._token = _NOTES.set(self)
+        return self.media
 
     def __exit__(self, *_: object) -> None:
         _NOTES.reset(self._token)
+
+
+_NOTES: ContextVar[recording | None] = ContextVar("sent_media", default=None)
 
 
 class unrecorded:

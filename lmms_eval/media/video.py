@@ -326,8 +326,14 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     if not kept:
         raise MediaError(f"the {len(wanted)} wanted frames of video {ref.describe()} cannot be read: check the file")
     import numpy as np
+    from PIL import Image
 
-    array = np.stack([_sized(found[index], found[kept[0]]) for index in kept])
+    shape = found[kept[0]].shape
+    arrays = [found[index] for index in kept]
+    for place, frame in enumerate(arrays):
+        if frame.shape != shape:  # some streams change their size
+            arrays[place] = np.asarray(Image.fromarray(frame).resize((shape[1], shape[0])))
+    array = np.stack(arrays)
     array.setflags(write=False)
     return VideoFrames(array, kept, info.fps)
 
@@ -338,16 +344,6 @@ def _warn(text: str) -> None:
     from loguru import logger
 
     logger.warning("{}", text)
-
-
-def _sized(frame: npt.NDArray[np.uint8], like: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Resize a frame to the size of another: some streams change their size."""
-    if frame.shape == like.shape:
-        return frame
-    import numpy as np
-    from PIL import Image
-
-    return np.asarray(Image.fromarray(frame).resize((like.shape[1], like.shape[0])))
 
 
 FRAMES: ByteLRU[VideoFrames] = ByteLRU(_FRAMES_MAX_BYTES, lambda frames: int(frames.array.nbytes))

@@ -111,32 +111,27 @@ def bypass(items: Sequence[Any]) -> int:  # noqa: ARG001 - the interface of aggr
     return BYPASS_VALUE
 
 
-def _reference_streams(references: Sequence[str | Sequence[str]]) -> list[list[str | None]]:
-    """Return sacrebleu's layout: one list per reference position, ``None`` for an item with fewer references."""
-    each = [[reference] if isinstance(reference, str) else list(reference) for reference in references]
-    width = max(len(texts) for texts in each)
-    return [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]
-
-
 def bleu(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
     """Corpus BLEU, 0 … 100, of (reference or references, prediction) pairs (sacrebleu's defaults; Post 2018)."""
-    from sacrebleu import corpus_bleu
-
-    _need_items(items, "bleu")
-    return float(corpus_bleu([p for _, p in items], _reference_streams([r for r, _ in items])).score)
+    return _corpus_score(items, "bleu")
 
 
 def chrf(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
     """Corpus chrF2, 0 … 100, of (reference or references, prediction) pairs (Popović 2015)."""
-    from sacrebleu import corpus_chrf
-
-    _need_items(items, "chrf")
-    return float(corpus_chrf([p for _, p in items], _reference_streams([r for r, _ in items])).score)
+    return _corpus_score(items, "chrf")
 
 
 def ter(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
     """Corpus translation edit rate in percent (lower is better) of (reference or references, prediction) pairs."""
-    from sacrebleu import corpus_ter
+    return _corpus_score(items, "ter")
 
-    _need_items(items, "ter")
-    return float(corpus_ter([p for _, p in items], _reference_streams([r for r, _ in items])).score)
+
+def _corpus_score(items: Sequence[tuple[str | Sequence[str], str]], name: str) -> float:
+    import sacrebleu
+
+    _need_items(items, name)
+    each = [[reference] if isinstance(reference, str) else list(reference) for reference, _ in items]
+    # sacrebleu's layout: one list per reference position, None for an item with fewer references
+    width = max(len(texts) for texts in each)
+    streams = [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]
+    return float(getattr(sacrebleu, f"corpus_{name}")([prediction for _, prediction in items], streams).score)

@@ -46,13 +46,8 @@ def verify_boxed(solution: str, truth: str, timeout_s: int, strict: bool) -> tup
         for text in (truth, solution)
     )
     is_equal = bool(found) and bool(verify(gold, found, timeout_seconds=timeout_s, strict=strict))
-    return is_equal, _shown(found)
-
-
-def _shown(found: list[Any]) -> str:
-    """Return the first text among the forms of an answer, else the first form as a text."""
     texts = [form for form in found if isinstance(form, str)]
-    return texts[0] if texts else str(found[0]) if found else ""
+    return is_equal, (texts[0] if texts else str(found[0]) if found else "")
 
 
 _UNREADABLE = re.compile(r"\\circ|(?<!\\)%|oxed\b|\\fbox|\\[()\[\]\s]")
@@ -85,7 +80,8 @@ def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
     only_latex = NormalizationConfig(
         basic_latex=True, units=False, malformed_operators=False, nits=False, boxed="none", equations=False
     )
-    found = _reader().parse(normalize_latex(_plain_factors(_unwrapped(expression)), only_latex))
+    factors = _GROUPING.sub("", _unwrapped(expression)).replace("\\pi(", "\\pi\\cdot(")
+    found = _reader().parse(normalize_latex(factors, only_latex))
     if not isinstance(found, sympy.Expr) or _has_unknown_names(found, expression):
         return None
     value = complex(sympy.N(found.doit()))
@@ -158,11 +154,6 @@ def _is_balanced(text: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
-
-
-def _plain_factors(text: str) -> str:
-    """Remove commas between thousands, and write the multiplication between π and a bracket."""
-    return _GROUPING.sub("", text).replace("\\pi(", "\\pi\\cdot(")
 
 
 def _reader() -> Any:

@@ -18,15 +18,8 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
-from lmms_eval.models.remote.sdk import Call, SdkModel, VendorService
+from lmms_eval.models.remote.sdk import Call, SdkModel
 
-SERVICE = VendorService(
-    name="anthropic",
-    module="anthropic",
-    base_url="https://api.anthropic.com",
-    base_url_variable="ANTHROPIC_BASE_URL",
-    key_variables=("ANTHROPIC_API_KEY",),
-)
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 """Limits of the service in pixels for the longer side of a picture: up to 20 pictures, and for more."""
 MAX_IMAGE_BYTES = 3_932_160
@@ -61,13 +54,17 @@ class Anthropic(SdkModel[Arguments]):
     """
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "sampling_options")
-    service = SERVICE
     arguments_kind = Arguments
+    module = "anthropic"
+    base_url = "https://api.anthropic.com"
+    base_url_variable = "ANTHROPIC_BASE_URL"
+    key_variables = ("ANTHROPIC_API_KEY",)
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""
-        conversation = self.conversation(request)
-        side = MAX_SIDE if conversation.pictures <= MANY else MAX_SIDE_OF_MANY
+        system, turns = self.conversation(request)
+        pictures = sum(part.kind == "picture" for turn in turns for part in turn.parts)  # frames included
+        side = MAX_SIDE if pictures <= MANY else MAX_SIDE_OF_MANY
         call: dict[str, Any] = {
             "model": self._arguments.model,
             "messages": [
@@ -79,11 +76,11 @@ class Anthropic(SdkModel[Arguments]):
                         if part.kind != "text" or part.value.strip()  # the service rejects blank texts
                     ],
                 }
-                for turn in conversation.turns
+                for turn in turns
             ],
         }
-        if conversation.system:
-            call["system"] = conversation.system
+        if system:
+            call["system"] = system
         return {**call, **self.sent_options(request)}
 
     def generation_options(self) -> TakenOptions:

@@ -21,7 +21,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
-from lmms_eval.models.remote.media import Frames, read_video
+from lmms_eval.models.remote.media import Frames, is_listed, read_video
 from lmms_eval.models.task_access import gold_answer_of, offered_options, target_of
 
 FRAMES_READ = 8
@@ -47,7 +47,7 @@ def open_media(messages: ChatMessages) -> None:
             elif isinstance(part, ChatAudioContent):
                 load_audio(part.url)
             elif isinstance(part, ChatVideoContent):
-                if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
+                if is_listed(part.url):
                     for frame in part.url:
                         load_rgb(frame)
                 else:
@@ -187,6 +187,8 @@ class Dummy(Baseline):
         decodes = bool(self.decode_num_frames or self.decode_fps)
         if not self.read_bytes and not decodes:
             return request
+        from lmms_eval.media import load_audio, load_rgb
+
         messages = request.build_messages()
         started, read = time.monotonic(), Counter[str]()
         for message in messages.messages:
@@ -195,7 +197,15 @@ class Dummy(Baseline):
                     continue
                 read["bytes"] += _file_size(part.url) if self.read_bytes else 0
                 if decodes:
-                    self._decode(part, read)
+                    if part.type == "image":
+                        load_rgb(part.url)
+                        read["pictures"] += 1
+                    elif part.type == "audio":
+                        load_audio(part.url)
+                        read["sounds"] += 1
+                    else:
+                        read["videos"] += 1
+                        read["frames"] += self._frames(part)
         with self._lock:
             self._read["seconds"] += time.monotonic() - started
             for name, count in read.items():
@@ -216,23 +226,10 @@ class Dummy(Baseline):
         except OSError as error:
             raise ModelError(f"dummy: {self._output} cannot be written: {error.strerror or error}") from error
 
-    def _decode(self, part: Any, read: Counter[str]) -> None:
-        from lmms_eval.media import load_audio, load_rgb
-
-        if part.type == "image":
-            load_rgb(part.url)
-            read["pictures"] += 1
-        elif part.type == "audio":
-            load_audio(part.url)
-            read["sounds"] += 1
-        else:
-            read["videos"] += 1
-            read["frames"] += self._frames(part)
-
     def _frames(self, part: ChatVideoContent) -> int:
         from lmms_eval.media import Sampling, load_rgb, read_frames
 
-        if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
+        if is_listed(part.url):
             return len([load_rgb(frame) for frame in part.url[: self.decode_num_frames or None]])
         sampling = Sampling(count=self.decode_num_frames or None, fps=self.decode_fps)
         return len(list(read_frames(part.url, sampling).images()))

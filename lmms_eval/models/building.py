@@ -140,17 +140,13 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     except LmmsEvalError:
         raise
     except CONSTRUCTOR_ERRORS as error:
-        raise _refusal(name, error) from error
+        if isinstance(error, ModuleNotFoundError) and error.name in LOCAL_MODELS_NEED:
+            raise MissingOptionalDependencyError(
+                f"model {name!r} runs on this machine and needs {error.name}, which a lean install leaves out: "
+                f"pip install {' '.join(LOCAL_MODELS_NEED)}"
+            ) from error
+        raise ModelError(f"model {name!r} cannot be built: {type(error).__name__}: {error}") from error
     return adapt_model(model, options)
-
-
-def _refusal(name: str, error: Exception) -> LmmsEvalError:
-    if isinstance(error, ModuleNotFoundError) and error.name in LOCAL_MODELS_NEED:
-        return MissingOptionalDependencyError(
-            f"model {name!r} runs on this machine and needs {error.name}, which a lean install leaves out: "
-            f"pip install {' '.join(LOCAL_MODELS_NEED)}"
-        )
-    return ModelError(f"model {name!r} cannot be built: {type(error).__name__}: {error}")
 
 
 def adapt_model(model: Model | lmms, options: BuildOptions | None = None) -> Model:
@@ -194,14 +190,8 @@ def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
 
 def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
     parameters = _parameters(cls)
-    extra = {
-        "batch_size": options.batch_size,
-        "max_batch_size": options.max_batch_size,
-        "device": options.device,
-        "image_format": options.image_format,
-        "image_quality": options.image_quality,
-        "no_media": options.no_media or None,
-    }
+    names = ("batch_size", "max_batch_size", "device", "image_format", "image_quality")
+    extra = {**{name: getattr(options, name) for name in names}, "no_media": options.no_media or None}
     accepted: dict[str, Any] = {}
     if options.trust_remote_code and "trust_remote_code" in parameters:
         accepted["trust_remote_code"] = True

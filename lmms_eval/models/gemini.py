@@ -20,15 +20,8 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
-from lmms_eval.models.remote.sdk import Call, SdkModel, VendorService
+from lmms_eval.models.remote.sdk import Call, SdkModel
 
-SERVICE = VendorService(
-    name="gemini",
-    module="google.genai",
-    base_url="https://generativelanguage.googleapis.com",
-    base_url_variable="GOOGLE_GEMINI_BASE_URL",
-    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-)
 MAX_IMAGE_BYTES = 7_000_000
 """The service's limit for a picture in a request."""
 MAX_STOPS = 5
@@ -100,20 +93,23 @@ class Gemini(SdkModel[Arguments]):
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "enable_thinking", "safety_threshold", "pass_video")
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
-    service = SERVICE
     arguments_kind = Arguments
+    module = "google.genai"
+    base_url = "https://generativelanguage.googleapis.com"
+    base_url_variable = "GOOGLE_GEMINI_BASE_URL"
+    key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``generate_content``."""
         arguments = self._arguments
-        conversation = self.conversation(request, whole_videos=arguments.pass_video)
+        system, turns = self.conversation(request, whole_videos=arguments.pass_video)
         contents = [
             {"role": ROLES.get(turn.role, turn.role), "parts": [self._part(part) for part in turn.parts]}
-            for turn in conversation.turns
+            for turn in turns
         ]
         config = self._config(self.wanted(request))
-        if conversation.system:
-            config["system_instruction"] = conversation.system
+        if system:
+            config["system_instruction"] = system
         return {"model": arguments.model, "contents": contents, "config": config}
 
     def generation_options(self) -> TakenOptions:

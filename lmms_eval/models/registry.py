@@ -251,20 +251,15 @@ def find_key(host: str | None, environment: Mapping[str, str]) -> tuple[str, str
     return environment.get(variable) or environment.get(OPENAI_KEY, ""), variable
 
 
-BUILTIN_MANIFESTS = (
-    ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=aliases_of("anthropic")),
-    ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
-    ModelManifest("dummy", chat_class_path="lmms_eval.models.baseline.Dummy", aliases=("dummy_video_reader",)),
-    ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=aliases_of("gemini")),
-    ModelManifest(
-        "hf",
-        chat_class_path="lmms_eval.models.hf.model.HuggingFace",
-        aliases=("huggingface", "async_hf", "async_hf_model"),
-    ),
-    ModelManifest(
-        "openai",
-        chat_class_path="lmms_eval.models.openai.model.OpenAI",
-        aliases=(
+_BUILTIN: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "anthropic": ("anthropic.Anthropic", aliases_of("anthropic")),
+    "baseline": ("baseline.Baseline", ()),
+    "dummy": ("baseline.Dummy", ("dummy_video_reader",)),
+    "gemini": ("gemini.Gemini", aliases_of("gemini")),
+    "hf": ("hf.model.HuggingFace", ("huggingface", "async_hf", "async_hf_model")),
+    "openai": (
+        "openai.model.OpenAI",
+        (
             "async_openai",
             "openai_compatible",
             "openai_compatible_chat",
@@ -273,27 +268,19 @@ BUILTIN_MANIFESTS = (
             *aliases_of("openai"),
         ),
     ),
-    ModelManifest(
-        "internvl",
-        chat_class_path="lmms_eval.models.chat_form.checkpoints.InternVL",
-        aliases=("internvl2", "internvl3", "internvl3_5", "internvideo2_5"),
-    ),
-    ModelManifest(
-        "minicpm_v", chat_class_path="lmms_eval.models.chat_form.checkpoints.MiniCPM", aliases=("minicpm_o",)
-    ),
-    ModelManifest(
-        "litellm", chat_class_path="lmms_eval.models.litellm.LiteLLM", aliases=("litellm_chat", "litellm_compatible")
-    ),
-    ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay", aliases=("from_log",)),
-    ModelManifest("sglang", chat_class_path="lmms_eval.models.sglang.SGLang", aliases=("llava_sglang",)),
-    ModelManifest("vllm", chat_class_path="lmms_eval.models.vllm.VLLM", aliases=("vllm_generate",)),
-    ModelManifest("whisper", chat_class_path="lmms_eval.models.families.whisper.Whisper", aliases=("whisper_vllm",)),
-    *(
-        ModelManifest(
-            name, chat_class_path=f"lmms_eval.models.families.table:{name}", aliases=FAMILY_ALIASES.get(name, ())
-        )
-        for name in FAMILIES
-    ),
+    "internvl": ("chat_form.checkpoints.InternVL", ("internvl2", "internvl3", "internvl3_5", "internvideo2_5")),
+    "minicpm_v": ("chat_form.checkpoints.MiniCPM", ("minicpm_o",)),
+    "litellm": ("litellm.LiteLLM", ("litellm_chat", "litellm_compatible")),
+    "replay": ("replay.Replay", ("from_log",)),
+    "sglang": ("sglang.SGLang", ("llava_sglang",)),
+    "vllm": ("vllm.VLLM", ("vllm_generate",)),
+    "whisper": ("families.whisper.Whisper", ("whisper_vllm",)),
+    **{name: (f"families.table:{name}", FAMILY_ALIASES.get(name, ())) for name in FAMILIES},
+}
+"""Class path below this package and aliases, by name."""
+BUILTIN_MANIFESTS = tuple(
+    ModelManifest(name, chat_class_path=f"lmms_eval.models.{path}", aliases=aliases)
+    for name, (path, aliases) in _BUILTIN.items()
 )
 
 AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}

@@ -72,7 +72,17 @@ class SamplesBook(AnswerBook):
                     raise ModelError(f"replay: {self._path} line {number} is not a samples row: {error!r}") from error
                 key = next((key for key in RAW_KEYS if row.get(key) is not None), None)
                 if key is not None and not row.get("error"):
-                    self._rows.setdefault(doc_id, _row(row, row[key]))
+                    answers, parts, doc_hash = row[key], row.get("parts"), row.get("doc_hash")
+                    self._rows.setdefault(
+                        doc_id,
+                        _Row(
+                            answers if isinstance(answers, list) else [answers],
+                            parts if isinstance(parts, list) else [],
+                            row.get("finish_reason"),
+                            doc_hash if isinstance(doc_hash, str) else "",
+                            row.get("thoughts"),
+                        ),
+                    )
 
     def response(self, request: Request) -> Response:
         row = self._rows.get(request.doc_id)
@@ -92,22 +102,19 @@ class SamplesBook(AnswerBook):
         if parts is not None:
             return _interleaved(request, parts, self._path, row)
         if request.task.output_type in ROUND_TASKS:
-            return self._round(request, row)
+            rounds = _rounds_of(request, row.answers)
+            if request.kind == "generate_until_multi_round" and rounds:
+                return Response(request.id, rounds=tuple(rounds), finish_reason=_ending(request, row))
+            if request.round >= len(rounds):
+                return _missing(request, self._path)
+            is_last = request.round == len(rounds) - 1
+            ending = _ending(request, row) if is_last else "stop"  # the row has only that of the last round
+            return Response(request.id, text=rounds[request.round], finish_reason=ending)
         if request.repeat >= len(row.answers) or row.answers[request.repeat] is None:
             return _missing(request, self._path)
         text = str(row.answers[request.repeat])
         thoughts = _thoughts_of(request, row, text)
         return Response(request.id, text=text, finish_reason=_ending(request, row), thoughts=thoughts)
-
-    def _round(self, request: Request, row: _Row) -> Response:
-        rounds = _rounds_of(request, row.answers)
-        if request.kind == "generate_until_multi_round" and rounds:
-            return Response(request.id, rounds=tuple(rounds), finish_reason=_ending(request, row))
-        if request.round >= len(rounds):
-            return _missing(request, self._path)
-        is_last = request.round == len(rounds) - 1
-        ending = _ending(request, row) if is_last else "stop"  # the row has only that of the last round
-        return Response(request.id, text=rounds[request.round], finish_reason=ending)
 
 
 def _thoughts_of(request: Request, row: _Row, text: str) -> Thoughts | None:
@@ -118,18 +125,6 @@ def _thoughts_of(request: Request, row: _Row, text: str) -> Thoughts | None:
     if not isinstance(thoughts, str) or thoughts in text:
         return None
     return Thoughts(thoughts, is_finished=bool(text.strip()))
-
-
-def _row(row: Mapping[str, Any], value: Any) -> _Row:
-    parts = row.get("parts")
-    doc_hash = row.get("doc_hash")
-    return _Row(
-        value if isinstance(value, list) else [value],
-        parts if isinstance(parts, list) else [],
-        row.get("finish_reason"),
-        doc_hash if isinstance(doc_hash, str) else "",
-        row.get("thoughts"),
-    )
 
 
 def _ending(request: Request, row: _Row) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from lmms_eval.errors import ModelError
-from lmms_eval.models.likelihood import Likelihood, likelihood_of
-from lmms_eval.models.offline.model import Engine, EngineAnswer, EngineJob, EngineModel
+from lmms_eval.api.request import Usage
+from lmms_eval.models.offline.model import Engine, EngineJob, OfflineModel
 from lmms_eval.models.offline.prompts import EnginePrompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.generation import Wanted
-from lmms_eval.models.remote.model import import_sdk
+from lmms_eval.models.remote.reply import Likelihood, Reply, likelihood_of
 
-START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 MOST_TOKENS = 1 << 24
 """More tokens than any context has."""
 SAME_NAME = (
@@ -30,8 +28,8 @@ class SglangEngine(Engine):
     decodes_videos = True
     options: ClassVar[Mapping[str, str]] = {**{name: name for name in SAME_NAME}, "min_tokens": "min_new_tokens"}
 
-    def __init__(self, settings: EngineSettings) -> None:
-        self._sglang = import_sdk("sglang", "sglang", "sglang")
+    def start(self, settings: EngineSettings) -> Any:
+        """Return ``sglang.Engine`` with the model."""
         arguments: dict[str, Any] = {
             "model_path": settings.model,
             "tp_size": settings.tensor_parallel_size,
@@ -43,10 +41,7 @@ class SglangEngine(Engine):
             **({"mm_process_config": settings.mm_processor_kwargs} if settings.mm_processor_kwargs else {}),
             **settings.engine_arguments,
         }
-        try:
-            self._engine = self._sglang.Engine(**arguments)
-        except START_ERRORS as error:
-            raise ModelError(f"sglang cannot start {settings.model}: {type(error).__name__}: {error}") from error
+        return self.package.Engine(**arguments)
 
     def sent_options(self, wanted: Wanted) -> dict[str, Any]:
         """Return the engine's sampling parameters."""
@@ -61,19 +56,14 @@ class SglangEngine(Engine):
             sampling["stop"] = list(wanted.stops)
         return sampling
 
-    async def generate(self, job: EngineJob, request_id: str) -> EngineAnswer:  # noqa: ARG002 - the engine numbers requests itself
+    async def generate(self, job: EngineJob, request_id: str) -> Reply:  # noqa: ARG002 - the engine numbers requests itself
         """Generate an answer. If it is cancelled, the engine continues to its end."""
         answer = await self._generate(job.prompt, self.sent_options(job.wanted))
         facts = answer["meta_info"]
         finish = facts.get("finish_reason") or {}
         stop = finish.get("matched")  # the number of an end token, or a stop string
-        return EngineAnswer(
-            answer["text"],
-            finish.get("type"),
-            facts.get("prompt_tokens"),
-            facts.get("completion_tokens"),
-            stop if isinstance(stop, str) else None,
-        )
+        usage = Usage(facts.get("prompt_tokens"), facts.get("completion_tokens"))
+        return Reply(answer["text"], finish.get("type"), usage, ended_by=stop if isinstance(stop, str) else None)
 
     async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
         """Get the log probabilities of the prompt's last tokens, without generating."""
@@ -116,16 +106,8 @@ class SglangEngine(Engine):
             raise ValueError(f"the engine aborted the request: {finish.get('message', 'no reason given')}")
         return answer
 
-    def describe(self) -> Mapping[str, Any]:
-        """Return the package's version."""
-        return {"engine": self.name, "version": str(getattr(self._sglang, "__version__", "unknown"))}
 
-    def close(self) -> None:
-        """End the engine's processes."""
-        self._engine.shutdown()
-
-
-class SGLang(EngineModel):
+class SGLang(OfflineModel):
     """SGLang; for the arguments see ``docs/models/sglang.md``."""
 
     engine = SglangEngine

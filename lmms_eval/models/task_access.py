@@ -26,13 +26,6 @@ class LegacyTask(Protocol):
         """Return the context as messages with role and content, for ``--apply_chat_template``."""
 
 
-class AnsweredTask(Protocol):
-    """A task with reference answers."""
-
-    def target(self, doc_id: int) -> Any:
-        """Return the reference answer by ``doc_to_target``: a text, a list of texts, or numbers of choices."""
-
-
 def legacy_task(task: Task) -> LegacyTask:
     """Return the task for plugins. Raises ``ModelError`` if it does not support the class interface."""
     if not callable(getattr(task, "legacy_arguments", None)) or not callable(getattr(task, "legacy_metadata", None)):
@@ -46,10 +39,15 @@ def wants_chat_template(task: Task) -> bool:
 
 
 def target_of(task: Task, doc_id: int) -> Any:
-    """Return the reference answer. Raises ``ModelError`` for a task without reference answers."""
-    if not callable(getattr(task, "target", None)):
+    """Return the reference answer by ``doc_to_target``: a text, a list of texts, or numbers of choices.
+
+    Raises:
+        ModelError: the task has no reference answers.
+    """
+    offered = getattr(task, "target", None)
+    if not callable(offered):
         raise ModelError(f"task {task.name!r} has no reference answers (no target)")
-    return cast(AnsweredTask, task).target(doc_id)
+    return offered(doc_id)
 
 
 def gold_answer_of(task: Task, doc_id: int) -> str:

@@ -44,13 +44,15 @@ _TEMPLATE = (
 
 
 class _Architecture(Struct, frozen=True):
-    """One architecture: its special tokens, its picture placeholder, and the builders of its parts."""
+    """One architecture: its special tokens, its picture placeholder, and the parts of its folder."""
 
     special: tuple[str, ...]
     placeholder: str
     build: Callable[[Any], Any]
     """Builds the model for a tokenizer."""
-    save_processor: Callable[[Any, Path], None]
+    image_settings: dict[str, Any]
+    processor: dict[str, Any]
+    """The settings of the image processor and of the whole processor. A processor object would need torchvision."""
 
 
 def build_tiny_vlm(folder: str | Path, *, architecture: str = "idefics3", seed: int = 0) -> Path:
@@ -73,7 +75,10 @@ def build_tiny_vlm(folder: str | Path, *, architecture: str = "idefics3", seed: 
     tokenizer = _build_tokenizer(plan)
     model = _randomised(lambda: plan.build(tokenizer), tokenizer, seed)
     model.save_pretrained(folder)
-    plan.save_processor(tokenizer, folder)
+    tokenizer.save_pretrained(folder)
+    image_settings = {"processor_class": plan.processor["processor_class"], **plan.image_settings}
+    for name, content in (("preprocessor_config.json", image_settings), ("processor_config.json", plan.processor)):
+        (folder / name).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return folder
 
 
@@ -175,18 +180,6 @@ def _idefics3_model(tokenizer: Any) -> Any:
     return Idefics3ForConditionalGeneration(config)
 
 
-def _save_idefics3_processor(tokenizer: Any, folder: Path) -> None:
-    settings = {
-        "image_processor_type": "Idefics3ImageProcessor",
-        "size": {"longest_edge": 64},
-        "max_image_size": {"longest_edge": 32},
-        "do_image_splitting": True,
-        "image_mean": [0.5, 0.5, 0.5],
-        "image_std": [0.5, 0.5, 0.5],
-    }
-    _save_parts(tokenizer, folder, settings, {"processor_class": "Idefics3Processor", "image_seq_len": 4})
-
-
 def _qwen2_vl_model(tokenizer: Any) -> Any:
     from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
@@ -207,18 +200,6 @@ def _qwen2_vl_model(tokenizer: Any) -> Any:
     return Qwen2VLForConditionalGeneration(config)
 
 
-def _save_qwen2_vl_processor(tokenizer: Any, folder: Path) -> None:
-    settings = {
-        "image_processor_type": "Qwen2VLImageProcessor",
-        "min_pixels": 32 * 32,
-        "max_pixels": 64 * 64,
-        "patch_size": 8,
-        "temporal_patch_size": 2,
-        "merge_size": 2,
-    }
-    _save_parts(tokenizer, folder, settings, {"processor_class": "Qwen2VLProcessor"})
-
-
 def _llava_model(tokenizer: Any) -> Any:
     from transformers import LlavaConfig, LlavaForConditionalGeneration
 
@@ -234,38 +215,51 @@ def _llava_model(tokenizer: Any) -> Any:
     return LlavaForConditionalGeneration(config)
 
 
-def _save_llava_processor(tokenizer: Any, folder: Path) -> None:
-    settings = {
-        "image_processor_type": "CLIPImageProcessor",
-        "size": {"shortest_edge": 32},
-        "crop_size": {"height": 32, "width": 32},
-    }
-    processor = {
-        "processor_class": "LlavaProcessor",
-        "patch_size": 8,
-        "num_additional_image_tokens": 1,
-        "vision_feature_select_strategy": "default",
-        "image_token": IMAGE,
-    }
-    _save_parts(tokenizer, folder, settings, processor)
-
-
-def _save_parts(tokenizer: Any, folder: Path, image_settings: dict[str, Any], processor: dict[str, Any]) -> None:
-    """Write the files of a published model, without a processor object, which would need torchvision."""
-    tokenizer.save_pretrained(folder)
-    image_settings = {"processor_class": processor["processor_class"], **image_settings}
-    for name, content in (("preprocessor_config.json", image_settings), ("processor_config.json", processor)):
-        (folder / name).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
 _ARCHITECTURES = {
-    "idefics3": _Architecture((FAKE_IMAGE, IMAGE, GLOBAL_IMAGE), IMAGE, _idefics3_model, _save_idefics3_processor),
+    "idefics3": _Architecture(
+        (FAKE_IMAGE, IMAGE, GLOBAL_IMAGE),
+        IMAGE,
+        _idefics3_model,
+        {
+            "image_processor_type": "Idefics3ImageProcessor",
+            "size": {"longest_edge": 64},
+            "max_image_size": {"longest_edge": 32},
+            "do_image_splitting": True,
+            "image_mean": [0.5, 0.5, 0.5],
+            "image_std": [0.5, 0.5, 0.5],
+        },
+        {"processor_class": "Idefics3Processor", "image_seq_len": 4},
+    ),
     "qwen2_vl": _Architecture(
         (VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD),
         VISION_START + IMAGE_PAD + VISION_END,
         _qwen2_vl_model,
-        _save_qwen2_vl_processor,
+        {
+            "image_processor_type": "Qwen2VLImageProcessor",
+            "min_pixels": 32 * 32,
+            "max_pixels": 64 * 64,
+            "patch_size": 8,
+            "temporal_patch_size": 2,
+            "merge_size": 2,
+        },
+        {"processor_class": "Qwen2VLProcessor"},
     ),
-    "llava": _Architecture((IMAGE,), IMAGE, _llava_model, _save_llava_processor),
+    "llava": _Architecture(
+        (IMAGE,),
+        IMAGE,
+        _llava_model,
+        {
+            "image_processor_type": "CLIPImageProcessor",
+            "size": {"shortest_edge": 32},
+            "crop_size": {"height": 32, "width": 32},
+        },
+        {
+            "processor_class": "LlavaProcessor",
+            "patch_size": 8,
+            "num_additional_image_tokens": 1,
+            "vision_feature_select_strategy": "default",
+            "image_token": IMAGE,
+        },
+    ),
 }
 ARCHITECTURES = tuple(_ARCHITECTURES)

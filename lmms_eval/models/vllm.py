@@ -7,16 +7,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from lmms_eval.errors import ModelError
-from lmms_eval.models.likelihood import Likelihood, likelihood_of
-from lmms_eval.models.offline.model import REQUEST_ERRORS, Engine, EngineAnswer, EngineJob, EngineModel
+from lmms_eval.api.request import Usage
+from lmms_eval.models.offline.model import REQUEST_ERRORS, Engine, EngineJob, OfflineModel
 from lmms_eval.models.offline.prompts import EnginePrompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.generation import Wanted
-from lmms_eval.models.remote.model import import_sdk
+from lmms_eval.models.remote.reply import Likelihood, Reply, likelihood_of
 from lmms_eval.utils.signatures import parameter_names
 
-START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 SAME_NAME = (
     "top_k",
     "min_p",
@@ -40,10 +38,12 @@ class VllmEngine(Engine):
     name = "vllm"
     options: ClassVar[Mapping[str, str]] = {name: name for name in SAME_NAME}
 
-    def __init__(self, settings: EngineSettings) -> None:
-        self._vllm = import_sdk("vllm", "vllm", "vllm")
+    def start(self, settings: EngineSettings) -> Any:
+        """Return the asynchronous engine with the model."""
         self.refusals = (*REQUEST_ERRORS, *_classes(REFUSALS))
         self.deaths = _classes(DEATHS)
+        self.parameters = parameter_names(self.package.SamplingParams) - SET_HERE
+        self._processor_options = settings.mm_processor_kwargs
         # vLLM reads the time limit of its start from the environment.
         os.environ.setdefault("VLLM_ENGINE_READY_TIMEOUT_S", str(settings.start_timeout))
         arguments: dict[str, Any] = {
@@ -58,15 +58,10 @@ class VllmEngine(Engine):
             "disable_log_stats": True,
             **settings.engine_arguments,
         }
-        try:
-            # This context gives a step the same limits of requests and tokens as vLLM's own offline class.
-            context = importlib.import_module("vllm.usage.usage_lib").UsageContext.LLM_CLASS
-            engine_arguments = self._vllm.AsyncEngineArgs(**arguments)
-            self._engine = self._vllm.AsyncLLMEngine.from_engine_args(engine_arguments, usage_context=context)
-        except START_ERRORS as error:
-            raise ModelError(f"vllm cannot start {settings.model}: {type(error).__name__}: {error}") from error
-        self._processor_options = settings.mm_processor_kwargs
-        self.parameters = parameter_names(self._vllm.SamplingParams) - SET_HERE
+        # This context gives a step the same limits of requests and tokens as vLLM's own offline class.
+        context = importlib.import_module("vllm.usage.usage_lib").UsageContext.LLM_CLASS
+        engine_arguments = self.package.AsyncEngineArgs(**arguments)
+        return self.package.AsyncLLMEngine.from_engine_args(engine_arguments, usage_context=context)
 
     def sent_options(self, wanted: Wanted) -> dict[str, Any]:
         """Return the fields of ``SamplingParams``."""
@@ -77,9 +72,9 @@ class VllmEngine(Engine):
             fields["stop"] = list(wanted.stops)
         return {"max_tokens": wanted.max_new_tokens, **fields}
 
-    async def generate(self, job: EngineJob, request_id: str) -> EngineAnswer:
+    async def generate(self, job: EngineJob, request_id: str) -> Reply:
         """Generate an answer. Closing the engine's generator aborts the request."""
-        sampling = self._vllm.SamplingParams(**self.sent_options(job.wanted))
+        sampling = self.package.SamplingParams(**self.sent_options(job.wanted))
         final = await self._final_output(job.prompt, sampling, request_id)
         if not final.outputs:
             raise RuntimeError("the engine gave no output")
@@ -88,12 +83,12 @@ class VllmEngine(Engine):
             raise RuntimeError(f"the engine aborted the request ({best.finish_reason})")
         stop = getattr(best, "stop_reason", None)  # the number of an end token, a stop string, or nothing
         ended_by = stop if isinstance(stop, str) else None
-        tokens = len(final.prompt_token_ids or ()), len(best.token_ids)
-        return EngineAnswer(best.text, best.finish_reason, *tokens, ended_by=ended_by)
+        usage = Usage(len(final.prompt_token_ids or ()), len(best.token_ids))
+        return Reply(best.text, best.finish_reason, usage, ended_by=ended_by)
 
     async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:
         """Get the log probabilities of the prompt. The one token that must be generated is ignored."""
-        sampling = self._vllm.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=1, detokenize=False)
+        sampling = self.package.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=1, detokenize=False)
         final = await self._final_output(prompt, sampling, request_id)
         # Placeholders of media expand to many tokens, but the continuation is still at the end.
         tokens = final.prompt_token_ids[-prompt.continuation :]
@@ -108,10 +103,9 @@ class VllmEngine(Engine):
 
     async def _final_output(self, prompt: EnginePrompt, sampling: Any, request_id: str) -> Any:
         """Return the engine's output of the finished request."""
-        sampling.output_kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
+        sampling.output_kind = self.package.sampling_params.RequestOutputKind.FINAL_ONLY
         sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]
-        films = [(film.frames, film.metadata) for film in prompt.videos]
-        media = {"image": prompt.images, "video": films, "audio": sounds}
+        media = {"image": prompt.images, "video": prompt.videos, "audio": sounds}
         asked: dict[str, Any] = {"prompt_token_ids": prompt.token_ids}
         if given := {name: values for name, values in media.items() if values}:
             asked["multi_modal_data"] = given
@@ -123,14 +117,6 @@ class VllmEngine(Engine):
         if final is None:
             raise RuntimeError("the engine gave no output")
         return final
-
-    def describe(self) -> Mapping[str, Any]:
-        """Return the package's version."""
-        return {"engine": self.name, "version": str(getattr(self._vllm, "__version__", "unknown"))}
-
-    def close(self) -> None:
-        """End the engine's processes."""
-        self._engine.shutdown()
 
 
 def _classes(places: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
@@ -144,7 +130,7 @@ def _classes(places: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
     return tuple(found)
 
 
-class VLLM(EngineModel):
+class VLLM(OfflineModel):
     """vLLM; for the arguments see ``docs/models/vllm.md``."""
 
     engine = VllmEngine

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -42,14 +43,6 @@ class CurvePanel(Struct, frozen=True):
     curves: tuple[Curve, ...]
 
 
-class AxisRegion(Struct, frozen=True):
-    """A named range of the horizontal axis, marked by its borders."""
-
-    label: str
-    low: float
-    high: float
-
-
 class Axis(Struct, frozen=True):
     """Range and ticks of an axis. By default, they fit the points."""
 
@@ -60,13 +53,32 @@ class Axis(Struct, frozen=True):
 
 
 def curve_panels(
-    title: str, panels: Sequence[CurvePanel], x: Axis, y: Axis, regions: Sequence[AxisRegion] = ()
+    title: str,
+    panels: Sequence[CurvePanel],
+    x: Axis,
+    y: Axis,
+    regions: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Figure:
-    """Draw one panel below the other, all on one horizontal scale. Raises ``PlotUnavailable``."""
+    """Draw one panel below the other, all on one horizontal scale.
+
+    Args:
+        title: the title of the figure.
+        panels: the panels.
+        x: the horizontal axis.
+        y: the vertical axis.
+        regions: ranges of the horizontal axis by name, which are marked by their borders.
+
+    Raises:
+        PlotUnavailable: matplotlib is not installed.
+    """
     shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
     figure, rows = stacked(title, [_PANEL_INCHES] * len(shown), 9.0, 0.8 if shown else 0.8 + _PANEL_INCHES, sharex=True)
     for panel, axes in zip(shown, rows, strict=True):
-        _draw(axes, panel)
+        for number, curve in enumerate(panel.curves):
+            if curve.points:
+                _draw(axes, curve, number)
+        axes.set_title(panel.title, loc="left", fontsize=9)
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
         _scale(axes, x, y)
         _mark(axes, regions)
     if rows:
@@ -74,39 +86,27 @@ def curve_panels(
     return figure
 
 
-def _draw(axes: Axes, panel: CurvePanel) -> None:
-    for number, curve in enumerate(panel.curves):
-        if not curve.points:
-            continue
-        colour = COLOURS[number % len(COLOURS)]
-        places = [point.x for point in curve.points]
-        axes.plot(
-            places,
-            [point.y for point in curve.points],
-            color=colour,
-            linestyle="--" if curve.is_dashed else "-",
-            marker=_MARKERS[number % len(_MARKERS)],
-            markersize=4,
-            linewidth=1.4,
-            label=curve.label,
-            clip_on=False,
-        )
-        _band(axes, curve, colour)
-    axes.set_title(panel.title, loc="left", fontsize=9)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-
-
-def _band(axes: Axes, curve: Curve, colour: str) -> None:
-    """Draw a band over neighbouring points with intervals. A single point gets a bar, because its band has no width."""
+def _draw(axes: Axes, curve: Curve, number: int) -> None:
+    """Draw a curve and its band. A single point gets a bar, because its band has no width."""
+    colour = COLOURS[number % len(COLOURS)]
+    axes.plot(
+        [point.x for point in curve.points],
+        [point.y for point in curve.points],
+        color=colour,
+        linestyle="--" if curve.is_dashed else "-",
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=4,
+        linewidth=1.4,
+        label=curve.label,
+        clip_on=False,
+    )
     for is_known, run in itertools.groupby(curve.points, lambda point: None not in (point.low, point.high)):
-        if not is_known:
-            continue
-        points = list(run)
+        points = list(run) if is_known else []
         places = [point.x for point in points]
         low, high = [point.low or 0.0 for point in points], [point.high or 0.0 for point in points]
         if len(points) == 1:
             axes.plot(places * 2, [low[0], high[0]], color=colour, linewidth=1.0, marker="_", markersize=6)
-        else:
+        elif points:
             axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
@@ -131,18 +131,18 @@ def _scale(axes: Axes, x: Axis, y: Axis) -> None:
     hide_spines(axes, "top", "right")
 
 
-def _mark(axes: Axes, regions: Sequence[AxisRegion]) -> None:
+def _mark(axes: Axes, regions: Mapping[str, tuple[float, float]]) -> None:
     """Draw borders between regions, and each name in the middle of the visible part of its range."""
     left, right = axes.get_xlim()
     is_log = axes.get_xscale() == "log"
-    for region in regions:
-        low, high = max(region.low, left), min(region.high, right)
+    for label, (begin, end) in regions.items():
+        low, high = max(begin, left), min(end, right)
         if low >= high:
             continue
-        if region.low > left:
-            axes.axvline(region.low, color="#888888", linewidth=0.8, linestyle=":")
+        if begin > left:
+            axes.axvline(begin, color="#888888", linewidth=0.8, linestyle=":")
         middle = (low * high) ** 0.5 if is_log else (low + high) / 2
         axes.text(
-            middle, 0.98, region.label, transform=axes.get_xaxis_transform(),
+            middle, 0.98, label, transform=axes.get_xaxis_transform(),
             ha="center", va="top", fontsize=8, color="#666666",
         )  # fmt: skip

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _CELL_INCHES, _PANEL_INCHES = 0.35, 1.0
 _WIDE = 1.6
 """Ratio of a cell's width to its height."""
+_BRIGHTEST = 100.0
 _DARK_BELOW = 0.55
 """Share of the scale below which a cell is dark and its number white."""
 
@@ -30,39 +31,42 @@ class CellGrid(Struct, frozen=True):
     cells: tuple[tuple[float | None, ...], ...]
 
 
-class GridScale(Struct, frozen=True):
-    """Names of both axes and of the value, with the values of the darkest and the brightest cell."""
+def grid_panels(title: str, grids: Sequence[CellGrid], rows: str, columns: str, value: str) -> Figure:
+    """Draw one grid below the other, all on one scale of colours from 0 to 100.
 
-    rows: str
-    columns: str
-    value: str
-    limits: tuple[float, float] = (0.0, 100.0)
+    Args:
+        title: the title of the figure.
+        grids: the grids.
+        rows: name of the vertical axis.
+        columns: name of the horizontal axis.
+        value: name of the value of a cell.
 
-
-def grid_panels(title: str, grids: Sequence[CellGrid], scale: GridScale) -> Figure:
-    """Draw one grid below the other, all on one scale of colours. Raises ``PlotUnavailable``."""
+    Raises:
+        PlotUnavailable: matplotlib is not installed.
+    """
     shown = [grid for grid in grids if grid.rows and grid.columns]
     heights = [len(grid.rows) * _CELL_INCHES + _PANEL_INCHES for grid in shown]
     most = max((len(grid.columns) for grid in shown), default=0)
     figure, panels = stacked(title, heights, max(6.0, 2.5 + most * _CELL_INCHES * _WIDE))
-    images = [_draw(axes, grid, scale) for grid, axes in zip(shown, panels, strict=True)]
+    images = []
+    for grid, axes in zip(shown, panels, strict=True):
+        images.append(_draw(axes, grid))
+        axes.set_xlabel(columns, fontsize=8)
+        axes.set_ylabel(rows, fontsize=8)
     if images:
-        figure.colorbar(images[0], ax=panels, label=scale.value, shrink=0.8)
+        figure.colorbar(images[0], ax=panels, label=value, shrink=0.8)
     return figure
 
 
-def _draw(axes: Axes, grid: CellGrid, scale: GridScale) -> AxesImage:
-    low, high = scale.limits
+def _draw(axes: Axes, grid: CellGrid) -> AxesImage:
     values = [[float("nan") if cell is None else cell for cell in row] for row in grid.cells]
-    image = axes.imshow(values, vmin=low, vmax=high, cmap="viridis", aspect="auto")
+    image = axes.imshow(values, vmin=0.0, vmax=_BRIGHTEST, cmap="viridis", aspect="auto")
     axes.set_xticks(range(len(grid.columns)), grid.columns, fontsize=7, rotation=45, ha="right")
     axes.set_yticks(range(len(grid.rows)), grid.rows, fontsize=7)
-    axes.set_xlabel(scale.columns, fontsize=8)
-    axes.set_ylabel(scale.rows, fontsize=8)
     axes.set_title(grid.title, loc="left", fontsize=9)
     for row, cells in enumerate(grid.cells):
         for column, cell in enumerate(cells):
             if cell is not None:
-                colour = "white" if cell - low < _DARK_BELOW * (high - low) else "black"
+                colour = "white" if cell < _DARK_BELOW * _BRIGHTEST else "black"
                 axes.text(column, row, f"{cell:.0f}", ha="center", va="center", fontsize=7, color=colour)
     return image

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -19,13 +19,6 @@ _RINGS = 4
 _CENTRED = 0.2
 """A spoke counts as upright if its sine, or as level if its cosine, is smaller than this."""
 _PALE, _GREY = "#c9d3e6", "#777777"
-
-
-class Polygon(Struct, frozen=True):
-    """One value for each spoke. Values below 0 are drawn in the middle."""
-
-    label: str
-    values: tuple[float, ...]
 
 
 class Rung(Struct, frozen=True):
@@ -46,18 +39,24 @@ def upper_limit(values: Sequence[float]) -> float:
     return next((limit for limit in _NICE if most <= limit), math.ceil(most / 1000) * 1000.0)
 
 
-def draw_radar(axes: Any, spokes: Sequence[str], polygons: Sequence[Polygon]) -> None:
-    """Draw polygons into polar axes. There are at least three spokes, the first one upwards, then clockwise."""
+def draw_radar(axes: Any, spokes: Sequence[str], polygons: Mapping[str, Sequence[float]]) -> None:
+    """Draw polygons into polar axes. There are at least three spokes, the first one upwards, then clockwise.
+
+    Args:
+        axes: the polar axes.
+        spokes: their labels.
+        polygons: one value for each spoke, by label of the polygon. Values below 0 are drawn in the middle.
+    """
     angles = [2 * math.pi * number / len(spokes) for number in range(len(spokes))]
-    limit = upper_limit([value for polygon in polygons for value in polygon.values])
+    limit = upper_limit([value for values in polygons.values() for value in values])
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     axes.set_ylim(0, limit)
-    for number, polygon in enumerate(polygons):
+    for number, (label, values) in enumerate(polygons.items()):
         colour = COLOURS[number % len(COLOURS)]
-        radii = [min(max(value, 0.0), limit) for value in polygon.values]
+        radii = [min(max(value, 0.0), limit) for value in values]
         corners, around = [*angles, angles[0]], [*radii, radii[0]]
-        axes.plot(corners, around, color=colour, linewidth=1.8, marker="o", markersize=4, label=polygon.label)
+        axes.plot(corners, around, color=colour, linewidth=1.8, marker="o", markersize=4, label=label)
         axes.fill(corners, around, color=colour, alpha=0.12)
     rings = [limit * ring / _RINGS for ring in range(1, _RINGS + 1)]
     axes.set_rgrids(rings, [f"{ring:g}" for ring in rings], angle=180 / len(spokes), fontsize=7, color=_GREY)

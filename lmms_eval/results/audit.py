@@ -13,7 +13,7 @@ from lmms_eval.engine.looks import NO_EARLY_INTERVAL
 from lmms_eval.results.facts import metric_range, part_of
 from lmms_eval.results.reading import OtherScore, Reading, reading_of
 from lmms_eval.results.run import Choice, Run, RunTask
-from lmms_eval.results.sample import OWN_KEYS, Sample, cluster_of
+from lmms_eval.results.sample import Sample, cluster_in
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
@@ -114,7 +114,7 @@ class Auditor:
             counts[rule] = counts.get(rule, 0) + 1
         for score in reading.others:
             pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), [])
-            pairs.append((score, self._cluster(sample)))
+            pairs.append((score, cluster_in(sample.record, self._cluster_key)))
         return reading
 
     def audits(self) -> tuple[Audit, ...]:
@@ -123,12 +123,6 @@ class Auditor:
             pairs = self._pairs.get(pipeline, {})
             found.others = tuple(self._compared(*names, numbers) for names, numbers in pairs.items())
         return tuple(self._audits.values()) or (Audit(self.task),)
-
-    def _cluster(self, sample: Sample) -> str | None:
-        if not self._cluster_key:
-            return None
-        values = [value for name, value in sample.record.items() if name not in OWN_KEYS]
-        return cluster_of(self._cluster_key, values, sample.doc)
 
     def _compared(self, metric: str, other: str, pairs: Sequence[tuple[OtherScore, str | None]]) -> OtherRule:
         first = [score.number for score, _ in pairs]

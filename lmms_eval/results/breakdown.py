@@ -17,11 +17,11 @@ from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import EarlyStop, metric_range, part_of
 from lmms_eval.results.run import Run, RunTask
-from lmms_eval.results.sample import Sample
 from lmms_eval.results.tables import interval_text
-from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, Sampled, score_interval
-from lmms_eval.stats.cells import CellMean, cell_means
-from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.stats import MANY, Interval, NoInterval, Sampled, score_interval
+from lmms_eval.stats.cells import cell_means
+from lmms_eval.stats.interval import range_of_scores
+from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 if TYPE_CHECKING:
@@ -164,26 +164,12 @@ class MetricDocuments(Struct, frozen=True):
         import numpy as np
 
         values = np.asarray(scores, dtype=np.float64)
-        return cls(values, _range(values, stated), None if clusters is None else _numbered(clusters), asked)
-
-
-def _numbered(clusters: Sequence[str | None]) -> Codes | NoInterval:
-    import numpy as np
-
-    numbers: dict[str | None, int] = {}
-    codes = [numbers.setdefault(name, len(numbers)) for name in clusters]
-    return np.array(codes, dtype=np.intp) if {None} != set(numbers) else NoInterval("clusters not known")
-
-
-def _range(values: Values, stated: ScoreRange | None) -> ScoreRange:
-    import numpy as np
-
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return ANY_NUMBER
-    if stated is not None:
-        return stated if float(known.min()) in stated and float(known.max()) in stated else ANY_NUMBER
-    return SHARES if bool(np.isin(known, (0.0, 1.0)).all()) else ANY_NUMBER
+        within = range_of_scores(values[np.isfinite(values)].tolist(), stated)
+        if clusters is None:
+            return cls(values, within, None, asked)
+        numbers: dict[str | None, int] = {}
+        codes = np.array([numbers.setdefault(name, len(numbers)) for name in clusters], dtype=np.intp)
+        return cls(values, within, codes if {None} != set(numbers) else NoInterval("clusters not known"), asked)
 
 
 def whole_cell(documents: MetricDocuments) -> Cell:
@@ -210,41 +196,42 @@ def cells(documents: MetricDocuments, division: Division) -> list[Cell]:
     means = cell_means(
         documents.scores[counts], division.codes[counts], len(division.values), documents.within, clusters
     )
-    if documents.asked is None:
-        intervals = [_interval(one, documents) for one in means]
-    else:
-        intervals = _sampled(documents, documents.asked, division)
-    return [
-        _cell(division.column, value, one, found, documents)
-        for value, one, found in zip(division.values, means, intervals, strict=True)
-    ]
+    intervals = _sampled(documents, division)
+    found = []
+    for number, (value, one) in enumerate(zip(division.values, means, strict=True)):
+        if not one.n:
+            found.append(Cell(division.column, value, 0, None, None, None, no_interval="n = 0"))
+            continue
+        interval: Interval | NoInterval
+        if intervals is not None:
+            interval = intervals[number]
+        elif isinstance(documents.clusters, NoInterval):
+            interval = documents.clusters
+        elif one.n > 1 and one.spread.size < 2:
+            interval = NoInterval("one cluster")
+        else:
+            interval = score_interval(one.mean, one.spread, documents.within)
+        is_few = (one.n if documents.asked is not None else one.spread.size) < FEW
+        if isinstance(interval, NoInterval):
+            cell = Cell(division.column, value, one.n, one.mean, None, None, "", interval.reason, is_few)
+        else:
+            low, high, method = interval.low, interval.high, interval.method
+            cell = Cell(division.column, value, one.n, one.mean, low, high, method, is_few=is_few)
+        found.append(cell)
+    return found
 
 
-def _cell(by: str, value: str, one: CellMean, found: Interval | NoInterval, documents: MetricDocuments) -> Cell:
-    if not one.n:
-        return Cell(by, value, 0, None, None, None, no_interval="n = 0")
-    units = one.n if documents.asked is not None else one.spread.size
-    if isinstance(found, NoInterval):
-        return Cell(by, value, one.n, one.mean, None, None, no_interval=found.reason, is_few=units < FEW)
-    return Cell(by, value, one.n, one.mean, found.low, found.high, method=found.method, is_few=units < FEW)
+def _sampled(documents: MetricDocuments, division: Division) -> Sequence[Interval | NoInterval] | None:
+    """Return intervals that hold at whatever look a task stopped; ``None`` if it did not stop early.
 
-
-def _interval(one: CellMean, documents: MetricDocuments) -> Interval | NoInterval:
-    if isinstance(documents.clusters, NoInterval):
-        return documents.clusters
-    if one.n > 1 and one.spread.size < 2:
-        return NoInterval("one cluster")
-    return score_interval(one.mean, one.spread, documents.within)
-
-
-def _sampled(
-    documents: MetricDocuments, asked: AskedDocuments | NoInterval, division: Division
-) -> list[Interval | NoInterval]:
-    """Return intervals that hold at whatever look a task stopped. Clusters do not affect them."""
+    Clusters do not affect them.
+    """
     import numpy as np
 
-    within, count = documents.within, len(division.values)
+    asked, within, count = documents.asked, documents.within, len(division.values)
     width = within.high - within.low
+    if asked is None:
+        return None
     if isinstance(asked, NoInterval):
         return [asked] * count
     if not 0 < width < math.inf:
@@ -305,7 +292,8 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
             if sample.filter != pipeline:
                 continue
         outcomes[sample.outcome] += 1
-        metric = metric or _first_metric(sample)
+        named = (name for name in sample.keys.metrics or sample.metrics if sample.number(name) is not None)
+        metric = metric or next(named, "")
         number = sample.number(metric) if sample.status == "scored" else None
         ids.append(sample.doc_id)
         numbers.append(math.nan if number is None else number)
@@ -320,23 +308,13 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
     found = [whole_cell(documents)]
     for division in divisions(metadata_of(len(ids), enumerate(fields))):
         found += cells(documents, division)
-    note = _note(run, task.name, f"{metric},{pipeline}", found[0].mean)
+    note, mean = "", found[0].mean
+    reported = part_of(run.document, "results", task.name).get(f"{metric},{pipeline}")
+    if isinstance(reported, int | float) and mean is not None:
+        is_mean = any(math.isclose(reported, scale * mean, rel_tol=1e-6, abs_tol=1e-9) for scale in (1, 100))
+        text = f"the task's own number is {reported:.4f}, which is not a mean over documents; the table shows means"
+        note = "" if is_mean else text
     return Breakdown(task.name, metric, pipeline or "", tuple(found), dict(outcomes), note)
-
-
-def _first_metric(sample: Sample) -> str:
-    names = sample.keys.metrics or tuple(sample.metrics)
-    return next((name for name in names if sample.number(name) is not None), "")
-
-
-def _note(run: Run, task: str, column: str, mean: float | None) -> str:
-    """Return a note if the task's own number is not the mean over its documents."""
-    reported = part_of(run.document, "results", task).get(column)
-    if not isinstance(reported, int | float) or mean is None:
-        return ""
-    if any(math.isclose(reported, scale * mean, rel_tol=1e-6, abs_tol=1e-9) for scale in (1, 100)):
-        return ""
-    return f"the task's own number is {reported:.4f}, which is not a mean over documents; the table shows means"
 
 
 def breakdown_text(found: Breakdown) -> str:

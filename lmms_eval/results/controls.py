@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from lmms_eval import stats
 from lmms_eval.api.task import Group, Task
 from lmms_eval.config.rules import control_name
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult, leaves_of
 from lmms_eval.engine.store import RunStore
 from lmms_eval.models.task_access import offered_options, target_of
 from lmms_eval.results.baseline import BaselineRow
@@ -176,15 +176,9 @@ def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], sto
     by_name = {result.task.name: result for result in results}
     columns = {name: _columns(by_name[name], store) for of in below for name in (of, *(c.task.name for c in below[of]))}
     tasks = {name: _of_task(by_name[name], [one.task.name for one in below[name]], columns) for name in below}
-    children = {group.name: group.children for group in groups}
-    found = {group.name: _of_group(sorted(_leaves(group.name, children)), below, columns) for group in groups}
+    groups_by_name = {group.name: group for group in groups}
+    found = {group.name: _of_group(sorted(set(leaves_of(group, groups_by_name))), below, columns) for group in groups}
     return Controls(tasks, {name: gaps for name, gaps in found.items() if gaps})
-
-
-def _leaves(name: str, children: Mapping[str, Sequence[str]]) -> set[str]:
-    if name not in children:
-        return {name}
-    return {leaf for child in children[name] for leaf in _leaves(child, children)}
 
 
 def _of_task(

@@ -57,7 +57,7 @@ from lmms_eval.results.tables import make_table
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args
-from lmms_eval.utils.document_ids import DocumentIds, Ranges
+from lmms_eval.utils.document_ids import DocumentIds
 from lmms_eval.utils.where import Where
 
 if TYPE_CHECKING:
@@ -178,13 +178,12 @@ class Choice(Struct, frozen=True):
     where: Where | None = None
 
     def takes(self, sample: Sample) -> bool:
-        if self.ids is not None and not _is_among(sample.doc_id, self.ids.of(sample.task)):
-            return False
+        if self.ids is not None:
+            doc_id = sample.doc_id
+            is_number = doc_id.isascii() and doc_id.isdigit() and len(doc_id) < 20
+            if not is_number or int(doc_id) not in self.ids.of(sample.task):
+                return False
         return self.where is None or self.where.holds(lambda name: value_of(sample, name))
-
-
-def _is_among(doc_id: str, ids: Ranges) -> bool:
-    return doc_id.isascii() and doc_id.isdigit() and len(doc_id) < 20 and int(doc_id) in ids
 
 
 _SHOWN = "shown.json"
@@ -301,7 +300,10 @@ def read_run(path: Path, is_strict: bool = False) -> Run:
     """
     if path.is_dir():
         results = results_of_record(path)
-        return _of_record(path) if results is None else _of_results(results, is_strict)
+        if results is not None:
+            return _of_results(results, is_strict)
+        journals = Journals.read(path)
+        return run_of(journals, read_state(path), journals.unscored())
     return run_of_samples(path, is_strict) if path.suffix == ".jsonl" else _of_results(path, is_strict)
 
 
@@ -363,11 +365,6 @@ def results_of_record(folder: Path) -> Path | None:
     results = ended_results(folder)
     document = None if results is None else read_document(results)
     return results if isinstance(document, dict) and str(document.get("run_key", folder.name)) == folder.name else None
-
-
-def _of_record(folder: Path) -> Run:
-    journals = Journals.read(folder)
-    return run_of(journals, read_state(folder), journals.unscored())
 
 
 def run_of(journals: Journals, state: Mapping[str, Any], waiting: Mapping[str, JournalSamples] | None = None) -> Run:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +16,6 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import Message
-from lmms_eval.engine.judging import PATTERN
 from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
@@ -118,18 +116,34 @@ class JudgePrompts:
     """
 
     def __init__(self, folder: Path | None) -> None:
+        from lmms_eval.engine.judging import PATTERN
+
         self.folder = folder
+        self._tails = None if folder is None else JournalTails(folder, PATTERN)
+        self._places: dict[str, RecordPlace] = {}
+        self._is_read = self._tails is None
+
+    def renew(self) -> None:
+        """Let the next verdict read the prompts that were added since the last one."""
+        self._is_read = self._tails is None
 
     def joined(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a sample's line with ``asked``, and ``sent_media`` if the judge saw media, added to each verdict."""
         verdicts = record.get("judge")
-        if not isinstance(verdicts, list) or not self._places:
+        if not isinstance(verdicts, list):
             return dict(record)
+        if self._tails is not None and not self._is_read:
+            self._is_read = True
+            with suppress(DataError):  # unreadable: its verdicts are shown without prompts
+                for place, found in self._tails.news():
+                    messages = found.get("messages")
+                    if messages and isinstance(messages, list) and all(is_record(one, Message) for one in messages):
+                        self._places.setdefault(str(found.get("prompt")), place)
         return {**record, "judge": [self._verdict(one) if isinstance(one, Mapping) else one for one in verdicts]}
 
     def _verdict(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
         place = self._places.get(str(verdict.get("prompt")))
-        if place is None:
+        if place is None or self._tails is None:
             return dict(verdict)
         try:
             found = self._tails.at(place)
@@ -140,22 +154,6 @@ class JudgePrompts:
             media = found["media"] if isinstance(found["media"], list) else []
             added["sent_media"] = [medium for number, medium in enumerate(media) if medium not in media[:number]]
         return {**verdict, **added}
-
-    @cached_property
-    def _tails(self) -> JournalTails:
-        return JournalTails(self.folder or Path(), PATTERN)
-
-    @cached_property
-    def _places(self) -> Mapping[str, RecordPlace]:
-        found: dict[str, RecordPlace] = {}
-        if self.folder is None:
-            return found
-        with suppress(DataError):  # unreadable: its verdicts are shown without prompts
-            for place, record in self._tails.news():
-                messages = record.get("messages")
-                if messages and isinstance(messages, list) and all(is_record(one, Message) for one in messages):
-                    found.setdefault(str(record.get("prompt")), place)
-        return found
 
 
 class Piece(Struct, frozen=True):
@@ -490,6 +488,12 @@ def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
         if isinstance(value, Mapping) and value.get(key) is not None:
             return label(value[key])
     return None
+
+
+def cluster_in(record: Mapping[str, Any], key: str | None) -> str | None:
+    """Find the cluster of a sample's line, whatever the names of its metrics; ``None`` without a key."""
+    values = [value for name, value in record.items() if name not in OWN_KEYS] if key else []
+    return cluster_of(key, values, record.get("doc")) if key else None
 
 
 def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:

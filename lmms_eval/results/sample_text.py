@@ -19,6 +19,7 @@ from lmms_eval.results.sample import (
     thoughts_text,
     without_thoughts,
 )
+from lmms_eval.utils.names import some_of
 from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 
@@ -99,7 +100,7 @@ def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
         if task == wanted or not wanted:
             found.setdefault(str(part_of(requests, task).get("sha256")), []).append(task)
     for digest, tasks in found.items():
-        yield f"requests of {_listed(tasks)} (sha256 {digest[:_DIGITS]}):"
+        yield f"requests of {some_of(tasks, _MOST_NAMED)} (sha256 {digest[:_DIGITS]}):"
         for part, value in part_of(requests, tasks[0]).items():
             if part != "sha256":
                 yield f"  {part}: {_shown(part, value)}"
@@ -121,7 +122,7 @@ def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
             parts = [f"{name} {_spread(entry[name])}" for name in entry if isinstance(entry[name], Mapping)]
             found.setdefault(f"{entry.get('documents')} documents, {', '.join(parts)}", []).append(task)
     for text, tasks in found.items():
-        yield f"media of {_listed(tasks)} (min / median / max): {text}"
+        yield f"media of {some_of(tasks, _MOST_NAMED)} (min / median / max): {text}"
 
 
 def _spread(value: Mapping[str, Any]) -> str:
@@ -138,11 +139,6 @@ def _shown(part: str, value: Any) -> str:
     else:
         text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST_REQUEST else f"{text[:_LONGEST_REQUEST]}…"
-
-
-def _listed(tasks: Sequence[str]) -> str:
-    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
-    return f"{', '.join(tasks[:_MOST_NAMED])}{more}"
 
 
 _LONGEST = 60

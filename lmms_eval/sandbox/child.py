@@ -70,6 +70,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     user = confine.enclose(setup)
     if setup.namespaces:
+        # Continue in a child, process 1 of the new namespace: when it ends, the kernel ends all others there.
         child = os.fork()
         if child:
             _, status = os.waitpid(child, 0)
@@ -100,32 +101,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
             bound = bound and threads.find_bound(bound.user, setup.readable)
             child = os.fork()
         if child == 0:
-            # Nothing can be undone.
-            from lmms_eval.sandbox import confine
-
-            os.setsid()
-            if job["style"] == "script":
-                content = job["stdin"].encode("utf-8", "surrogatepass")
-                if hasattr(os, "memfd_create"):
-                    file = os.memfd_create("stdin")
-                else:
-                    import tempfile
-
-                    with tempfile.TemporaryFile() as temporary:
-                        file = os.dup(temporary.fileno())
-                view = memoryview(content)
-                while view:
-                    view = view[os.write(file, view) :]
-                os.lseek(file, 0, os.SEEK_SET)
-                os.dup2(file, 0)
-                os.dup2(out_writing, 1)
-                os.dup2(err_writing, 2)
-                os.closerange(3, 1 << 16)
-            else:
-                os.dup2(err_writing, 2)
-                os.dup2(out_writing, DELIVERY)
-                os.closerange(DELIVERY + 1, 1 << 16)
-            confine.restrict(setup, job["limits"], bound)
+            _take_over(job, setup, bound, out_writing, err_writing)
             return job  # type: ignore[no-any-return]
         os.close(out_writing)
         os.close(err_writing)
@@ -137,6 +113,34 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
             os.close(err_reading)
         _reply(replies, watch.finish())
     return None
+
+
+def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: int, err: int) -> None:
+    """Become the program's process: its own session, only its own files, every limit. Nothing can be undone."""
+    from lmms_eval.sandbox import confine
+
+    os.setsid()
+    if job["style"] == "script":
+        if hasattr(os, "memfd_create"):
+            file = os.memfd_create("stdin")
+        else:
+            import tempfile
+
+            with tempfile.TemporaryFile() as temporary:
+                file = os.dup(temporary.fileno())
+        view = memoryview(job["stdin"].encode("utf-8", "surrogatepass"))
+        while view:
+            view = view[os.write(file, view) :]
+        os.lseek(file, 0, os.SEEK_SET)
+        os.dup2(file, 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.closerange(3, 1 << 16)
+    else:
+        os.dup2(err, 2)
+        os.dup2(out, DELIVERY)
+        os.closerange(DELIVERY + 1, 1 << 16)
+    confine.restrict(setup, job["limits"], bound)
 
 
 def _reply(replies: IO[bytes], message: Mapping[str, Any]) -> None:
@@ -175,16 +179,13 @@ class _Watch:
                 if not chunk:
                     poll.unregister(pipe)
                     pipes -= 1
-                self._keep(chunk, is_error=pipe == err)
-
-    def _keep(self, chunk: bytes, is_error: bool) -> None:
-        if is_error:
-            self._err = (self._err + chunk)[-STDERR_BYTES:]
-            return
-        self._out += chunk
-        begun = len(DELIVERED) if self._job["style"] == "captured" else 0
-        if len(self._out) > self._limits["output_bytes"] + begun:
-            self._reason = "output"
+                if pipe == err:
+                    self._err = (self._err + chunk)[-STDERR_BYTES:]
+                    continue
+                self._out += chunk
+                begun = len(DELIVERED) if self._job["style"] == "captured" else 0
+                if len(self._out) > self._limits["output_bytes"] + begun:
+                    self._reason = "output"
 
     def finish(self) -> dict[str, Any]:
         """End what is left of the program, and report how it ended."""
@@ -228,7 +229,7 @@ class _Watch:
 
 
 def end_strays() -> None:
-    """Kill and reap every process that the program left behind."""
+    """Kill and reap every process that the program left behind: orphans become children of this process."""
     while True:
         if os.getpid() == 1:  # in its own process namespace: all others there are the program's
             with contextlib.suppress(ProcessLookupError):
@@ -238,10 +239,9 @@ def end_strays() -> None:
         except ChildProcessError:
             return
         if not pid:
-            # The list is empty if /proc is not mounted.
             own = os.getpid()
             found = []
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # /proc is not mounted
                 for name in filter(str.isdecimal, os.listdir("/proc")):
                     with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                         if int(file.read().rpartition(b")")[2].split()[1]) == own:

@@ -48,9 +48,13 @@ def probe_enclosed(setup: Setup, port: int) -> Mapping[str, str]:
 
 def _try_namespaces(setup: Setup, port: int) -> None:
     namespaces.enter(setup.readable, setup.devices, setup.empty)
-    inner = in_fork(lambda: _look_around(port))
-    if inner:
-        raise Leak(inner)
+    _try_in_fork(lambda: _look_around(port))
+
+
+def _try_in_fork(action: Callable[[], None]) -> None:
+    """Run ``action`` in a process of its own. Raises ``Leak`` with the text of its error."""
+    if problem := in_fork(action):
+        raise Leak(problem)
 
 
 def _look_around(port: int) -> None:
@@ -104,15 +108,12 @@ def _try_no_new_privileges() -> None:
 def _try_threads(setup: Setup) -> None:
     """Try the limit in the surroundings that programs will have."""
     user = enclose(replace(setup, threads=True))
-    problem = in_fork(lambda: _make_threads(threads.find_bound(user, setup.readable)))
-    if problem:
-        raise Leak(problem)
 
+    def make_threads() -> None:
+        bound = threads.find_bound(user, setup.readable)
+        _try_in_fork(lambda: _exceed(bound))
 
-def _make_threads(bound: threads.Bound) -> None:
-    problem = in_fork(lambda: _exceed(bound))
-    if problem:
-        raise Leak(problem)
+    _try_in_fork(make_threads)
 
 
 def _exceed(bound: threads.Bound) -> None:

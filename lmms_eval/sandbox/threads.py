@@ -104,6 +104,7 @@ def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
         OSError: no process can be started, or it cannot become ``user``.
     """
     if user is not None:
+        # Becoming the user is tried in advance: a failure in a program's process would look like the program's own.
         bound = Bound(1 + ROOM, user)
         # This process must be able to kill processes of the other user.
         if has_capability(CAP_KILL) and not in_fork(lambda: _read_under(bound, readable)):

@@ -23,18 +23,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, UsageError
 from lmms_eval.http.bounds import BoundedBody
-from lmms_eval.http.guard import Guard, Rates, is_loopback
+from lmms_eval.http.guard import Guard, Guarded, Rates, is_loopback, json_answer
 from lmms_eval.server.endpoints import answer_error, server_router
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.service import Service
 from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
+from lmms_eval.server.store import STATES
 from lmms_eval.utils.redaction import learn_secrets
 
 if TYPE_CHECKING:
     import uvicorn
 
 
-STATES = ("queued", "running", "completed", "failed", "cancelled")
 _HEAD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
     '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
@@ -72,15 +72,29 @@ class Metrics(Collector):
         yield jobs
         scheduler = self._service.scheduler
         ended = CounterMetricFamily("lmms_eval_jobs_ended", "Jobs that have ended since the start", labels=["state"])
-        for state, count in scheduler.ended.items():
-            ended.add_metric([state], count)
+        for final, count in scheduler.ended.items():
+            ended.add_metric([final], count)
         yield ended
         yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.room.gpus))
         yield GaugeMetricFamily("lmms_eval_gpus_held", "GPUs that running jobs hold", len(scheduler.held_gpus))
 
-    def record(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Record an answer. ``route`` is the pattern of the path, so the number of time series is bounded."""
-        self._seconds.labels(method, route, str(status)).observe(seconds)
+    def timing(self, app: ASGIApp) -> ASGIApp:
+        """Return an application that also records how long its answers take to begin."""
+
+        async def timed(scope: Scope, receive: Receive, send: Send) -> None:
+            begin = time.monotonic()
+
+            async def recorded(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    # The pattern of the path: so the number of time series is bounded.
+                    route = getattr(scope.get("route"), "path", "none")
+                    labels = scope["method"], route, str(message["status"])
+                    self._seconds.labels(*labels).observe(time.monotonic() - begin)
+                await send(message)
+
+            await app(scope, receive, recorded)
+
+        return timed
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -130,7 +144,7 @@ def make_app(service: Service) -> FastAPI:
     app.state.feeds, app.state.metrics = Feeds(service), Metrics(service)
     app.include_router(server_router())
     app.add_middleware(BoundedBody)
-    app.add_middleware(TimingMiddleware, metrics=app.state.metrics)
+    app.add_middleware(lambda inner: app.state.metrics.timing(inner))
     app.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False, response_class=HTMLResponse)
     return app
 
@@ -141,27 +155,6 @@ def docs(request: Request) -> HTMLResponse:
         "".join(reference_page(request.app.openapi())),
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
     )
-
-
-class TimingMiddleware:
-    """Middleware that records how long answers take to begin."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begin = time.monotonic()
-
-        async def recorded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                route = getattr(scope.get("route"), "path", "none")
-                self._metrics.record(scope["method"], route, message["status"], time.monotonic() - begin)
-            await send(message)
-
-        await self._app(scope, receive, recorded)
 
 
 def serve(settings: ServerSettings, announce: Callable[[str], None] = log.info) -> None:
@@ -207,17 +200,11 @@ def check_token(settings: ServerSettings) -> None:
 
 def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
     """Return an application that answers only the requests that the server's rules allow."""
-    from lmms_eval.http.guard import Guarded, json_answer
-
-    return Guarded(app, guard_of(settings, port), json_answer, Rates(_GUESSES, _GUESSES_PER_S))
-
-
-def guard_of(settings: ServerSettings, port: int) -> Guard:
-    """Return a server's rules for answering requests."""
     is_open = not is_loopback(settings.host)
     own = {settings.host, socket.gethostname()} if is_open else set()
     names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))
-    return Guard(str(port), settings.token, "serve", METHODS, is_page=False, names=names, any_address=is_open)
+    guard = Guard(str(port), settings.token, "serve", METHODS, is_page=False, names=names, any_address=is_open)
+    return Guarded(app, guard, json_answer, Rates(_GUESSES, _GUESSES_PER_S))
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -146,9 +145,7 @@ class ArchiveDownload:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def begin(self) -> None:
@@ -205,6 +202,7 @@ class HttpCall(Struct, frozen=True):
 
     Args:
         body: sent as JSON; entries of ``None`` are left out.
+        target: receives the content of the answer.
     """
 
     method: str
@@ -212,6 +210,7 @@ class HttpCall(Struct, frozen=True):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    target: ArchiveDownload | None = None
 
     @property
     def content(self) -> bytes | None:
@@ -302,6 +301,13 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
                 text = "the answer is not a JSON object; is this the address of an evaluation server?"
                 raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status)
             return value
+        yield pause_before(call, reply, waiting)
+
+
+def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Exchange[None]:
+    """Receive the archive of a job, and retry as ``asked`` does. Raises ``EvaluationServerError``."""
+    call, waiting = HttpCall("GET", job(job_id, "/files").path, target=download), RetryPauses(patience)
+    while (reply := (yield call)) is not None and reply.status != 200:
         yield pause_before(call, reply, waiting)
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 import httpx2
@@ -72,9 +71,7 @@ class EvalClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -218,10 +215,8 @@ class EvalClient:
             EvaluationServerError: the job does not exist, the server cannot be reached, or the archive cannot be used.
             DataError: the folder cannot be written.
         """
-        call, waiting = calls.job(job_id, "/files"), calls.RetryPauses(self._patience)
         with ArchiveDownload(Path(folder)) as download:
-            while (found := self._fetch(call, download)).status != 200:
-                time.sleep(calls.pause_before(call, found, waiting))
+            self._run(calls.downloaded(job_id, download, self._patience))
             return download.unpack()
 
     def get_queue_status(self) -> dict[str, Any]:
@@ -240,19 +235,6 @@ class EvalClient:
     def _ask(self, call: HttpCall, patience: float | None = None) -> dict[str, Any]:
         return self._run(calls.asked(call, self._patience if patience is None else patience))
 
-    def _fetch(self, call: HttpCall, download: ArchiveDownload) -> CallReply:
-        try:
-            with closing(self._http.send(request(self._http, call), stream=True)) as found:
-                if found.status_code != 200:
-                    found.read()
-                    return reply(found)
-                download.begin()
-                for data in found.iter_bytes():
-                    download.add(data)
-                return CallReply(200, b"")
-        except httpx2.TransportError as error:
-            return no_reply(error)
-
     def _run(self, exchange: Exchange[_T]) -> _T:
         answer: CallReply | None = None
         while True:
@@ -265,7 +247,15 @@ class EvalClient:
                 time.sleep(step)
                 continue
             try:
-                answer = reply(self._http.send(request(self._http, step)))
+                with closing(self._http.send(request(self._http, step), stream=True)) as found:
+                    if step.target is not None and found.status_code == 200:
+                        step.target.begin()
+                        for data in found.iter_bytes():
+                            step.target.add(data)
+                        answer = CallReply(200, b"")
+                    else:
+                        found.read()
+                        answer = reply(found)
             except httpx2.TransportError as error:
                 answer = no_reply(error)
 
@@ -287,9 +277,7 @@ class AsyncEvalClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -372,10 +360,8 @@ class AsyncEvalClient:
 
     async def download(self, job_id: str, folder: str | Path) -> list[Path]:
         """Write the files of a job's run into a folder as ``EvalClient.download`` does."""
-        call, waiting = calls.job(job_id, "/files"), calls.RetryPauses(self._patience)
         with ArchiveDownload(Path(folder)) as download:
-            while (found := await self._fetch(call, download)).status != 200:
-                await asyncio.sleep(calls.pause_before(call, found, waiting))
+            await self._run(calls.downloaded(job_id, download, self._patience))
             return await asyncio.to_thread(download.unpack)
 
     async def get_queue_status(self) -> dict[str, Any]:
@@ -392,19 +378,6 @@ class AsyncEvalClient:
     async def _ask(self, call: HttpCall, patience: float | None = None) -> dict[str, Any]:
         return await self._run(calls.asked(call, self._patience if patience is None else patience))
 
-    async def _fetch(self, call: HttpCall, download: ArchiveDownload) -> CallReply:
-        try:
-            async with aclosing(await self._http.send(request(self._http, call), stream=True)) as found:
-                if found.status_code != 200:
-                    await found.aread()
-                    return reply(found)
-                download.begin()
-                async for data in found.aiter_bytes():
-                    download.add(data)
-                return CallReply(200, b"")
-        except httpx2.TransportError as error:
-            return no_reply(error)
-
     async def _run(self, exchange: Exchange[_T]) -> _T:
         answer: CallReply | None = None
         while True:
@@ -417,6 +390,14 @@ class AsyncEvalClient:
                 await asyncio.sleep(step)
                 continue
             try:
-                answer = reply(await self._http.send(request(self._http, step)))
+                async with aclosing(await self._http.send(request(self._http, step), stream=True)) as found:
+                    if step.target is not None and found.status_code == 200:
+                        step.target.begin()
+                        async for data in found.aiter_bytes():
+                            step.target.add(data)
+                        answer = CallReply(200, b"")
+                    else:
+                        await found.aread()
+                        answer = reply(found)
             except httpx2.TransportError as error:
                 answer = no_reply(error)

@@ -147,12 +147,12 @@ def queue(request: Request) -> dict[str, Any]:
 
 def tasks(request: Request) -> dict[str, Any]:
     """List the names of tasks, groups and tags."""
-    return {"tasks": service_of(request).tasks}
+    return {"tasks": service_of(request).tasks.catalogue.names()}
 
 
 def models(request: Request) -> dict[str, Any]:
     """List the names of models."""
-    return {"models": service_of(request).models}
+    return {"models": [model.name for model in service_of(request).models.listed]}
 
 
 def merge_checkpoint(request: Request, body: MergeRequest) -> dict[str, Any]:

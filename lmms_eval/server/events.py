@@ -36,7 +36,7 @@ EVERY_S = 0.5
 PROGRESS_EVERY_S = 2.0
 """Least seconds between two progress events. The rates of a running job change at every look."""
 MOST_STREAMS, RETRY_S = 1000, 5.0
-_ALIVE_S = 15.0
+ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
 
@@ -209,22 +209,23 @@ class Feeds:
                 now = time.monotonic()
                 if look.progress != progress and (look.is_last or now >= progress_at + PROGRESS_EVERY_S):
                     progress, progress_at, sent_at = look.progress, now, now
-                    yield _event("progress", orjson.dumps(progress.content(clean)).decode())
+                    yield event("progress", orjson.dumps(progress.content(clean)).decode())
                 if look.state != state and not look.job.has_ended:
                     state, sent_at = look.state, now
-                    yield _event("state", state)
+                    yield event("state", state)
                 while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
                     place, sent_at = piece.next, time.monotonic()
-                    yield _event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
+                    yield event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
                 if look.is_last:
-                    yield _event("state", look.state)
+                    yield event("state", look.state)
                     return
-                if time.monotonic() - sent_at > _ALIVE_S:
+                if time.monotonic() - sent_at > ALIVE_S:
                     sent_at = time.monotonic()
                     yield b": still here\n\n"
                 await asyncio.sleep(EVERY_S)
 
 
-def _event(kind: str, data: str, place: int | None = None) -> bytes:
+def event(kind: str, data: str, place: int | None = None) -> bytes:
+    """Return a server-sent event. ``place`` is its id."""
     mark = "" if place is None else f"id: {place}\n"
     return f"event: {kind}\n{mark}data: {data}\n\n".encode("utf-8", "replace")

@@ -6,6 +6,7 @@ positions stay valid. The first part and the last two are kept; parts between th
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,22 +25,15 @@ _LONGEST_WAIT = 8 << 10
 """Bytes of an incomplete line that are held back. No secret is as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    start: int
-    path: Path
-
-    @property
-    def end(self) -> int:
-        return self.start + self.path.stat().st_size
-
-
-def _parts(folder: Path) -> list[_Part]:
-    try:
-        names = [path for path in folder.iterdir() if path.suffix == _SUFFIX and path.stem.isdigit()]
-    except FileNotFoundError:
-        return []
-    return sorted((_Part(int(path.stem), path) for path in names), key=lambda part: part.start)
+def _parts(folder: Path) -> list[tuple[int, int, Path]]:
+    """List the parts of a log, each with the positions of its begin and its end."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):  # no folder yet
+        for path in folder.iterdir():
+            if path.suffix == _SUFFIX and path.stem.isdigit():
+                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                    found.append((int(path.stem), int(path.stem) + path.stat().st_size, path))
+    return sorted(found)
 
 
 @dataclass(slots=True)
@@ -56,9 +50,8 @@ class LogWriter:
     _lost: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        parts = _parts(self.folder)
-        if parts:
-            self._end, self._start = parts[-1].end, parts[-1].start
+        if parts := _parts(self.folder):
+            self._start, self._end, _ = parts[-1]
 
     def write(self, data: bytes) -> None:
         """Append to the log. Never raises: a job continues even if its log cannot be written."""
@@ -86,8 +79,8 @@ class LogWriter:
                     path = self.folder / f"{self._start:016d}{_SUFFIX}"
                     self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
                     self._part_end = self._start + self.part_bytes
-                    for part in _parts(self.folder)[1:-_LAST_PARTS]:
-                        part.path.unlink(missing_ok=True)
+                    for _, _, old in _parts(self.folder)[1:-_LAST_PARTS]:
+                        old.unlink(missing_ok=True)
                 assert self._handle is not None
                 written = os.write(self._handle, view[: self._part_end - self._end])
                 self._end += written
@@ -142,22 +135,17 @@ class JobLog(Struct, frozen=True):
     def end(self) -> int:
         """Position after the last byte."""
         parts = _parts(self.folder)
-        return parts[-1].end if parts else 0
+        return parts[-1][1] if parts else 0
 
     def read(self, place: int, most: int) -> LogPiece:
         """Read up to ``most`` bytes from a position; empty at the end. Raises ``OSError``."""
-        for part in _parts(self.folder):
-            try:
-                end = part.end
-                if place >= end:
-                    continue
-                begin = max(place, part.start)
-                with open(part.path, "rb") as file:
-                    file.seek(begin - part.start)
+        for start, end, path in _parts(self.folder):
+            if place < end:
+                begin = max(place, start)
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # deleted meanwhile
+                    file.seek(begin - start)
                     data = file.read(min(most, end - begin))
-            except FileNotFoundError:  # deleted meanwhile
-                continue
-            return LogPiece(data, begin + len(data), begin - place)
+                    return LogPiece(data, begin + len(data), begin - place)
         return LogPiece(b"", place)
 
     def whole_lines(self, place: int, most: int, has_ended: bool) -> LogPiece:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import stat
@@ -143,20 +144,17 @@ def results_files(job: Job) -> list[Path]:
     output = output_of(job)
     found = [*output.glob("*_results.json"), *output.glob("*/*_results.json")]
     files = [path for path in found if is_stamp(results_date(path.name) or "")]
-    is_shared = bool(job.request.get("output_dir"))
-    return sorted(path for path in files if not is_shared or _is_of(path, job))
-
-
-def _is_of(path: Path, job: Job) -> bool:
-    """Return whether a file in a shared output folder belongs to this job: it names the job's configuration file."""
-    try:
-        if job.started_at is None or path.stat().st_mtime < datetime.fromisoformat(job.started_at).timestamp() - 60:
-            return False
-        document = read_json(path)
-    except (OSError, DataError):
-        return False
-    stated: Mapping[str, Any] = part_of(document, "config", "resolved_cli_args") if isinstance(document, dict) else {}
-    return stated.get("config") == str(job.files.config_file)
+    if not job.request.get("output_dir"):
+        return sorted(files)
+    own = []  # in a shared output folder, a file of this job names the job's configuration file
+    begin = math.inf if job.started_at is None else datetime.fromisoformat(job.started_at).timestamp() - 60
+    for path in sorted(files):
+        with contextlib.suppress(OSError, DataError):
+            document = read_json(path) if path.stat().st_mtime >= begin else None
+            stated = part_of(document, "config", "resolved_cli_args") if isinstance(document, dict) else {}
+            if stated.get("config") == str(job.files.config_file):
+                own.append(path)
+    return own
 
 
 def records(job: Job) -> Iterator[Path]:

@@ -8,7 +8,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.config.convert import argument_mapping
-from lmms_eval.config.options import Option, options
+from lmms_eval.config.options import Option, option_table
 from lmms_eval.errors import ConfigError, RefusedRequestError, RequestError, UsageError
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.utils.document_ids import parse_ids
@@ -54,6 +53,9 @@ _FREE = frozenset({
 """Texts for a model or in a grammar of their own, which are not searched for paths."""
 _ENDS = re.compile(r"[,;\s]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
+_SIGNS = r"""\s'"`()\[\]{},;:=<>|"""
+_PATH = re.compile(rf"(?<![^{_SIGNS}])/(?:[^/{_SIGNS}]|//)[^{_SIGNS}]*")
+"""An absolute path in a text. Two slashes at the beginning are the rest of an address."""
 _PATH_MARKS = ("FILE", "DIR", "PATH")
 
 
@@ -133,7 +135,14 @@ class Policy(Struct, frozen=True):
                 raise RefusedRequestError(
                     f"{value.name}: keys come from the server's environment, never from a request: leave it out"
                 )
-            self._check_code(value)
+            named = {key.strip().lower().lstrip("-").replace("-", "_") for key in value.place}
+            is_code = bool(named & _CODE) or any(key.endswith(_CODE_ENDINGS) for key in named)
+            is_file = value.place[0] == "tasks" and isinstance(value.value, str) and names_file(value.value)
+            if (is_code or is_file) and value.value not in _OFF and not self.allows_code:
+                raise RefusedRequestError(
+                    f"{value.name}: it would run code that is not the server's; the server must be started with "
+                    "--allow_code for that"
+                )
             if value.place[0] in _UPLOADS and value.value not in _OFF and not self.allows_uploads:
                 raise RefusedRequestError(
                     f"{value.name}: it would send results elsewhere with the server's keys; the server must be started "
@@ -156,7 +165,10 @@ class Policy(Struct, frozen=True):
             raise RefusedRequestError(f"{name}: give an absolute path")
         try:
             path = Path(text).resolve()
-            is_allowed = any(path.is_relative_to(root) and not self._closes(path, root) for root in self.roots)
+            roots = [root for root in self.roots if path.is_relative_to(root)]
+            if self.own is not None and path.is_relative_to(self.own):  # no folder above the server's own opens it
+                roots = [root for root in roots if self.own == root or not self.own.is_relative_to(root)]
+            is_allowed = bool(roots)
         except (OSError, RuntimeError, ValueError):
             is_allowed = False
         if not is_allowed:
@@ -170,29 +182,15 @@ class Policy(Struct, frozen=True):
                 raise RefusedRequestError(f"{name}: this path is neither a file nor a folder")
         return path
 
-    def _closes(self, path: Path, root: Path) -> bool:
-        """Return whether a path lies in the server's own folder and is allowed only by a folder above that one."""
-        own = self.own
-        return own is not None and path.is_relative_to(own) and own.is_relative_to(root) and own != root
-
-    def _check_code(self, value: _Value) -> None:
-        named = {key.strip().lower().lstrip("-").replace("-", "_") for key in value.place}
-        is_code = bool(named & _CODE) or any(key.endswith(_CODE_ENDINGS) for key in named)
-        is_file = value.place[0] == "tasks" and isinstance(value.value, str) and names_file(value.value)
-        if (is_code or is_file) and value.value not in _OFF and not self.allows_code:
-            raise RefusedRequestError(
-                f"{value.name}: it would run code that is not the server's; the server must be started with "
-                "--allow_code for that"
-            )
-
     def _check_text(self, value: _Value) -> None:
         text = value.value
-        option = _options().get(value.place[0])
+        option = option_table().get(value.place[0])
         if "\0" in text:
             raise RefusedRequestError(f"{value.name}: no text of an option holds a null character")
         if "://" in text:
             for part in text.replace(";", ",").split(","):
-                if "://" in part and not (_is_on_hub(part.strip()) or self._allows_address(part.strip())):
+                is_on_hub = _HUB.match(part.strip()) is not None and ".." not in part.strip().split("/")
+                if "://" in part and not (is_on_hub or self._allows_address(part.strip())):
                     raise RefusedRequestError(
                         f"{value.name}: requests would go to an address that the server does not allow "
                         "(--allow_path URL)"
@@ -200,7 +198,10 @@ class Policy(Struct, frozen=True):
         elif value.is_address and text.strip() and text.lower() not in _NO_ADDRESSES:
             raise RefusedRequestError(f"{value.name}: give a whole address, with http:// or https://")
         elif _is_path(text, value, option):
-            for part in _several(text, option):
+            separator = "," if option is not None and "," in option.metavar else None
+            if option is not None and option.name == "nltk_data":
+                separator = os.pathsep
+            for part in text.split(separator) if separator else [text]:
                 self.check_path(value.name, part.strip())
             return
         for part in value.hidden_paths:
@@ -218,18 +219,9 @@ class Policy(Struct, frozen=True):
         return any(place == (*one[:3],) and f"{asked.path}/".startswith(f"{one[3]}/") for one in known)
 
 
-@cache
-def _options() -> dict[str, Option]:
-    return {option.name: option for option in options()}
-
-
 def names_file(task: str) -> bool:
     """Return whether a task of a request is a file rather than a name."""
     return "/" in task or "\\" in task or task.lower().endswith(_TASK_FILES)
-
-
-def _is_on_hub(text: str) -> bool:
-    return _HUB.match(text) is not None and ".." not in text.split("/")
 
 
 def _is_path(text: str, value: _Value, option: Option | None) -> bool:
@@ -248,7 +240,11 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
         case "output_path" | "use_cache" | "plugins":
             return False
         case "ids":
-            return not _are_numbers(stripped)
+            try:
+                parse_ids(stripped)
+            except UsageError:
+                return True
+            return False
         case "prices":
             return stripped != "litellm"
         case "baseline":
@@ -256,23 +252,8 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
     return any(mark in option.metavar for mark in _PATH_MARKS)
 
 
-def _several(text: str, option: Option | None) -> list[str]:
-    """Return the paths of an option, which may take several."""
-    if option is not None and option.name == "nltk_data":
-        return text.split(os.pathsep)
-    return text.split(",") if option is not None and "," in option.metavar else [text]
-
-
 def _leads_elsewhere(text: str) -> bool:
     return text.startswith(("/", "~")) or ".." in text.replace("\\", "/").split("/")
-
-
-def _are_numbers(text: str) -> bool:
-    try:
-        parse_ids(text)
-    except UsageError:
-        return False
-    return True
 
 
 def _values(request: Mapping[str, Any]) -> Iterator[_Value]:
@@ -318,20 +299,4 @@ def _nested(text: str, place: tuple[str, ...]) -> Any:
 
 def without_paths(text: str) -> str:
     """Replace every absolute path in a text by its last part, for readers on other machines."""
-    return "".join(_last_part(word) for word in _words(_COLOURS.sub("", text)))
-
-
-def _words(text: str) -> Iterator[str]:
-    start = 0
-    for place, sign in enumerate(text):
-        if sign.isspace() or sign in "'\"`()[]{},;:=<>|":
-            yield text[start:place]
-            yield sign
-            start = place + 1
-    yield text[start:]
-
-
-def _last_part(word: str) -> str:
-    # Two slashes at the beginning are the rest of an address.
-    is_path = word.startswith("/") and len(word) > 1 and (word[1] != "/" or word[2:3] == "/")
-    return "…/" + word.rstrip("/").rpartition("/")[2] if is_path else word
+    return _PATH.sub(lambda path: "…/" + path[0].rstrip("/").rpartition("/")[2], _COLOURS.sub("", text))

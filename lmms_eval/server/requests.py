@@ -7,6 +7,7 @@ import json
 import typing
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -34,6 +35,7 @@ _LISTS = list[Any] | str | int
 """Further types of the options that configuration files may state as lists."""
 _LONGEST = 60
 _DEEPEST = 32
+"""Levels of a body; no option is nested as deep."""
 FAMILY_FIELDS = (
     "model", "tasks", "model_args", "num_fewshot", "batch_size", "device", "limit", "gen_kwargs", "log_samples",
     "predict_only", "num_gpus", "output_dir",
@@ -92,33 +94,32 @@ def read_body(body: bytes) -> dict[str, Any]:
     """
     try:
         given = json.loads(body)
-        _check_depth(given)
+        level = [given]
+        for _ in range(_DEEPEST):
+            inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+            level = [*chain.from_iterable(inner)]
+        if level:
+            raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
         json.dumps(given, ensure_ascii=False, allow_nan=False).encode()  # no lone surrogates, no NaN
     except (ValueError, RecursionError) as error:
         raise InvalidBodyError([_detail(("body",), "json_invalid", f"the body is not JSON: {error}")]) from None
     try:
         read = body_type().model_validate(given)
     except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=False)
-        raise InvalidBodyError([_field_error(one) for one in errors]) from None
+        details = []
+        for one in error.errors(include_url=False, include_input=False):
+            message = one["msg"]
+            if one["type"] == "extra_forbidden":
+                name = str(one["loc"][-1])[:_LONGEST]
+                close = difflib.get_close_matches(name, body_type().model_fields, n=1, cutoff=0.6)
+                message = f"unknown field {name!r}" + (f"; did you mean {close[0]}?" if close else "")
+                message = f"{name}: {NOT_TAKEN[name]}" if name in NOT_TAKEN else message
+            details.append(_detail(("body", *one["loc"]), one["type"], message))
+        raise InvalidBodyError(details) from None
     shown = {name: getattr(read, name) for name in FAMILY_FIELDS}
     more = {name: getattr(read, name) for name in sorted(read.model_fields_set) if name not in shown}
     plain: dict[str, Any] = json.loads(json.dumps({**shown, **more}))
     return plain
-
-
-def _check_depth(given: Any) -> None:
-    """Raise ``ValueError`` if the body is nested deeper than any option."""
-    level = [given]
-    for _ in range(_DEEPEST):
-        level = [
-            item
-            for one in level
-            if isinstance(one, dict | list)
-            for item in (one.values() if isinstance(one, dict) else one)
-        ]
-    if level:
-        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
 
 
 def check_options(request: Mapping[str, Any]) -> None:
@@ -130,18 +131,6 @@ def check_options(request: Mapping[str, Any]) -> None:
         build_config({**values, "output_path": "."})
     except UsageError as error:
         raise InvalidBodyError([_detail(("body",), "value_error", str(error))]) from None
-
-
-def _field_error(error: Any) -> dict[str, Any]:
-    place, message = error["loc"], error["msg"]
-    if error["type"] == "extra_forbidden":
-        name = str(place[-1])[:_LONGEST]
-        if name in NOT_TAKEN:
-            message = f"{name}: {NOT_TAKEN[name]}"
-        else:
-            close = difflib.get_close_matches(name, body_type().model_fields, n=1, cutoff=0.6)
-            message = f"unknown field {name!r}" + (f"; did you mean {close[0]}?" if close else "")
-    return _detail(("body", *place), error["type"], message)
 
 
 def _detail(place: tuple[Any, ...], kind: str, message: str) -> dict[str, Any]:

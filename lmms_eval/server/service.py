@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import BusyError, UsageError
 from lmms_eval.http.guard import Rates, retry_after
+from lmms_eval.server.choices import ModelChoices, TaskChoices
 from lmms_eval.server.policy import Policy
 from lmms_eval.server.requests import check_options, read_body
 from lmms_eval.server.scheduler import Room, Scheduler
@@ -72,7 +71,8 @@ class Service:
         room = Room(settings.gpus, parallel, count_gpus(os.environ), os.cpu_count() or 1)
         self.scheduler = Scheduler(self.store, settings, jobs, room)
         self._rates = Rates(settings.submissions_per_minute, settings.submissions_per_minute / 60)
-        self._names_lock = threading.Lock()
+        self.tasks = TaskChoices(settings.include_paths, settings.plugins)
+        self.models = ModelChoices(settings.plugins)
 
     def start(self) -> None:
         self.scheduler.start()
@@ -143,19 +143,3 @@ class Service:
             "failed_jobs": counts.get("failed", 0),
             "running_jobs": [job.job_id for job in running],
         }
-
-    @cached_property
-    def tasks(self) -> list[str]:
-        """Names of tasks, groups and tags. Raises ``UsageError``."""
-        from lmms_eval.tasks.catalogue import Catalogue
-
-        with self._names_lock:
-            return Catalogue(self.settings.include_paths, self.settings.plugins).names()
-
-    @cached_property
-    def models(self) -> list[str]:
-        """Names of models. Raises ``UsageError``."""
-        from lmms_eval.models.registry import ModelRegistry
-
-        with self._names_lock:
-            return [model.name for model in ModelRegistry(self.settings.plugins).list_models()]

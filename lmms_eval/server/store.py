@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from lmms_eval.server.folder import JobFolder
 
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalState = Literal["completed", "failed", "cancelled"]
+STATES: tuple[State, ...] = get_args(State)
 FINAL: frozenset[State] = frozenset({"completed", "failed", "cancelled"})
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -150,12 +151,17 @@ class JobStore:
             raise
 
     def _prepare(self, path: Path) -> None:
+        """Create or update the tables, and check every row.
+
+        Raises:
+            sqlite3.DatabaseError: the file is damaged, or a row is missing or was changed by another program.
+            JobStoreError: a newer version has written the file.
+        """
         for setting in ("journal_mode=WAL", "synchronous=FULL"):
             self._connection.execute(f"PRAGMA {setting}")
         found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != ("ok",):
             raise sqlite3.DatabaseError(str(found[0] if found else "no answer"))
-        # Raises ``JobStoreError``, ``sqlite3.DatabaseError``.
         (stated,) = self._connection.execute("PRAGMA user_version").fetchone()
         is_old = not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
         version = stated if is_old else self._fact(_VERSION_FACT)
@@ -171,23 +177,13 @@ class JobStore:
                 self._connection.execute("ALTER TABLE jobs ADD COLUMN seal TEXT NOT NULL DEFAULT '00000000'")
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 self._connection.execute(statement)
-            if "seal" not in columns:
-                self._seal_all()
-            else:
-                self._set_fact(_VERSION_FACT, _VERSION)  # fails now if the file cannot be written
-        self._check_rows()
-
-    def _seal_all(self) -> None:
-        """Add checksums to a new list, or to one of version 1."""
-        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM jobs").fetchall()
-        seals = [(_seal(row), row[0]) for row in rows]
-        self._connection.executemany("UPDATE jobs SET seal = ? WHERE job_id = ?", seals)
-        self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-        self._set_fact(_VERSION_FACT, _VERSION)
-        self._set_fact(_TOTAL_FACT, len(rows))
-
-    def _check_rows(self) -> None:
-        """Raise ``sqlite3.DatabaseError`` if a row was changed by anything but this program, or is missing."""
+            if "seal" not in columns:  # a new list, or one of version 1
+                unsealed = self._connection.execute(f"SELECT {_COLUMNS} FROM jobs").fetchall()
+                seals = [(_seal(row), row[0]) for row in unsealed]
+                self._connection.executemany("UPDATE jobs SET seal = ? WHERE job_id = ?", seals)
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+                self._set_fact(_TOTAL_FACT, len(unsealed))
+            self._set_fact(_VERSION_FACT, _VERSION)  # fails now if the file cannot be written
         rows = self._connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs").fetchall()
         damaged = [row for row in rows if row[-1] != _seal(row[:-1])]
         if damaged:
@@ -275,8 +271,8 @@ class JobStore:
             JobStoreError: the job cannot be written.
         """
         with self._lock:
-            if key is not None and (earlier := self.of_key(key)) is not None:
-                return self._repeated(earlier, request)
+            if key is not None and (earlier := self.by_key(key, request)) is not None:
+                return earlier
             position = self._count("state = 'queued'")
             with self._writing() as connection:
                 connection.execute(
@@ -294,19 +290,18 @@ class JobStore:
         """Find an earlier submission by its key. Raises ``RepeatedKeyError`` if its request was different."""
         with self._lock:
             earlier = self.of_key(key)
-            return None if earlier is None else self._repeated(earlier, request)
+            if earlier is None:
+                return None
+            if earlier.request != json.loads(json.dumps(request)):
+                raise RepeatedKeyError(
+                    f"another request was submitted with this Idempotency-Key before, as job {earlier.job_id}: give "
+                    "each submission a key of its own"
+                )
+            return Submission(earlier, self.position(earlier), is_new=False)
 
     def of_key(self, key: str) -> Job | None:
         """Find the job that was submitted with a key."""
         return next(iter(self._rows("submission_key = ?", (key,))), None)
-
-    def _repeated(self, earlier: Job, request: Mapping[str, Any]) -> Submission:
-        if earlier.request != json.loads(json.dumps(request)):
-            raise RepeatedKeyError(
-                f"another request was submitted with this Idempotency-Key before, as job {earlier.job_id}: give each "
-                "submission a key of its own"
-            )
-        return Submission(earlier, self.position(earlier), is_new=False)
 
     def get(self, job_id: str) -> Job | None:
         return next(iter(self._rows("job_id = ?", (job_id,))), None)
@@ -425,7 +420,14 @@ def open_store(folder: Path, jobs: Path) -> JobStore:
         store = JobStore(path)
     except sqlite3.DatabaseError as error:
         kept, damaged = _salvage(path)
-        aside = _put_aside(path)
+        aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d_%H%M%S')}")
+        try:
+            for ending in ("", "-wal", "-shm"):
+                present = path.with_name(path.name + ending)
+                if present.exists():
+                    present.rename(aside.with_name(aside.name + ending))
+        except OSError as fault:
+            raise JobStoreError(f"{path} is damaged and cannot be set aside: {fault.strerror or fault}") from fault
         log.warning("%s is damaged (%s): it is kept as %s, and the list is rebuilt", path, error, aside.name)
         store, is_lost = JobStore(path), True
     if is_lost:
@@ -475,19 +477,6 @@ def _refill(store: JobStore, jobs: Path, kept: Sequence[Restored], damaged: Sequ
     log.warning("%d jobs were restored from %s, %d from intact entries of the list", len(read), jobs, len(kept))
     for name in unknown:
         log.error("job %s: its entry in the list is damaged, and its folder does not hold it: it has failed", name)
-
-
-def _put_aside(path: Path) -> Path:
-    aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d_%H%M%S')}")
-    try:
-        path.rename(aside)
-        for ending in ("-wal", "-shm"):
-            companion = path.with_name(path.name + ending)
-            if companion.exists():
-                companion.rename(aside.with_name(aside.name + ending))
-    except OSError as error:
-        raise JobStoreError(f"{path} is damaged and cannot be set aside: {error.strerror or error}") from error
-    return aside
 
 
 def _read_back(jobs: Path) -> Iterator[Restored]:

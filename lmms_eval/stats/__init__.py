@@ -1,28 +1,21 @@
 """Uncertainty, comparison and power: pure functions. Numpy and scipy are imported inside functions only."""
 
 from lmms_eval.stats.agreement import (
-    CorrectedMean,
-    HumanAgreement,
     Stability,
-    consensus_accuracy,
-    consistency_rate,
     corrected_mean,
     cosine,
-    expected_accuracy,
     human_agreement,
-    internal_variance,
     krippendorff_alpha,
     pearson,
     stability,
     weighted_kappa,
 )
 from lmms_eval.stats.bootstrap import NAMED_STATISTICS, bootstrap_interval, bootstrap_stderr
-from lmms_eval.stats.differences import PairedResult, paired_ttest
+from lmms_eval.stats.differences import paired_ttest
 from lmms_eval.stats.interval import (
     ANY_NUMBER,
     MANY,
     Interval,
-    ItemErrors,
     MeanSpread,
     NoInterval,
     aggregate_subtask_metrics,
@@ -41,22 +34,17 @@ from lmms_eval.stats.interval import (
     two_sided_p,
     unweighted_group_stderr,
 )
-from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
+from lmms_eval.stats.power import PowerQuestion, power_analysis
 from lmms_eval.stats.sequence import Sampled, StratifiedSampled
 
 __all__ = [
     "ANY_NUMBER",
     "MANY",
     "NAMED_STATISTICS",
-    "CorrectedMean",
-    "HumanAgreement",
     "Interval",
-    "ItemErrors",
     "MeanSpread",
     "NoInterval",
-    "PairedResult",
     "PowerQuestion",
-    "PowerResult",
     "Sampled",
     "Stability",
     "StratifiedSampled",
@@ -65,13 +53,9 @@ __all__ = [
     "bootstrap_stderr",
     "clustered_stderr",
     "combined_sample_stderr",
-    "consensus_accuracy",
-    "consistency_rate",
     "corrected_mean",
     "cosine",
-    "expected_accuracy",
     "human_agreement",
-    "internal_variance",
     "item_errors",
     "item_number",
     "krippendorff_alpha",

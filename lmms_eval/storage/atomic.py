@@ -94,18 +94,17 @@ class LatestFile:
             raise self._error
 
     def _write(self) -> None:
-        while (render := self._next()) is not None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting is not None or self._is_closed)
+                render, self._waiting = self._waiting, None
+            if render is None:
+                return
             try:
                 write_atomically(self._path, render())
             except JournalError as error:
                 self._error = error
                 return
-
-    def _next(self) -> Callable[[], bytes] | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting is not None or self._is_closed)
-            render, self._waiting = self._waiting, None
-            return render
 
 
 def read_json(path: Path) -> Any:

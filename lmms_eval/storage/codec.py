@@ -154,19 +154,15 @@ def encode(value: Any) -> Any:
     if kind is list:
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
-        return _encode_mapping(value)
+        if all(isinstance(key, str) for key in value) and not _TAGS.intersection(value):
+            return {_text(str(key)): encode(item) for key, item in value.items()}
+        return {"__pairs__": [[encode(key), encode(item)] for key, item in value.items()]}
     return _encode_rare(value)
 
 
 def _text(value: str) -> str:
     # A lone surrogate (cut by a tokenizer) cannot be encoded as UTF-8: it would make the whole record unwritable.
     return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def _encode_mapping(value: Mapping[Any, Any]) -> Any:
-    if all(isinstance(key, str) for key in value) and not _TAGS.intersection(value):
-        return {_text(str(key)): encode(item) for key, item in value.items()}
-    return {"__pairs__": [[encode(key), encode(item)] for key, item in value.items()]}
 
 
 def _encode_rare(value: Any) -> Any:
@@ -190,22 +186,20 @@ def decode(value: Any) -> Any:
         return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1:
-        tag = next(iter(value))
-        if tag in _TAGS:
-            return _decode_tagged(tag, value[tag])
+    only: tuple[str, Any] = next(iter(value.items())) if len(value) == 1 else ("", None)
+    tag, content = only
+    match tag:
+        case "__float__":
+            return float(content) if not content.lstrip("-").isdigit() else int(content)
+        case "__bytes__":
+            return base64.b64decode(content)
+        case "__pairs__":
+            return {_hashable(decode(key)): decode(item) for key, item in content}
+        case "__tuple__":
+            return tuple(decode(item) for item in content)
+        case "__set__":
+            return {_hashable(decode(item)) for item in content}
     return {key: decode(item) for key, item in value.items()}
-
-
-def _decode_tagged(tag: str, content: Any) -> Any:
-    if tag == "__float__":
-        return float(content) if not content.lstrip("-").isdigit() else int(content)
-    if tag == "__bytes__":
-        return base64.b64decode(content)
-    if tag == "__pairs__":
-        return {_hashable(decode(key)): decode(item) for key, item in content}
-    items = [decode(item) for item in content]
-    return tuple(items) if tag == "__tuple__" else {_hashable(item) for item in items}
 
 
 def _hashable(value: Any) -> Any:

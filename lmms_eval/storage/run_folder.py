@@ -10,10 +10,11 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
@@ -125,8 +126,7 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(f"cannot make the run's folder {self.path}: {error.strerror or error}") from error
-        me = this_process()
-        body = orjson.dumps({"host": me.host, "pid": me.pid, "started": me.started})
+        body = msgspec.json.encode(this_process())
         for _ in range(20):
             try:
                 handle = os.open(self.owner_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -203,33 +203,27 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 os.utime(self.owner_file)
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold a lock while an owner is examined: else a second process could remove the new file of the first."""
+    def _remove_dead_owner(self) -> None:
+        """Remove the owner file of a dead process. Does nothing if the file is missing or still being written."""
+        # The lock is held while the owner is examined: else a second process could remove the new file of the first.
         handle = os.open(self.path, os.O_RDONLY)
         try:
             with contextlib.suppress(OSError):  # the file system has no locks: continue without one
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
-
-    def _remove_dead_owner(self) -> None:
-        """Remove the owner file of a dead process. Does nothing if the file is missing or still being written."""
-        with self._alone():
             if self._is_dead():
                 self.was_abandoned = True
                 with contextlib.suppress(FileNotFoundError):  # its owner ended meanwhile
                     self.owner_file.unlink()
                 return
+        finally:
+            os.close(handle)
         time.sleep(0.1)
 
     def _is_dead(self) -> bool:
         """Return whether the owner is dead. Raises ``RunLockedError`` for a live one."""
         try:
             owner = _owner(self.owner_file.read_bytes())
-            # Raises ``FileNotFoundError``. A time in the future counts as equally far in the past: a live owner would
-            # have corrected it by its heartbeat.
+            # A time in the future counts as equally far in the past: a live owner would have corrected it.
             age = abs(self._now() - self.owner_file.stat().st_mtime)
         except FileNotFoundError:
             return False
@@ -254,11 +248,10 @@ class RunFolder:
 def _owner(content: bytes) -> Owner | None:
     """Read an owner file; ``None`` if it is torn or damaged."""
     try:
-        owner = Owner(**orjson.loads(content))
-    except (ValueError, TypeError):
+        owner = msgspec.json.decode(content, type=Owner)
+    except (ValueError, UnicodeDecodeError):
         return None
-    is_sound = isinstance(owner.host, str) and isinstance(owner.started, str) and type(owner.pid) is int
-    return owner if is_sound and 0 < owner.pid < 2**31 else None
+    return owner if 0 < owner.pid < 2**31 else None
 
 
 def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:

@@ -219,15 +219,20 @@ class Catalogue:
         if TABLE_KEY in data:
             table = table_of(data, file)
             kind = str(table.set.get("output_type", data.get("output_type", "generate_until")))
-            tags = [*_texts(data.get("tag")), *_texts(table.set.get("tag"))]
+            stated = [*_texts(data.get("tag")), *_texts(table.set.get("tag"))]
             tasks = [
-                IndexEntry(name, "task", file, tuple(filled(tags, row, str(file))), filled(kind, row, str(file)))
+                IndexEntry(name, "task", file, tuple(filled(stated, row, str(file))), filled(kind, row, str(file)))
                 for name, row in table.rows.items()
             ]
             groups = [IndexEntry(name, "group", file, _texts(keys.get("tag"))) for name, keys in table.groups.items()]
             return tasks + groups
-        entry = _classified(data, file)
-        return [] if entry is None else [entry]
+        name, group = data.get("task"), data.get("group")
+        if isinstance(name, list) and isinstance(group, str):
+            return [IndexEntry(group, "group", file, _texts(data.get("tag")))]
+        if not isinstance(name, str):
+            return []
+        tags = (*_texts(data.get("tag")), *_texts(group))
+        return [IndexEntry(name, "task", file, tags, str(data.get("output_type", "generate_until")))]
 
     def _add(self, entries: Iterable[IndexEntry]) -> None:
         for entry in entries:
@@ -241,16 +246,6 @@ class Catalogue:
             (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
             for tag in entry.tags:
                 self.tags.setdefault(tag, []).append(entry.name)
-
-
-def _classified(data: dict[str, Any], file: Path) -> IndexEntry | None:
-    name, group = data.get("task"), data.get("group")
-    if isinstance(name, list):
-        return IndexEntry(group, "group", file, _texts(data.get("tag"))) if isinstance(group, str) else None
-    if not isinstance(name, str):
-        return None
-    tags = (*_texts(data.get("tag")), *_texts(group))
-    return IndexEntry(name, "task", file, tags, str(data.get("output_type", "generate_until")))
 
 
 def _texts(value: Any) -> tuple[str, ...]:

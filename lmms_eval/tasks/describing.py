@@ -88,6 +88,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     own = facts_of(name, is_group=True) if entry is None or entry.kind == "group" else None
     rows = [own, *found] if own is not None else found
     counts = [part.documents for part in parts]
+    archives = dict.fromkeys(str(size) for source in sources if (size := source.raw.get("media_archive")))
     total = sum(count for count in counts if count is not None) if counts and None not in counts else None
     return Description(
         name=name,
@@ -100,7 +101,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
         needs=_merged(rows, "needs"),
         uses=_merged(rows, "uses"),
         chance=_texts(rows, own, "chance"),
-        download=_texts(rows, own, "download") or _archives(sources),
+        download=_texts(rows, own, "download") or tuple(archives),
         licence=_texts(rows, own, "licence"),
         published=_texts(rows, own, "published"),
         controls=tuple(dict.fromkeys(name for part in parts for name in part.controls)),
@@ -149,18 +150,12 @@ def card_of(folder: Path) -> str:
     return ". ".join(text.lstrip("# ") for text in paragraphs[:2] if not text.startswith("|"))
 
 
-def _archives(sources: Iterable[TaskSource]) -> tuple[str, ...]:
-    """Sizes of the media archives, as the task files state them, each once."""
-    return tuple(dict.fromkeys(str(size) for source in sources if (size := source.raw.get("media_archive"))))
-
-
 def _part(source: TaskSource) -> DescribedTask:
-    raw = source.raw
-    facts = facts_of(source.base or source.name)
-    path = raw.get("dataset_path")
+    raw, facts = source.raw, facts_of(source.base or source.name)
+    path, sample = raw.get("dataset_path"), raw.get("sample")
     return DescribedTask(
         name=source.name,
-        documents=_documents(raw, facts),
+        documents=int(sample["size"]) if sample else facts.documents if facts is not None else None,
         data_set=str(path) if isinstance(path, str) else "",
         configuration=str(raw.get("dataset_name") or ""),
         split=str(raw.get("test_split") or raw.get("validation_split") or ""),
@@ -182,13 +177,6 @@ def controls_of_source(source: TaskSource) -> tuple[str, ...]:
     if raw.get("choices") or raw.get("doc_to_choice") is not None:
         found.append("choices-only")
     return (*found, PERMUTED) if raw.get("choices") else tuple(found)
-
-
-def _documents(raw: Mapping[str, Any], facts: Facts | None) -> int | None:
-    """Number of documents that a run asks: the drawn ones, else all."""
-    if sample := raw.get("sample"):
-        return int(sample["size"])
-    return facts.documents if facts is not None else None
 
 
 def _metrics(raw: Mapping[str, Any]) -> Iterator[StatedMetric]:

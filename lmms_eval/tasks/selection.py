@@ -73,16 +73,11 @@ def _known_names(name: str, catalogue: Catalogue) -> list[str]:
         if not entries:
             raise UsageError(f"--tasks {name}: the folder holds no YAML file with a task")
         return [entry.name for entry in entries]
-    if path.suffix in (".yaml", ".yml"):
-        return _from_file(path, name, catalogue)
-    return catalogue.match([name])
-
-
-def _from_file(path: Path, name: str, catalogue: Catalogue) -> list[str]:
-    """Add a YAML file: its task, its group, or all of its table. Members of a group may be in the same folder."""
+    if path.suffix not in (".yaml", ".yml"):
+        return catalogue.match([name])
     if not path.is_file():
         raise UsageError(f"--tasks {name}: there is no such file")
-    for neighbour in yaml_files(path.parent, recursive=False):
+    for neighbour in yaml_files(path.parent, recursive=False):  # members of a group may be in the same folder
         if neighbour != path.resolve() and neighbour not in catalogue.broken:
             _add_if_new(neighbour, catalogue)
     include_if_new(path.parent)

@@ -139,20 +139,13 @@ class TrackedSamples(Struct, frozen=True):
     """Path of the samples file, which is empty if it was not written."""
 
 
-class RowLimits(Struct, frozen=True):
-    """Most rows and pictures of one task."""
-
-    rows: int = MOST_ROWS
-    pictures: int = MOST_PICTURES
-
-    @classmethod
-    def of(cls, tasks: int) -> RowLimits:
-        """Return the bounds for a run with this number of tasks."""
-        return cls(min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks))
+def limits_of(tasks: int) -> tuple[int, int]:
+    """Return the most rows and pictures of each task, in a run with this number of tasks."""
+    return min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks)
 
 
 def task_samples(
-    found: TrackedSamples, documents: int, media: MediaStore, folders: Sequence[Path], bounds: RowLimits
+    found: TrackedSamples, documents: int, media: MediaStore, folders: Sequence[Path], limits: tuple[int, int]
 ) -> TaskSamples:
     """Build the rows of a task, and write its pictures into the folder of ``media``.
 
@@ -161,16 +154,26 @@ def task_samples(
         documents: finished documents of the whole run.
         media: makes the thumbnails.
         folders: paths of pictures that the model made are relative to one of these.
-        bounds: most rows and pictures.
+        limits: most rows and pictures.
     """
     keys = SampleKeys(metrics=found.metrics)
-    lines = list(found.rows(evenly(found.doc_ids, bounds.rows)))
-    waiting = [_futures(line, media, folders) for line in lines[: bounds.pictures]]
+    assert media.folder is not None  # a media store with files
+    folder = media.folder.parent
+    most, room = limits
+    lines = list(found.rows(evenly(found.doc_ids, most)))
+    waiting = []
+    for line in lines[:room]:
+        shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
+        pictured = [one for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
+        waiting.append([media.add(one, MediaFolders(tuple(folders))) for one in pictured])
     rows = _typed([_row(Sample(found.task, line, keys), found.metrics) for line in lines])
     pictures: list[tuple[str, ...]] = []
-    room = bounds.pictures
     for futures in waiting:
-        paths = [path for future in futures for path in _paths(future.result(), media)][: min(MOST_OF_SAMPLE, room)]
+        sources: list[Any] = []
+        for item in (future.result() for future in futures):  # a picture, or the first frame of a video
+            sources += [item.get("src"), *(frame["src"] for frame in item.get("frames", [])[:1])]
+        found_here = [str(folder / source) for source in sources if isinstance(source, str)]
+        paths = found_here[: min(MOST_OF_SAMPLE, room)]
         room -= len(paths)
         pictures.append(tuple(paths))
     pictures += [()] * (len(rows) - len(pictures))
@@ -181,27 +184,17 @@ def task_samples(
     )  # fmt: skip
 
 
-def _futures(line: Mapping[str, Any], media: MediaStore, folders: Sequence[Path]) -> list[Any]:
-    shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
-    places = MediaFolders(tuple(folders))
-    return [media.add(one, places) for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
-
-
-def _paths(item: Mapping[str, Any], media: MediaStore) -> Iterator[str]:
-    """Yield the files of a picture, or of the first frame of a video."""
-    assert media.folder is not None  # a media store with files
-    sources = [item.get("src"), *(frame["src"] for frame in item.get("frames", [])[:1])]
-    for source in sources:
-        if isinstance(source, str):
-            yield str(media.folder.parent / source)
-
-
 def _row(sample: Sample, metrics: Sequence[str]) -> tuple[Cell, ...]:
     fixed = (
         sample.doc_id, sample.filter, sample.status, sample.prompt, sample.raw, sample.prediction, sample.target,
         sample.reason,
     )  # fmt: skip
-    return (*(_text(text) for text in fixed), *(_metric(sample, name) for name in metrics))
+    cells: list[Cell] = [_text(text) for text in fixed]
+    for name in metrics:
+        number, value = sample.number(name), sample.record.get(name)
+        # A value that is not a number is shown as JSON.
+        cells.append(number if number is not None or value is None else _text(json.dumps(value, default=str)))
+    return tuple(cells)
 
 
 def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
@@ -211,14 +204,6 @@ def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
         tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
         for row in rows
     )
-
-
-def _metric(sample: Sample, name: str) -> Cell:
-    """Return a metric's number, or its value as JSON if it is not a number."""
-    number = sample.number(name)
-    if number is not None or sample.record.get(name) is None:
-        return number
-    return _text(json.dumps(sample.record[name], default=str))
 
 
 def _text(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +28,8 @@ _BEGIN, _END = "<!-- begin lmms_eval -->", "<!-- end lmms_eval -->"
 """Each push replaces the text between these marks. The rest of the card is written by people and stays."""
 
 
-class SamplesFile(Struct, frozen=True):
-    """The samples file of one task in the repository."""
-
-    model: str
-    task: str
-    name: str
-    """Name of the file, which begins with the run's date stamp."""
-    path: str
-    """Path in the repository."""
-
-    @property
-    def config(self) -> str:
-        """Name of the task's samples for ``load_dataset``."""
-        return f"{self.model}__{self.task}" if self.model else self.task
-
-    @property
-    def split(self) -> str:
-        return self.name.partition("_samples_")[0]
+SamplesFile = tuple[str, str, str]
+"""A samples file in the repository: the configuration and the split for ``load_dataset``, and the path."""
 
 
 def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: Mapping[str, Any]) -> str:
@@ -66,9 +51,12 @@ def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: 
         stated = metadata.get("configs")
         entries = [entry for entry in (stated if isinstance(stated, list) else []) if isinstance(entry, dict)]
         configs: dict[str, dict[str, Any]] = {str(entry.get("config_name")): entry for entry in entries}
-        for one in samples:
-            entry = configs.setdefault(one.config, {"config_name": one.config})
-            splits = _splits(entry.get("data_files")) | {one.split: one.path}
+        for config, stamp, path in samples:
+            entry = configs.setdefault(config, {"config_name": config})
+            files = entry.get("data_files")
+            present = [file for file in (files if isinstance(files, list) else []) if isinstance(file, Mapping)]
+            named = [file for file in present if "path" in file and file.get("split") not in (None, LATEST)]
+            splits = {str(file["split"]): file["path"] for file in named} | {stamp: path}
             newest = max(splits)
             entry["data_files"] = [{"split": split, "path": splits[split]} for split in sorted(splits)]
             entry["data_files"].append({"split": LATEST, "path": splits[newest]})
@@ -79,6 +67,7 @@ def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: 
 
 
 def _parts(card: str) -> tuple[dict[str, Any], str]:
+    """Split a card into its metadata and its text."""
     card = card.removeprefix("\ufeff").replace("\r\n", "\n")
     if not card.startswith(_FENCE):
         return {}, card
@@ -90,11 +79,6 @@ def _parts(card: str) -> tuple[dict[str, Any], str]:
     if not isinstance(found, dict):
         raise ValueError(f"the metadata of its {CARD} are not a mapping: correct it, or push into another repository")
     return found, text
-
-
-def _splits(files: Any) -> dict[str, Any]:
-    found = [one for one in (files if isinstance(files, list) else []) if isinstance(one, Mapping)]
-    return {str(one["split"]): one["path"] for one in found if "path" in one and one.get("split") not in (None, LATEST)}
 
 
 def _text(text: str, title: str, arguments: Mapping[str, Any]) -> str:
@@ -208,7 +192,10 @@ class Hub:
                 pushed.append(self._push(repository, files))
             except Exception as error:
                 done = f"; pushed already: {', '.join(pushed)}" if pushed else ""
-                raise TrackerError(f"{_first_line(error)}{done}; {_by_hand(repository, files)}") from error
+                path, file = next(iter(files.items()))
+                more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
+                hint = f"by hand: hf upload {repository} {file} {path} --repo-type {DATA_SET}{more}"
+                raise TrackerError(f"{_first_line(error)}{done}; {hint}") from error
         return TrackerPlace(url=", ".join(pushed))
 
     def _check_token(self) -> None:
@@ -255,30 +242,25 @@ class Hub:
     def _commit(self, repository: str, files: Mapping[str, Path]) -> None:
         """Commit files, with the card that names them, on top of the repository's present head."""
         from huggingface_hub import CommitOperationAdd
+        from huggingface_hub.errors import EntryNotFoundError
 
         head = self._api.repo_info(repository, repo_type=DATA_SET).sha
+        present = ""
+        with tempfile.TemporaryDirectory() as folder, suppress(EntryNotFoundError):  # there is no card yet
+            path = self._api.hf_hub_download(repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder)
+            present = Path(path).read_text("utf-8", "replace")
         there = {path: task for task, file in self._samples.items() if (path := self._path_there(file)) in files}
-        samples = [SamplesFile(self._model, task, files[path].name, path) for path, task in there.items()]
-        card = card_with(self._card(repository, head), samples, repository.rpartition("/")[2], self._arguments)
+        prefix = f"{self._model}__" if self._model else ""
+        samples = [
+            (f"{prefix}{task}", files[path].name.partition("_samples_")[0], path) for path, task in there.items()
+        ]
+        card = card_with(present, samples, repository.rpartition("/")[2], self._arguments)
         operations = [CommitOperationAdd(path, str(file)) for path, file in files.items()]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
         message = f"Results of {self._model or 'a model'}"
         self._api.create_commit(
             repository, operations, commit_message=message, repo_type=DATA_SET, parent_commit=head
         )  # fmt: skip
-
-    def _card(self, repository: str, head: str) -> str:
-        """Return the present card, or an empty text if there is no card."""
-        from huggingface_hub.errors import EntryNotFoundError
-
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                path = self._api.hf_hub_download(
-                    repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder
-                )  # fmt: skip
-            except EntryNotFoundError:
-                return ""
-            return Path(path).read_text("utf-8", "replace")
 
 
 def _status(error: Exception) -> int | None:
@@ -288,9 +270,3 @@ def _status(error: Exception) -> int | None:
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:_MOST_ERROR]
-
-
-def _by_hand(repository: str, files: Mapping[str, Path]) -> str:
-    path, file = next(iter(files.items()))
-    more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
-    return f"by hand: hf upload {repository} {file} {path} --repo-type {DATA_SET}{more}"

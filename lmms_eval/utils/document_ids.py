@@ -52,7 +52,16 @@ def ids_text(text: str) -> str:
     Raises:
         UsageError: the text is neither numbers nor a file with numbers.
     """
-    return str(parse_ids(_of_file(text)))
+    path, content = Path(text).expanduser(), text
+    try:
+        if path.is_file():
+            if path.stat().st_size > MOST_BYTES:
+                raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
+            content = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        if "\n" not in text and "," not in text:  # otherwise these are numbers, too long for a file name
+            raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
+    return str(parse_ids(content))
 
 
 def parse_ids(text: str) -> DocumentIds:
@@ -72,35 +81,19 @@ def parse_ids(text: str) -> DocumentIds:
     return DocumentIds(ranges.get(""), {task: found for task, found in ranges.items() if task})
 
 
-def _of_file(text: str) -> str:
-    path = Path(text).expanduser()
-    try:
-        if not path.is_file():
-            return text
-        if path.stat().st_size > MOST_BYTES:
-            raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        if "\n" in text or "," in text:  # numbers, too long for a file name
-            return text
-        raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
-
-
 def _ranges(text: str) -> Ranges:
-    pairs = sorted(_pair(word) for word in text.replace(",", " ").split())
+    pairs: list[tuple[int, int]] = []
+    for word in text.replace(",", " ").split():
+        begin, mark, end = word.partition("-")
+        numbers = (begin, end if mark else begin)
+        are_numbers = all(number.isascii() and number.isdigit() and len(number) <= 15 for number in numbers)
+        if not are_numbers or int(numbers[0]) > int(numbers[1]):
+            raise UsageError(f"--ids: {word[:80]!r} is not a document number, a range such as 5-9, or a file")
+        pairs.append((int(numbers[0]), int(numbers[1])))
     joined: list[tuple[int, int]] = []
-    for first, last in pairs:
+    for first, last in sorted(pairs):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
         else:
             joined.append((first, last))
     return Ranges(tuple(joined))
-
-
-def _pair(word: str) -> tuple[int, int]:
-    first, mark, last = word.partition("-")
-    numbers = (first, last) if mark else (first, first)
-    are_numbers = all(number.isascii() and number.isdigit() and len(number) <= 15 for number in numbers)
-    if not are_numbers or int(numbers[0]) > int(numbers[1]):
-        raise UsageError(f"--ids: {word[:80]!r} is not a document number, a range such as 5-9, or a file")
-    return int(numbers[0]), int(numbers[1])

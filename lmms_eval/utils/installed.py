@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 FAMILY_VERSION = "0.7"
 """Task folders and plugins may import the names of this version of lmms-eval."""
 _PACKAGE = "lmms_eval"
 _FOLDER = Path(__file__).resolve().parents[1]
+_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
 _NAME = re.compile(r"cannot import name '([^']+)' from '")
 
 
@@ -20,6 +23,25 @@ def package_version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def required_packages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the packages of requirements, each with its extra, which is empty if every run needs the package.
+
+    The extras ``all`` and ``dev`` are left out.
+    """
+    for line in lines:
+        package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
+        if package is not None and (extra is None or extra[1] not in ("all", "dev")):
+            yield package[0], extra[1] if extra else ""
+
+
+def own_requirements() -> Sequence[str]:
+    """Return the requirements of this package; empty if it is not installed as a package."""
+    try:
+        return importlib.metadata.requires(_PACKAGE) or ()
+    except importlib.metadata.PackageNotFoundError:
+        return ()
 
 
 def git(*arguments: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from lmms_eval.errors import UsageError
@@ -102,3 +102,9 @@ def shard_indices(n_docs: int, world_size: int, limit: int | None = None, offset
         raise UsageError(f"shards: world size {world_size}, offset {offset}, limit {limit}; none may be negative")
     end = n_docs if limit is None else min(n_docs, offset + limit)
     return [list(range(offset + rank, end, world_size)) for rank in range(world_size)]
+
+
+def some_of(items: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Join the first items, and state how many more there are."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return f"{separator.join(items[:most])}{more}"

@@ -162,7 +162,18 @@ def read_prices(source: str) -> PriceTable:
         DataError: the file cannot be read or has the wrong form; the message names the key.
         MissingOptionalDependencyError: ``litellm`` is not installed.
     """
-    return litellm_prices() if source == LITELLM else _read_file(source)
+    if source != LITELLM:
+        return _read_file(source)
+    # Without this, the package downloads a newer table when it is imported.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        table: Mapping[str, Any] = importlib.import_module(LITELLM).model_cost
+    except ImportError as error:
+        raise MissingOptionalDependencyError(
+            "--prices litellm: the package is not installed: pip install litellm, or give a file of prices"
+        ) from error
+    models = {name: made for name, entry in table.items() if (made := _of_litellm(entry)) is not None}
+    return PriceTable(models, source="litellm.model_cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +209,11 @@ def _read_file(path: str) -> PriceTable:
     except ValidationError as error:
         raise DataError(f"--prices: {path}: {_problem(error)}") from error
     for name, price in found.models.items():
-        _check(price, f"--prices: {path}: models.{name}")
+        for key in (one.name for one in fields(price)):
+            value = getattr(price, key)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                place = f"--prices: {path}: models.{name}.{key}"
+                raise DataError(f"{place}: a price is a number from 0 on ({UNIT}); got {value}")
     return PriceTable(found.models, found.currency, path)
 
 
@@ -213,32 +228,8 @@ def _problem(error: ValidationError) -> str:
     return f"{place}: unknown key {key!r}: did you mean {near!r}? Valid keys: {', '.join(known)}"
 
 
-def _check(price: Price, place: str) -> None:
-    for one in fields(price):
-        value = getattr(price, one.name)
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise DataError(f"{place}.{one.name}: a price is a number from 0 on ({UNIT}); got {value}")
-
-
-def litellm_prices() -> PriceTable:
-    """Read litellm's table. Entries without prices for input and output are left out.
-
-    Raises:
-        MissingOptionalDependencyError: the package is not installed.
-    """
-    # Without this, the package downloads a newer table when it is imported.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        table: Mapping[str, Any] = importlib.import_module(LITELLM).model_cost
-    except ImportError as error:
-        raise MissingOptionalDependencyError(
-            "--prices litellm: the package is not installed: pip install litellm, or give a file of prices"
-        ) from error
-    models = {name: made for name, entry in table.items() if (made := _of_litellm(entry)) is not None}
-    return PriceTable(models, source="litellm.model_cost")
-
-
 def _of_litellm(entry: Mapping[str, Any]) -> Price | None:
+    """Read an entry of litellm's table; ``None`` if it lacks the prices of input and output."""
     given: dict[str, float] = {}
     for name, (key, factor) in _LITELLM_NAMES.items():
         value = entry.get(key)

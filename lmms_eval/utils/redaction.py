@@ -66,7 +66,7 @@ class _Known:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: set[str] = set()
-        self._forms: tuple[str, ...] = ()
+        self.forms: tuple[str, ...] = ()
         """The values in plain and in URL-encoded form, longest first."""
 
     def add(self, values: Iterator[str]) -> None:
@@ -77,18 +77,12 @@ class _Known:
             self._values |= found
             spelled = {form for value in self._values for form in (value, quote(value, safe=""), unquote(value))}
             long = (form for form in spelled if len(form) >= LEAST_KNOWN)
-            self._forms = tuple(sorted(long, key=lambda form: (-len(form), form)))
+            self.forms = tuple(sorted(long, key=lambda form: (-len(form), form)))
 
     @property
     def values(self) -> list[str]:
         with self._lock:
             return sorted(self._values)
-
-    def mask(self, text: str) -> str:
-        for form in self._forms:
-            if form in text:
-                text = text.replace(form, REDACTED)
-        return text
 
 
 _known = _Known()
@@ -125,7 +119,9 @@ def is_secret_key(key: str) -> bool:
 
 def mask_known(text: str) -> str:
     """Mask remembered secrets, and users and query values of addresses. JSON stays valid."""
-    text = _known.mask(text)
+    for form in _known.forms:
+        if form in text:
+            text = text.replace(form, REDACTED)
     return _ADDRESS.sub(_without_secrets, text) if "://" in text else text
 
 

@@ -28,18 +28,17 @@ def place_of(error: BaseException, function: Callable[..., Any]) -> str:
     if home is None:
         return ""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if _is_below(frame.filename, home)]
+    own = []
+    for frame in frames:
+        path = Path(frame.filename).resolve()
+        is_installed = path.is_relative_to(home) and _INSTALLED.intersection(path.relative_to(home).parts)
+        is_foreign = path.is_relative_to(_PACKAGE) and not home.is_relative_to(_PACKAGE)
+        if path.is_relative_to(home) and not (is_installed or is_foreign):
+            own.append(frame)
     if own:
         return f"{own[-1].filename}:{own[-1].lineno}"
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
-
-
-def _is_below(name: str, home: Path) -> bool:
-    path = Path(name).resolve()
-    if not path.is_relative_to(home) or _INSTALLED.intersection(path.relative_to(home).parts):
-        return False
-    return home.is_relative_to(_PACKAGE) or not path.is_relative_to(_PACKAGE)
 
 
 class Parameters(Struct, frozen=True):
@@ -77,11 +76,6 @@ def accepts(function: Callable[..., Any], name: str) -> bool:
     """Return whether the function can be called with the keyword ``name``."""
     parameters = parameters_of(function)
     return name in parameters.names or parameters.any_keyword
-
-
-def has_parameter(function: Callable[..., Any], name: str) -> bool:
-    """Return whether the function has a parameter ``name``; ``**kwargs`` does not count."""
-    return name in parameters_of(function).names
 
 
 def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:

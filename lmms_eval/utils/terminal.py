@@ -10,7 +10,7 @@ import traceback
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -78,7 +78,7 @@ codecs.register_error(_PLAINLY, _plainly)
 
 def guard_standard_error() -> None:
     """Make Python escape and redact what it prints itself: warnings and uncaught exceptions."""
-    warnings.formatwarning = _format_warning
+    warnings.formatwarning = lambda *args, **more: shown(_plain_warning(*args, **more))
     sys.excepthook = _print_error
     threading.excepthook = _print_thread_error
     sys.unraisablehook = _print_unraisable
@@ -89,10 +89,6 @@ def shown(text: str) -> str:
     from lmms_eval.utils.redaction import redact
 
     return printable(redact(text))
-
-
-def _format_warning(*args: Any, **more: Any) -> str:
-    return shown(_plain_warning(*args, **more))
 
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -151,11 +147,6 @@ def _layout(column: Column) -> tuple[tuple[str, ...], tuple[bool, ...], bool]:
     return cells, tuple(is_number), all_numbers
 
 
-def _padded(text: str, width: int, right: bool) -> str:
-    blanks = " " * (width - display_width(text))
-    return blanks + text if right else text + blanks
-
-
 def escaped(text: str) -> str:
     """Escape a text for Markdown, so that it has no markup, HTML, links or line breaks.
 
@@ -174,7 +165,11 @@ def markdown_table(columns: Sequence[Column]) -> str:
         blanks = width - display_width(column.heading)
         heading = " " * (blanks // 2) + column.heading + " " * (blanks - blanks // 2)
         rule = "-" * (width - 1) + (":" if all_numbers else "-")
-        parts.append([heading, rule, *map(_padded, cells, [width] * len(cells), right)])
+        lines = [heading, rule]
+        for cell, is_right in zip(cells, right, strict=True):
+            blank = " " * (width - display_width(cell))
+            lines.append(blank + cell if is_right else cell + blank)
+        parts.append(lines)
     return "".join(f"|{'|'.join(line)}|\n" for line in zip(*parts, strict=True)) if parts else "||\n||\n"
 
 

@@ -28,6 +28,7 @@ def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
             alias inside the value that it names, or more than ``MAX_VALUES`` values.
     """
     if text.count("[") + text.count("{") > _MANY_OPENED or _DEEP_BLOCKS.search(text):
+        # This comes before nodes are built: the C library recurses for each level until the stack ends.
         depth = 0
         for event in yaml.parse(text, Loader=_LOADER):
             if isinstance(event, yaml.CollectionStartEvent):

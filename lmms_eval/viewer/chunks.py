@@ -34,14 +34,13 @@ class Chunks(Protocol):
         """Store a piece. Raises ``LmmsEvalError`` if it cannot be written."""
 
 
-class FolderChunks(Struct, frozen=True):
-    """Pieces as scripts ``FOLDER/NAME.js``."""
+class FolderChunks:
+    """Pieces as scripts ``FOLDER/NAME.js``. ``before`` is called before each piece; it may raise to end the writing."""
 
-    folder: Path
-    before: Callable[[], None] = lambda: None
-    """Called before each piece. It may raise to end the writing."""
-    names: set[str] = field(default_factory=set)
-    """Names of the written files."""
+    def __init__(self, folder: Path, before: Callable[[], None] = lambda: None) -> None:
+        self.folder, self.before = folder, before
+        self.names: set[str] = set()
+        """Names of the written files."""
 
     def write(self, name: str, content: Any) -> None:
         self.before()
@@ -50,10 +49,11 @@ class FolderChunks(Struct, frozen=True):
         self.names.add(f"{name}.js")
 
 
-class PageChunks(Struct, frozen=True):
+class PageChunks:
     """Pieces as JSON for the page itself, by name."""
 
-    texts: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
 
     def write(self, name: str, content: Any) -> None:
         # JSON contains "<" in strings only. Escaping it keeps a text from closing the script element.

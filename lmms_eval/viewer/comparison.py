@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.compare.comparing import compare_pairs_of
@@ -21,46 +21,6 @@ from lmms_eval.viewer.chunks import Chunks
 
 MOST_PARTS = 1_000
 """Most rows over all columns and pairs. Columns that would exceed it are left to the command."""
-
-
-def write_parts(
-    chunks: Chunks,
-    pairs: Sequence[MatchedPair],
-    numbers: Mapping[str, int],
-    options: CompareOptions,
-    allowed: Collection[str] | None,
-) -> list[dict[str, Any]]:
-    """Write the pieces ``parts-A-B-N`` of each pair of runs and column with few values.
-
-    Args:
-        chunks: stores the pieces.
-        pairs: the pairs of runs.
-        numbers: numbers of the runs in the report, by name.
-        options: the rules of the comparison.
-        allowed: columns that may be shown, or ``None`` for all.
-
-    Returns:
-        An entry for each column N: its name, and the number of rows over all pairs or the reason why it has no rows.
-    """
-    found: list[dict[str, Any]] = []
-    left = MOST_PARTS
-    for column, most in dividing_columns(pairs).items():
-        if len(found) == MOST_COLUMNS or (allowed is not None and column not in allowed):
-            continue
-        entry: dict[str, Any] = {"column": column, "rows": 0, "reason": ""}
-        try:
-            rows = compare_parts(pairs, column, options) if most <= left else []
-        except UsageError:  # no document of its tasks has both scores
-            continue
-        for pair, of_pair in zip(pairs, rows, strict=bool(rows)):
-            name = f"parts-{numbers[pair.first.name]}-{numbers[pair.second.name]}-{len(found)}"
-            chunks.write(name, [to_dict(row) for row in of_pair])
-            entry["rows"] += len(of_pair)
-        if not rows:
-            entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} shows them"
-        left -= entry["rows"]
-        found.append(entry)
-    return found
 
 
 if TYPE_CHECKING:
@@ -83,28 +43,25 @@ Shown = Sequence[Sequence[Sequence[int]]]
 """Rows that the report shows, in its order, by run and by task of the run."""
 
 
-@dataclass(slots=True)
 class ComparisonWriter:
     """Writes the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
-    ``parts-A-B-N`` (numbers by a metadata column).
+    ``parts-A-B-N`` (numbers by a metadata column). A and B are the numbers of runs in the report.
 
-    A and B are the numbers of runs in the report.
+    Args:
+        runs: runs with unique names.
+        shown: rows that the report shows.
+        chunks: stores the pieces.
+        divides: metadata columns that may divide the documents, or ``None`` for all.
     """
 
-    runs: Sequence[RunRows]
-    """Runs with unique names."""
-    shown: Shown
-    chunks: Chunks
-    divides: Collection[str] | None = None
-    """Metadata columns that may divide the documents, or ``None`` for all."""
-    _numbers: dict[str, int] = field(init=False)
-    _options: CompareOptions = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._numbers = {run.name: number for number, run in enumerate(self.runs)}
-        counts = Counter(task for run in chosen_runs(self.runs, CompareOptions()) for task in run.tasks)
+    def __init__(
+        self, runs: Sequence[RunRows], shown: Shown, chunks: Chunks, divides: Collection[str] | None = None
+    ) -> None:
+        self.runs, self.shown, self.chunks, self.divides = runs, shown, chunks, divides
+        self._numbers = {run.name: number for number, run in enumerate(runs)}
+        counts = Counter(task for run in chosen_runs(runs, CompareOptions()) for task in run.tasks)
         is_large = max(counts.values(), default=0) > MOST_RUNS
-        self._options = CompareOptions(reference=self.runs[0].name if is_large else "")
+        self._options = CompareOptions(reference=runs[0].name if is_large else "")
 
     def write(self) -> list[tuple[int, int]]:
         """Write all pieces. They contain the reasons why pairs cannot be compared.
@@ -115,20 +72,55 @@ class ComparisonWriter:
         Raises:
             LmmsEvalError: a file cannot be written.
         """
-        pairs, refused = self._matched()
-        comparison, reason = self._compared(pairs)
-        entries = [*refused]
-        for place, pair in enumerate(pairs):
-            found = comparison.pairs[place] if comparison is not None else None
+        pairs, entries = self._matched()
+        comparison, reason = Comparison((), (), None), ""
+        try:
+            if pairs:
+                comparison = compare_pairs_of(pairs, [run.name for run in self.runs], self._options)
+        except LmmsEvalError as error:
+            reason = str(error)
+        for pair, found in zip_longest(pairs, comparison.pairs):
             has_rows = found is not None and len(found.rows) > 0
-            if found is not None and has_rows:
+            if has_rows:
                 self._write_pair(pair, found, runs_of(pairs))
             entries.append(self._entry(pair.first, pair.second, pair.notes, "" if has_rows else reason or _NO_SCORES))
         entries.sort(key=lambda entry: (entry["first"], entry["second"]))
-        compared = pairs if comparison is not None else []
-        parts = write_parts(self.chunks, compared, self._numbers, self._options, self.divides)
-        self.chunks.write("compare", self._summary(comparison) | {"pairs": entries, "by": parts})
+        parts = self._write_parts(pairs if comparison.pairs else [])
+        summary = {
+            "reference": self._numbers.get(self._options.reference),
+            "alpha": comparison.alpha,
+            "notes": comparison.notes,
+            "rows": sum(len(pair.rows) for pair in comparison.pairs),
+            "ranks": {row: [to_dict(rank) for rank in ranks] for row, ranks in comparison.ranks.items()},
+        }
+        self.chunks.write("compare", summary | {"pairs": entries, "by": parts})
         return [(entry["first"], entry["second"]) for entry in entries if not entry["reason"]]
+
+    def _write_parts(self, pairs: Sequence[MatchedPair]) -> list[Plain]:
+        """Write the pieces ``parts-A-B-N`` of each pair of runs and column with few values.
+
+        Returns:
+            An entry for each column N: its name, and the number of rows over all pairs or the reason for no rows.
+        """
+        found: list[Plain] = []
+        left = MOST_PARTS
+        for column, most in dividing_columns(pairs).items():
+            if len(found) == MOST_COLUMNS or (self.divides is not None and column not in self.divides):
+                continue
+            entry: Plain = {"column": column, "rows": 0, "reason": ""}
+            try:
+                rows = compare_parts(pairs, column, self._options) if most <= left else []
+            except UsageError:  # no document of its tasks has both scores
+                continue
+            for pair, of_pair in zip(pairs, rows, strict=bool(rows)):
+                name = f"parts-{self._numbers[pair.first.name]}-{self._numbers[pair.second.name]}-{len(found)}"
+                self.chunks.write(name, [to_dict(row) for row in of_pair])
+                entry["rows"] += len(of_pair)
+            if not rows:
+                entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} shows them"
+            left -= entry["rows"]
+            found.append(entry)
+        return found
 
     def _matched(self) -> tuple[list[MatchedPair], list[Plain]]:
         matched, refused = [], []
@@ -141,27 +133,9 @@ class ComparisonWriter:
                 refused.append(self._entry(first, second, (), str(error)))
         return matched, refused
 
-    def _compared(self, pairs: Sequence[MatchedPair]) -> tuple[Comparison | None, str]:
-        if not pairs:
-            return None, ""
-        try:
-            return compare_pairs_of(pairs, [run.name for run in self.runs], self._options), ""
-        except LmmsEvalError as error:
-            return None, str(error)
-
     def _entry(self, first: RunRows, second: RunRows, notes: Sequence[str], reason: str) -> Plain:
         numbers = self._numbers
         return {"first": numbers[first.name], "second": numbers[second.name], "notes": list(notes), "reason": reason}
-
-    def _summary(self, comparison: Comparison | None) -> Plain:
-        found = comparison or Comparison((), (), None)
-        return {
-            "reference": self._numbers.get(self._options.reference),
-            "alpha": found.alpha,
-            "notes": found.notes,
-            "rows": sum(len(pair.rows) for pair in found.pairs),
-            "ranks": {row: [to_dict(rank) for rank in ranks] for row, ranks in found.ranks.items()},
-        }
 
     def _write_pair(self, pair: MatchedPair, found: PairComparison, among: Sequence[RunRows]) -> None:
         name = f"{self._numbers[pair.first.name]}-{self._numbers[pair.second.name]}"

@@ -11,11 +11,9 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
 import orjson
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -50,20 +48,19 @@ class _Made(BaseModel):
     sizes: dict[str, int]
 
 
-class KeptMedia(Struct):
+class KeptMedia:
     """The media files of an earlier report that can be used again, with the index of their sources.
 
     The index holds digests instead of paths. It grows by a line with each source, so that an interrupted writing loses
     nothing. Lines that are damaged or foreign, and lines with files that are missing or of another size, are ignored.
     """
 
-    folder: Path
-    _sizes: dict[str, int] = msgspec.field(default_factory=dict)
-    _saved: dict[str, int] = msgspec.field(default_factory=dict)
-    _earlier: dict[str, _Made] = msgspec.field(default_factory=dict)
-    _made: dict[str, bytes] = msgspec.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._sizes: dict[str, int] = {}
+        self._saved: dict[str, int] = {}
+        self._earlier: dict[str, _Made] = {}
+        self._made: dict[str, bytes] = {}
         try:
             with os.scandir(self.folder) as found:
                 self._sizes = {one.name: one.stat().st_size for one in found if _NAME.fullmatch(one.name)}
@@ -173,26 +170,24 @@ class MediaMaker(Protocol):
         """Begin to make the item of an entry of ``sent_media`` or of a part of an answer."""
 
 
-@dataclass(slots=True)
 class MediaStore:
-    """Makes the small files in threads, each one once."""
+    """Makes the small files in threads, each one once.
 
-    folder: Path | None
-    """Folder of the files. Without it, they become part of the page."""
-    mode: Media
-    missing: int = 0
-    """Media that could not be shown."""
-    _pool: ThreadPoolExecutor = field(init=False)
-    _kept: KeptMedia | None = None
-    _made: dict[tuple[str, MediaFolders | None], Future[Item]] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
-    """Names of the written files."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    Args:
+        folder: folder of the files. Without it, they become part of the page.
+        mode: what is shown.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, folder: Path | None, mode: Media) -> None:
+        self.folder, self.mode = folder, mode
+        self.missing = 0
+        """Media that could not be shown."""
+        self.names: set[str] = set()
+        """Names of the written files."""
         self._pool = ThreadPoolExecutor(min(_THREADS, (os.cpu_count() or 1) + 1), "thumbnails")
-        if self.folder is not None and self.mode != "none":
-            self._kept = KeptMedia(self.folder)
+        self._kept = None if folder is None or mode == "none" else KeptMedia(folder)
+        self._made: dict[tuple[str, MediaFolders | None], Future[Item]] = {}
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Stop the threads, and write the index for the next report.

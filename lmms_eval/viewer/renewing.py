@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from msgspec import Struct, field
 
 from lmms_eval.processes import Parent
 from lmms_eval.utils.redaction import mask_known, note_secrets
@@ -30,24 +29,29 @@ LOOK_S = 0.5
 LOWEST = 19
 
 
-class Renewer(Struct):
-    """Writes the report of a run repeatedly during the run."""
+class Renewer:
+    """Writes the report of a run repeatedly during the run.
 
-    run: Parent
-    """The run, whose input ends (with an empty line) when it needs no more reports or has died."""
-    record: Path
-    """Folder of the journals."""
-    out: Path
-    first_s: float
-    _parent: int = field(default_factory=os.getppid)
-    _size: int = 0
+    Args:
+        run: the run, whose input ends (with an empty line) when it needs no more reports or has died.
+        record: folder of the journals.
+        out: folder of the report.
+        first_s: seconds until the first writing.
+    """
+
+    def __init__(self, run: Parent, record: Path, out: Path, first_s: float) -> None:
+        self.run, self.record, self.out, self.first_s = run, record, out, first_s
+        self._parent = os.getppid()
+        self._size = 0
 
     def serve(self) -> None:
         """Write whenever it is due, until the input ends. A failure is ignored, since the report is written again."""
+        from lmms_eval.results.journals import JOURNALS
+
         due = time.monotonic() + self.first_s
         while True:
             self._look(LOOK_S)
-            size = self._journal_bytes()
+            size = sum(path.stat().st_size for path in self.record.glob(JOURNALS))
             if not size or size < GROWTH * self._size or time.monotonic() < due:
                 continue
             begin = time.monotonic()
@@ -62,11 +66,6 @@ class Renewer(Struct):
         with contextlib.suppress(queue.Empty):
             self.run.receive(wait_s)
             raise SystemExit(0)
-
-    def _journal_bytes(self) -> int:
-        from lmms_eval.results.journals import JOURNALS
-
-        return sum(path.stat().st_size for path in self.record.glob(JOURNALS))
 
 
 def write(run: str, out: Path, before_piece: Callable[[], None] | None = None) -> dict[str, Any]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.compare.readers.samples import answer_of
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.errors import DataError
-from lmms_eval.results.audit import CHOSEN, Audit, Auditor
+from lmms_eval.results.audit import CHOSEN, Auditor
 from lmms_eval.results.columns import MetadataColumns, column_names
 from lmms_eval.results.reading import PREFIX, columns_of
-from lmms_eval.results.sample import Sample, SampleKeys, finite, sample_fields, token_counts_of
+from lmms_eval.results.sample import Sample, SampleKeys, Tokens, finite, sample_fields, token_counts_of
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.utils.where import Where
@@ -31,15 +29,19 @@ from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 
 
-class TaskAudit(Struct):
-    """Audits the answers of one task while its samples are read."""
+class TaskAudit:
+    """Audits the answers of one task while its samples are read.
 
-    auditor: Auditor
-    keys: SampleKeys
-    redact: frozenset[str]
-    """Keys with values that the audit must not use."""
-    _columns: dict[tuple[str, str], dict[int, str]] = msgspec.field(default_factory=dict)
-    """Values of rows, by pipeline and name of the column."""
+    Args:
+        auditor: counts the samples.
+        keys: how to read them.
+        redact: keys with values that the audit must not use.
+    """
+
+    def __init__(self, auditor: Auditor, keys: SampleKeys, redact: frozenset[str]) -> None:
+        self.auditor, self.keys, self.redact = auditor, keys, redact
+        self._columns: dict[tuple[str, str], dict[int, str]] = {}
+        """Values of rows, by pipeline and name of the column."""
 
     def count(self, row: int, lines: Sequence[Mapping[str, Any]]) -> None:
         """Count the lines of a row, one for each filter pipeline."""
@@ -61,12 +63,12 @@ class TaskAudit(Struct):
     def found(self) -> list[dict[str, Any]]:
         """Return the counts of each pipeline, in the form that a page reads."""
         audits = self.auditor.audits()
-        return [_plain(one, f",{one.filter}" if len(audits) > 1 else "") for one in audits]
-
-
-def _plain(audit: Audit, ending: str) -> dict[str, Any]:
-    rules = {name: audit.frequent(name) for name in audit.rules}
-    return to_dict(audit) | {"rules": rules, "prefix": PREFIX, "ending": ending}
+        return [
+            to_dict(one)
+            | {"rules": {name: one.frequent(name) for name in one.rules}, "prefix": PREFIX}
+            | {"ending": f",{one.filter}" if len(audits) > 1 else ""}
+            for one in audits
+        ]
 
 
 def _without(value: Any, keys: frozenset[str]) -> Any:
@@ -189,24 +191,22 @@ _SampleMedia = tuple[Sequence[Future[Item]], Mapping[str, Future[Item]], Future[
 """The media of a sample that were sent to the model, those that it made, and the masks over them."""
 
 
-@dataclass(slots=True)
 class TaskWriter:
-    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one."""
+    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one.
 
-    run: ReportRun
-    task: TaskRows
-    key: str
-    options: ReportOptions
-    media: MediaMaker
-    problems: list[str] = field(default_factory=list)
-    _index: dict[str, list[Any]] = field(init=False)
-    _metadata: MetadataColumns = field(init=False)
-    _audit: TaskAudit = field(init=False)
-    _score_key: str = field(init=False)
+    Args:
+        run: the run.
+        task: the rows of the task.
+        key: name of the task in the names of pieces.
+        options: the options of the report.
+        media: makes the items of media.
+    """
 
-    def __post_init__(self) -> None:
-        self._score_key = self.run.keys(self.task.task).score_key
-        self._index = {name: [] for name in _KINDS}
+    def __init__(self, run: ReportRun, task: TaskRows, key: str, options: ReportOptions, media: MediaMaker) -> None:
+        self.run, self.task, self.key, self.options, self.media = run, task, key, options, media
+        self.problems: list[str] = []
+        self._score_key = run.keys(task.task).score_key
+        self._index: dict[str, list[Any]] = {name: [] for name in _KINDS}
         self._metadata = MetadataColumns()
         self._audit = self._new_audit()
 
@@ -337,14 +337,16 @@ class TaskWriter:
         error = line.get("error") or line.get("reason") or ""
         shown = media[-1] if media else {}  # the last one belongs to the question, not to a solved example
         frames = shown.get("frames")
+        tokens = Tokens.of(token_counts_of(line))
+        seconds = [number for item in _items(line.get("elapsed")) if (number := finite(item)) is not None]
         found = {
             "id": self.task.ids[row],
             "status": self.task.statuses[row],
-            "finish": _joined(line.get("finish_reason")),
+            "finish": ", ".join(dict.fromkeys(map(str, _items(line.get("finish_reason"))))),
             "reason": str(error)[:ERROR],
-            "latency": _seconds(line.get("elapsed")),
-            "in": _tokens(line, "input_tokens"),
-            "out": _tokens(line, "output_tokens"),
+            "latency": round(math.fsum(seconds) / len(seconds), 4) if seconds else None,
+            "in": tokens.input,
+            "out": tokens.output,
             "answer": answer.text[:ANSWER],
             "target": answer.target[:TARGET],
             "thumb": (frames[0]["src"] if frames else shown.get("src", "")) if shown.get("kind") != "audio" else "",
@@ -376,23 +378,5 @@ def redacted(value: Any, keys: frozenset[str]) -> Any:
     return [redacted(item, keys) for item in value] if isinstance(value, list) else value
 
 
-def _joined(value: Any) -> str:
-    """Join the distinct reasons why generation ended."""
-    return ", ".join(dict.fromkeys(str(item) for item in _items(value)))
-
-
-def _seconds(value: Any) -> float | None:
-    """Return the mean seconds of the answers."""
-    known = [number for item in _items(value) if (number := finite(item)) is not None]
-    return round(math.fsum(known) / len(known), 4) if known else None
-
-
-def _tokens(line: Mapping[str, Any], key: str) -> int | None:
-    known = [
-        item[key] for item in token_counts_of(line) if isinstance(item, Mapping) and isinstance(item.get(key), int)
-    ]
-    return sum(known) if known else None
-
-
-def _items(value: Any) -> Iterator[Any]:
-    yield from (item for item in (value if isinstance(value, list) else [value]) if item is not None)
+def _items(value: Any) -> list[Any]:
+    return [item for item in (value if isinstance(value, list) else [value]) if item is not None]

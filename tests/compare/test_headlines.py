@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.compare.headlines import find_headlines
+from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.runs import RunRows
@@ -269,7 +269,27 @@ def test_number_that_is_no_weighted_mean_of_its_parts_is_refused():
         weights_of(parts, lambda v: {"n": v["a"] * v["b"] + v["a"]})
 
 
+def is_json(found_one: HeadlineFinding) -> None:
+    row = found_one.row
+    json.dumps([row.first, row.second, row.value, row.p], allow_nan=False)
+
+
 def test_json_of_a_difference_holds_no_nan(demos):
     first, second = demos
     for one in find_headlines(first, second, _pairs(first, second), Redrawing(draws=200, own_draws=100)):
-        json.dumps([one.row.first, one.row.second, one.row.value, one.row.p], allow_nan=False)
+        is_json(one)
+
+
+def test_json_of_a_difference_without_an_interval_or_score_holds_no_nan():
+    rng = random.Random(9)
+    whole = {"macro_mean,none": 0.5}
+    same = {"macro_mean,none": [_query(name, 1.0) for name in "ab"]}
+    other = {"macro_mean,none": [_query("a", 0.0), _query("b", 0.0)]}
+    draws = Redrawing(draws=200, own_draws=100)
+    for facts in ({}, {"is_stopped": True}):
+        for values in (same, other):
+            sides = [run(rows("megabench_demo", side, whole, **facts)) for side in (same, values)]
+            assert [is_json(one) for one in found(*sides, draws).values()]
+    judged = [[_sample("SA", None if number < 3 else rng.randrange(7)) for number in range(12)] for _ in range(2)]
+    sides = [run(rows("mmie", {"judged,none": samples})) for samples in judged]
+    assert [is_json(one) for one in found(*sides, draws).values()]

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.config import build_config, parse_flags
-from lmms_eval.config.convert import ScoreBound, StoppingRule, stopping_rules
+from lmms_eval.config.convert import StoppingRule, stopping_rules
 from lmms_eval.errors import ConfigError
 from tests.cases import for_each
 
-HALF = StoppingRule("halfwidth<=0.01", "halfwidth", ScoreBound(0.01))
+HALF = StoppingRule("halfwidth<=0.01", "halfwidth", 0.01)
 
 
 @for_each(
@@ -18,9 +18,9 @@ HALF = StoppingRule("halfwidth<=0.01", "halfwidth", ScoreBound(0.01))
         ("", ()),
         ("halfwidth<=0.01", (HALF,)),
         (" halfwidth <= 0.01 ", (HALF,)),
-        ("halfwidth<=1%", (StoppingRule("halfwidth<=1%", "halfwidth", ScoreBound(0.01, is_share=True)),)),
-        ("decided:0.5", (StoppingRule("decided:0.5", "decided", ScoreBound(0.5)),)),
-        ("decided:50%", (StoppingRule("decided:50%", "decided", ScoreBound(0.5, is_share=True)),)),
+        ("halfwidth<=1%", (StoppingRule("halfwidth<=1%", "halfwidth", 0.01, is_share=True),)),
+        ("decided:0.5", (StoppingRule("decided:0.5", "decided", 0.5),)),
+        ("decided:50%", (StoppingRule("decided:50%", "decided", 0.5, is_share=True),)),
         ("decided:out/a.jsonl", (StoppingRule("decided:out/a.jsonl", "decided", baseline="out/a.jsonl"),)),
         ("decided:hf://me/runs", (StoppingRule("decided:hf://me/runs", "decided", baseline="hf://me/runs"),)),
         ("decided:mine:mme", (StoppingRule("decided:mine:mme", "decided", baseline="mine:mme"),)),
@@ -28,8 +28,8 @@ HALF = StoppingRule("halfwidth<=0.01", "halfwidth", ScoreBound(0.01))
         (
             "a:halfwidth<=0.1; decided:0.5",
             (
-                StoppingRule("halfwidth<=0.1", "halfwidth", ScoreBound(0.1), target="a"),
-                StoppingRule("decided:0.5", "decided", ScoreBound(0.5)),
+                StoppingRule("halfwidth<=0.1", "halfwidth", 0.1, target="a"),
+                StoppingRule("decided:0.5", "decided", 0.5),
             ),
         ),
     ],

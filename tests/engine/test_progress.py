@@ -20,7 +20,7 @@ def test_documents_failures_and_tokens_are_counted(capsys: pytest.CaptureFixture
     progress.document(record())
     progress.document({"failed": "timeout"})
     progress.document({"scores": []})
-    progress.add_tokens(7)
+    progress.count_tokens = lambda: 7
     progress.close()
     assert (progress.done, progress.failed, progress.tokens) == (5, 1, 7)
     assert capsys.readouterr().err == ""
@@ -31,7 +31,7 @@ def test_plain_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], monk
     progress = ProgressLine(4, 1)
     progress.document(record(1.0))
     progress.document(record(0.5))
-    progress.add_tokens(5)
+    progress.count_tokens = lambda: 5
     progress.close()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
@@ -62,10 +62,10 @@ def test_other_processes_are_shown_with_this_one(
     other = ProgressLine(10, 4, enabled=False)
     other.document(record(0.0))
     other.document({"failed": "timeout"})
-    other.add_tokens(30)
+    other.count_tokens = lambda: 30
     first = ProgressLine(10, 4)
     first.document(record(1.0))
-    first.add_tokens(5)
+    first.count_tokens = lambda: 5
     first.add_others(other.counts())
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("7/10 documents, ")
@@ -137,7 +137,7 @@ def test_scores_are_told_by_task_with_those_of_earlier_starts_and_other_processe
     other.count_by_task([])
     progress.document(record(1.0, task="a"))
     progress.document(record(float("nan"), task="a"))
-    progress.add_tokens(7)
+    progress.count_tokens = lambda: 7
     other.document(record(0.5, task="a"))
     other.document(record(0.25, task="b"))
     other.document({"task": "b", "failed": "timeout"})

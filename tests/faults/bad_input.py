@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest.mock import patch
 
 from benchmarks.workload import results_of
-from lmms_eval.cli.main import main
-from tests.faults.command import Ended
+from tests.faults.command import Ended, in_process
 from tests.servers.stub import StubServer
 
 DOCUMENTS = 4
@@ -28,11 +24,7 @@ def words_of(flags: Mapping[str, str | None]) -> list[str]:
 
 
 def here(flags: Mapping[str, str | None], **environment: str) -> Ended:
-    """The command line in this process: a twentieth of the time."""
-    out, err = io.StringIO(), io.StringIO()
-    with patch.dict(os.environ, environment), redirect_stdout(out), redirect_stderr(err):
-        code = main(words_of(flags))
-    return Ended(code, out.getvalue(), err.getvalue())
+    return in_process(*words_of(flags), **environment)
 
 
 def good(tmp: Path, **over: str | None) -> dict[str, str | None]:

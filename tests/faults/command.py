@@ -1,7 +1,8 @@
-"""The command line in a process of its own, as a person starts it."""
+"""The command line in a process of its own, as a person starts it, or in the one of the tests."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -9,9 +10,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from lmms_eval.cli.main import main
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,14 @@ def lmms_eval(
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def in_process(*arguments: str | Path, **environment: str) -> Ended:
+    """Run ``lmms-eval`` in this process: a twentieth of the time."""
+    out, err = io.StringIO(), io.StringIO()
+    with patch.dict(os.environ, environment), redirect_stdout(out), redirect_stderr(err):
+        code = main([*map(str, arguments)])
+    return Ended(code, out.getvalue(), err.getvalue())
 
 
 def _file_size_limit(size: int) -> Callable[[], None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workload import text_task
-from tests.faults.command import Ended, journal, lmms_eval, results
+from tests.faults.command import Ended, in_process, journal, lmms_eval, results
 from tests.servers.stub import StubServer
 
 DOCUMENTS = 60
@@ -20,12 +20,18 @@ def tasks(tmp_path: Path) -> Path:
     return tmp_path / "tasks"
 
 
-def evaluate(tasks: Path, url: str, out: Path, *more: str, retries: int = 1, **options: int) -> Ended:
-    arguments = f"model=stub,base_url={url},num_concurrent=8,max_retries={retries},retry_backoff_s=0.01,timeout=10"
-    return lmms_eval(
-        "--model", "openai", "--model_args", arguments, "--tasks", "bench_text", "--include_path", tasks,
-        "--output_path", out, "--log_samples", *more, **options,
+def evaluate(
+    tasks: Path, url: str, out: Path, *more: str, retries: int = 1, limit_file_size: int | None = None
+) -> Ended:
+    """Run in this process, or in one of its own if its files have a limit."""
+    model = f"model=stub,base_url={url},num_concurrent=8,max_retries={retries},retry_backoff_s=0.01,timeout=10"
+    arguments = (
+        "--model", "openai", "--model_args", model, "--tasks", "bench_text", "--include_path", tasks,
+        "--output_path", out, "--log_samples", *more,
     )  # fmt: skip
+    if limit_file_size is not None:
+        return lmms_eval(*arguments, limit_file_size=limit_file_size)
+    return in_process(*arguments, OPENAI_API_KEY="test-key", HF_HUB_OFFLINE="1")
 
 
 def score(out: Path) -> object:

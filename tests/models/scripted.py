@@ -23,7 +23,7 @@ Script = Callable[[str], str]
 
 def save_tokenizer(folder: Path, template: str = CHAT, special: tuple[str, ...] = ()) -> Any:
     """Save a byte-level tokenizer to a folder: it writes any text. Returns it."""
-    tokenizer = tiny._build_tokenizer(tiny._Architecture(special, "", None, None))
+    tokenizer = tiny._build_tokenizer(tiny._Architecture(special, "", None, {}, {}))
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
     return tokenizer

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from lmms_eval.plots.curve import Axis, AxisRegion, Curve, CurvePanel, Point, curve_panels
+from lmms_eval.plots.curve import Axis, Curve, CurvePanel, Point, curve_panels
 from lmms_eval.plots.figure import save
 
 BANDED = Curve("a", (Point(2, 10, 5, 20), Point(4, 30, 25, 40)))
@@ -44,7 +44,7 @@ def test_axes_are_as_told():
 
 
 def test_regions_in_sight_are_named_and_bordered():
-    regions = [AxisRegion("few", -1, 5.5), AxisRegion("many", 5.5, float("inf")), AxisRegion("far", 100, 200)]
+    regions = {"few": (-1, 5.5), "many": (5.5, float("inf")), "far": (100, 200)}
     (axes,) = curve_panels("Title", [CurvePanel("one", (BANDED,))], Axis("x", (0, 10)), Y, regions).axes
     named = {text.get_text(): text.get_position()[0] for text in axes.texts}
     assert named == {"few": 2.75, "many": 7.75}

@@ -4,14 +4,14 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from lmms_eval.plots.grid import CellGrid, GridScale, grid_panels
+from lmms_eval.plots.grid import CellGrid, grid_panels
 
-SCALE = GridScale("depth", "length", "score")
+LABELS = ("depth", "length", "score")
 
 
 def test_cells_show_their_numbers_and_empty_ones_none():
     grid = CellGrid("one", ("0", "50"), ("1k", "2k"), ((0.0, 100.0), (None, 60.4)))
-    axes, bar = grid_panels("Title", [grid, CellGrid("none", (), (), ())], SCALE).axes
+    axes, bar = grid_panels("Title", [grid, CellGrid("none", (), (), ())], *LABELS).axes
     assert [text.get_text() for text in axes.texts] == ["0", "100", "60"]
     assert [text.get_color() for text in axes.texts] == ["white", "black", "black"]
     values = axes.images[0].get_array().filled(math.nan)
@@ -23,4 +23,4 @@ def test_cells_show_their_numbers_and_empty_ones_none():
 
 
 def test_nothing_to_draw_is_an_empty_figure():
-    assert grid_panels("Title", [], SCALE).axes == []
+    assert grid_panels("Title", [], *LABELS).axes == []

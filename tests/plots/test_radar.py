@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 pytest.importorskip("matplotlib")
 
 from lmms_eval.plots.figure import new_figure
-from lmms_eval.plots.radar import Polygon, Rung, draw_ladder, draw_radar, upper_limit
+from lmms_eval.plots.radar import Rung, draw_ladder, draw_radar, upper_limit
 from tests.cases import for_each
 
 SPOKES = ("a", "b\n1 / 2", "c", "d")
 
 
-def radar(*polygons):
+def radar(**polygons):
     axes = new_figure(4, 4).add_subplot(projection="polar")
     draw_radar(axes, SPOKES, polygons)
     return axes
@@ -26,7 +26,7 @@ def ladder(*rungs):
 
 
 def test_polygons_are_closed_and_begin_at_the_top():
-    axes = radar(Polygon("one", (1, 2, 3, 4)), Polygon("two", (4, 3, 2, 1)))
+    axes = radar(one=(1, 2, 3, 4), two=(4, 3, 2, 1))
     one, two = axes.lines
     assert list(one.get_ydata()) == [1, 2, 3, 4, 1]
     assert list(two.get_xdata()) == pytest.approx([0, math.pi / 2, math.pi, 3 * math.pi / 2, 0])
@@ -36,12 +36,12 @@ def test_polygons_are_closed_and_begin_at_the_top():
 
 
 def test_spokes_are_named_beside_the_circle():
-    texts = {text.get_text(): text.get_horizontalalignment() for text in radar(Polygon("x", (1, 1, 1, 1))).texts}
+    texts = {text.get_text(): text.get_horizontalalignment() for text in radar(x=(1, 1, 1, 1)).texts}
     assert texts == {"a": "center", SPOKES[1]: "left", "c": "center", "d": "right"}
 
 
 def test_values_below_zero_are_drawn_in_the_middle():
-    assert list(radar(Polygon("x", (-25, 380, 1, 1))).lines[0].get_ydata()) == [0, 380, 1, 1, 0]
+    assert list(radar(x=(-25, 380, 1, 1)).lines[0].get_ydata()) == [0, 380, 1, 1, 0]
 
 
 def test_rungs_are_bars_from_below_with_their_values():

@@ -32,6 +32,7 @@ from lmms_eval.stats.differences import (
 )
 from lmms_eval.stats.power import detectable, documents_needed, power_of_test
 from tests.cases import for_each
+from tests.conftest import FREEZE, UNFREEZE
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 
@@ -106,7 +107,9 @@ def test_equivalence_of_right_or_wrong_scores() -> None:
 
 
 def test_the_correction_looks_at_no_object_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # the real gc.freeze
+    monkeypatch.undo()  # the library's own gc
+    monkeypatch.setattr(gc, "freeze", FREEZE)
+    monkeypatch.setattr(gc, "unfreeze", UNFREEZE)
 
     class Cycle:
         def __init__(self) -> None:
@@ -119,6 +122,7 @@ def test_the_correction_looks_at_no_object_of_the_process(monkeypatch: pytest.Mo
         assert seen() is not None and gc.get_freeze_count() == 0
     finally:
         gc.enable()
+        FREEZE()  # the modules again
 
 
 def test_multiplicity() -> None:

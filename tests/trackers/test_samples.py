@@ -9,18 +9,20 @@ from typing import Any
 
 from PIL import Image
 
-from lmms_eval.trackers.content import MOST_FILE, MOST_TEXT, RowLimits, TrackedSamples, task_samples
+from lmms_eval.trackers.content import MOST_FILE, MOST_TEXT, TrackedSamples, limits_of, task_samples
 from lmms_eval.trackers.contract import TaskSamples
 from lmms_eval.utils.redaction import REDACTED, note_secrets
 from lmms_eval.viewer.media import MediaStore
 from tests.cases import for_each
 
 
-def made(tmp: Path, lines: Sequence[dict[str, Any]], bounds: RowLimits | None = None, file: str = "") -> TaskSamples:
+def made(
+    tmp: Path, lines: Sequence[dict[str, Any]], limits: tuple[int, int] = (1000, 200), file: str = ""
+) -> TaskSamples:
     found = TrackedSamples("t", range(len(lines)), ("acc",), lambda ids: [lines[number] for number in ids], file)
     media = MediaStore(tmp / "media", "thumbnails")
     try:
-        return task_samples(found, 9, media, [tmp], bounds or RowLimits())
+        return task_samples(found, 9, media, [tmp], limits)
     finally:
         media.close()
 
@@ -34,7 +36,7 @@ def column(samples: TaskSamples, name: str) -> list[Any]:
 
 
 def test_rows_are_taken_evenly(tmp_path: Path) -> None:
-    found = made(tmp_path, [line(number) for number in range(50)], RowLimits(rows=5))
+    found = made(tmp_path, [line(number) for number in range(50)], (5, 200))
     assert column(found, "doc_id") == ["0", "10", "20", "30", "40"]
     assert (found.documents, column(found, "acc")) == (9, [1.0] * 5)
 
@@ -59,7 +61,7 @@ def test_pictures_are_small_and_few(tmp_path: Path) -> None:
     sent = [{"type": "image", "path": f"{number}.png"} for number in range(4)]
     absent = {"type": "image", "path": "absent.png"}
     lines = [line(0, sent_media=sent), line(1, sent_media=[absent, sent[0]]), line(2, sent_media=sent[:1]), line(3)]
-    found = made(tmp_path, lines, RowLimits(pictures=3))
+    found = made(tmp_path, lines, (1000, 3))
     assert [len(paths) for paths in found.pictures] == [2, 1, 0, 0]
     for path in found.pictures[0]:
         with Image.open(path) as image:
@@ -75,6 +77,6 @@ def test_a_large_samples_file_stays_here(tmp_path: Path, size: int, is_sent: boo
 
 
 def test_many_tasks_share_the_bounds() -> None:
-    assert RowLimits.of(1) == RowLimits(1000, 200)
-    assert RowLimits.of(200) == RowLimits(100, 10)
-    assert RowLimits.of(50_000).rows == 1
+    assert limits_of(1) == (1000, 200)
+    assert limits_of(200) == (100, 10)
+    assert limits_of(50_000)[0] == 1

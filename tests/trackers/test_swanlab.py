@@ -13,10 +13,11 @@ from lmms_eval.config.tracking import SWANLAB
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.trackers.packages import take_host
 from tests.evaluation.kit import NAME, Told, config, fails_on
+from tests.installed import needs
 from tests.trackers.kit import PICTURES, eval_row, numbers_of, place_of, with_pictures
 from tests.trackers.stored import StoredRun, swanlab_run
 
-pytest.importorskip("swanlab")
+needs("swanlab")
 
 
 @pytest.fixture(autouse=True)

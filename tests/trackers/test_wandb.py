@@ -14,10 +14,11 @@ from PIL import Image
 from lmms_eval.config.tracking import WANDB
 from lmms_eval.evaluation.run import RunReport, run
 from tests.evaluation.kit import NAME, Told, config, fails_on, right, tasks
+from tests.installed import needs
 from tests.trackers.kit import PICTURES, eval_row, numbers_of, place_of, with_pictures
 from tests.trackers.stored import StoredRun, wandb_run
 
-pytest.importorskip("wandb")
+needs("wandb")
 ROOT = Path(__file__).parents[2]
 SECRET = "canary-4f1a77-canary"
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -162,18 +162,14 @@ def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: 
         model = given.get("--model", "hf")
         keys = index["model_args"].get(index["aliases"].get(model, model), [])
         return Suggestions(KEYS, [f"{prefix}{key}=" for key in _beginning(last, keys) if key not in taken], prefix)
-    names = [*value["choices"], *(_tasks(given, index) if kind == "task" else ())]
+    names = [*value["choices"], *(index["tasks"] if kind == "task" else ())]
+    folder = given.get("--include_path") or given.get("--include-path")  # the last one counts
+    if kind == "task" and folder:
+        names += [name for name in more_tasks(folder) if name not in index["tasks"]]
     found = [name for name in _beginning(last, names) if name not in taken and "," not in name]
     if kind == "task" and not found:  # a task may be a file
         return Suggestions(FILES, [], prefix)
     return Suggestions(WORDS, [prefix + name for name in found], prefix)
-
-
-def _tasks(given: dict[str, str], index: Index) -> Iterator[str]:
-    yield from index["tasks"]
-    folder = given.get("--include_path") or given.get("--include-path")  # the last one counts
-    if folder:
-        yield from (name for name in more_tasks(folder) if name not in index["tasks"])
 
 
 def _beginning(text: str, names: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 from lmms_eval.cli.arguments import CommandParser, parsers_asked_for_help, plugins_of_environment
-from lmms_eval.cli.commands import COMMANDS, Command
+from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.help import topics
 from lmms_eval.config.options import Option, options
 from lmms_eval.config.resolve import spellings
@@ -104,39 +104,32 @@ def _nodes() -> Iterator[tuple[str, Node]]:
             words = [*topics(), *(name for name in COMMANDS if name not in topics())]
             yield command.name, {"flags": {}, "spellings": {}, "words": [_value("choice", choices=words)]}
         else:
-            yield from _nodes_of_parsers(command)
-
-
-def _nodes_of_parsers(command: Command) -> Iterator[tuple[str, Node]]:
-    """Yield the nodes of a command and of its actions, which are the choices of a word."""
-    for parser in parsers_asked_for_help(command, []):
-        yield command.name, _node(command.name, parser)
-        for word in [str(word) for action in _places(parser) for word in action.choices or ()]:
-            for further in parsers_asked_for_help(command, [word]):
-                if further.prog != parser.prog:
-                    yield f"{command.name} {word}", _node(f"{command.name} {word}", further)
+            for parser in parsers_asked_for_help(command, []):
+                yield command.name, _node(command.name, parser)
+                # Actions of a command are the choices of a word.
+                for word in [str(word) for action in _places(parser) for word in action.choices or ()]:
+                    for further in parsers_asked_for_help(command, [word]):
+                        if further.prog != parser.prog:
+                            yield f"{command.name} {word}", _node(f"{command.name} {word}", further)
 
 
 def _evaluation(members: list[Option], words: list[Value] | None = None) -> Node:
     flags: dict[str, Value] = {}
     others: dict[str, str] = {}
     for option in members:
-        value = _of_option(option)
-        for name in (option.flag, *option.aliases):
-            flags[name] = value
+        if option.is_switch:
+            value = _value("", takes=False)
+        else:
+            kind = _kind(option.name, option.metavar, model=True)
+            choices = [*(option.choices or _NAMED_CHOICES.get(option.name, ()))]
+            is_list = option.name in _NAMED_CHOICES or kind in ("task", "model_args")
+            value = _value("choice" if choices else kind, choices=choices, is_list=is_list)
+            value["optional"] = option.optional_value
+        flags |= dict.fromkeys((option.flag, *option.aliases), value)
         others.update({name: option.flag for name in spellings(option) if name not in flags})
         if option.is_switch:
             others[f"--no_{option.name}"] = option.flag
     return {"flags": {**flags, "--help": _value("", takes=False)}, "spellings": others, "words": words or []}
-
-
-def _of_option(option: Option) -> Value:
-    if option.is_switch:
-        return _value("", takes=False)
-    kind = _kind(option.name, option.metavar, model=True)
-    choices = [*(option.choices or _NAMED_CHOICES.get(option.name, ()))]
-    value = _value("choice" if choices else kind, choices=choices, is_list=option.name in _NAMED_CHOICES)
-    return {**value, "optional": option.optional_value, "is_list": value["is_list"] or kind in ("task", "model_args")}
 
 
 def _node(command: str, parser: CommandParser) -> Node:

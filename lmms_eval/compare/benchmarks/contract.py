@@ -58,16 +58,12 @@ class Headlines(Struct, frozen=True):
     """Whether the numbers are weighted sums of the parts' values."""
 
 
-def _owns_nothing(_task: str, _column: str) -> bool:
-    return False
-
-
 class Benchmark(Struct, frozen=True):
     """A benchmark that computes numbers over several tasks, or aggregations, by its own functions."""
 
     headlines: Callable[[Sequence[TaskPair]], Iterator[Headlines]]
     """The benchmark's numbers over the tasks that two runs share."""
-    owns: Callable[[str, str], bool] = _owns_nothing
+    owns: Callable[[str, str], bool] = lambda _task, _column: False
     """Whether the number of a task's column (``METRIC,FILTER``) is computed only by this benchmark."""
 
 

@@ -77,7 +77,7 @@ def _scored(side: TaskRows, row: int) -> Mapping[str, Any] | None:
 
 def _of_task(task: str, parts: _Parts) -> Headlines:
     def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
-        return {task: summarise(parts.score(name, mean) for name, mean in means.items()).partial.macro}
+        return {task: summarise(parts.score(name, mean) for name, mean in means.items()).macro}
 
     notes = (f"macro mean over {len(parts.means)} tasks",)
     return Headlines(

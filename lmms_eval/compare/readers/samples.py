@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from lmms_eval.results.facts import (
     sample_keys,
 )
 from lmms_eval.results.journals import JsonLine, SampleLines
-from lmms_eval.results.sample import OWN_KEYS, SampleKeys, cluster_of, finite, plain_text, prompt_of, sample_fields
+from lmms_eval.results.sample import OWN_KEYS, SampleKeys, cluster_in, finite, plain_text, prompt_of, sample_fields
 from lmms_eval.stats import MANY
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -126,22 +125,23 @@ def _id_of(sample: Mapping[str, Any]) -> str:
         return ""
 
 
-@dataclass(slots=True)
 class SampleCollector:
-    """Collector of a task's lines, which keeps only scores and the places of lines."""
+    """Collector of a task's lines, which keeps only scores and the places of lines. For the arguments see
+    ``read_lines``."""
 
-    source: SampleLines
-    name: str
-    keys: SampleKeys
-    keeps_rest: bool = False
-    wanted: Collection[BaselineRow] = ()
-    places: dict[str, array[int]] = field(default_factory=dict)
-    """By pipeline: the place of each row's line, −1 for rows without a line, and less for unscored lines."""
-    is_own: bool = False
-    builder: TaskBuilder = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.builder = TaskBuilder(self.name)
+    def __init__(
+        self,
+        source: SampleLines,
+        name: str,
+        keys: SampleKeys,
+        keeps_rest: bool = False,
+        wanted: Collection[BaselineRow] = (),
+    ) -> None:
+        self.source, self.keys, self.keeps_rest, self.wanted = source, keys, keeps_rest, wanted
+        self.places: dict[str, array[int]] = {}
+        """By pipeline: the place of each row's line, −1 for rows without a line, and less for unscored lines."""
+        self.is_own = False
+        self.builder = TaskBuilder(name)
 
     def read(self) -> None:
         """Add all lines of the source. Raises ``DataError``."""
@@ -198,7 +198,10 @@ class SampleCollector:
         else:
             status = "unscored" if stated == "unscored" else "failed"
         self.builder.end(row, status)
-        self.builder.describe(row, _text(sample.get("doc_hash")), self._cluster(sample))
+        stated_hash = sample.get("doc_hash")
+        self.builder.describe(
+            row, stated_hash if isinstance(stated_hash, str) else None, cluster_in(sample, self.keys.cluster_key)
+        )
 
     def _take(self, row: int, pipeline: str, offset: int, is_scored: bool) -> bool:
         """Store the place of a line, unless a scored line of the document and pipeline is known."""
@@ -236,12 +239,6 @@ class SampleCollector:
         for key, value in sample.items():
             if key in named if named else key not in OWN_KEYS and not isinstance(value, str):
                 yield key, pipeline or NO_FILTER, value
-
-    def _cluster(self, sample: Mapping[str, Any]) -> str | None:
-        key = self.keys.cluster_key
-        if key is None:
-            return None
-        return cluster_of(key, [value for name, value in sample.items() if name not in OWN_KEYS], sample.get("doc"))
 
     def _line(self, row: int, pipeline: str | None = None) -> dict[str, Any] | None:
         """Read the line of a row and pipeline (``None`` for any), preferring scored lines."""
@@ -283,10 +280,6 @@ def answer_of(sample: Mapping[str, Any]) -> DocumentTexts:
     """Return the answer of a sample's line."""
     answer = sample.get("filtered_resps", sample.get("resps", sample.get("raw_resps")))
     return DocumentTexts(plain_text(answer), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def completed(rows: TaskRows, document: Mapping[str, Any]) -> TaskRows:

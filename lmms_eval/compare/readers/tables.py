@@ -5,13 +5,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
@@ -36,7 +33,6 @@ class FileRow(NamedTuple):
     values: Mapping[str, str]
 
 
-@dataclass(slots=True)
 class TableFile:
     """A file with a line of column names and rows. It is read again on each iteration, so that no rows are kept.
 
@@ -45,15 +41,11 @@ class TableFile:
         UsageError: the file is a workbook and openpyxl is not installed.
     """
 
-    path: Path
-    is_workbook: bool
-    delimiter: str = ","
-    columns: tuple[str, ...] = field(init=False)
-    """Stripped names, in lower case."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, path: Path, is_workbook: bool, delimiter: str = ",") -> None:
+        self.path, self.is_workbook, self.delimiter = path, is_workbook, delimiter
         _, names = next(self._texts(), (0, ()))
         self.columns = tuple(name.strip().lower() for name in names)
+        """Stripped names, in lower case."""
 
     def rows(self) -> Iterator[FileRow]:
         """Iterate over the rows, skipping empty ones."""
@@ -175,17 +167,24 @@ def read_table(path: Path) -> RunRows:
     )
 
 
-class _Task(Struct):
-    """The rows of one task of a table."""
+class _Task:
+    """The rows of one task of a table.
 
-    builder: TaskBuilder
-    table: TableFile
-    default: str
-    """Task of rows that name none."""
-    id_column: str
-    is_called_after_file: bool
-    metrics: dict[str, set[int]] = msgspec.field(default_factory=dict)
-    """Rows that have a score, by metric."""
+    Args:
+        builder: the builder of its rows.
+        table: the table.
+        default: task of rows that name none.
+        id_column: name of the column of ids.
+        is_called_after_file: whether no row names the task.
+    """
+
+    def __init__(
+        self, builder: TaskBuilder, table: TableFile, default: str, id_column: str, is_called_after_file: bool
+    ) -> None:
+        self.builder, self.table, self.default, self.id_column = builder, table, default, id_column
+        self.is_called_after_file = is_called_after_file
+        self.metrics: dict[str, set[int]] = {}
+        """Rows that have a score, by metric."""
 
     def add(self, row: FileRow) -> None:
         values = row.values

@@ -110,15 +110,9 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": KINDS[kind], "url": value["url"] if isinstance(value, Mapping) and "url" in value else value}
 
 
+Asked = tuple[Callable[[], ChatMessages], Mapping[str, Any]]
+"""A function that builds the messages of a request, and the generation options as the model takes them."""
 ENDED = "the model ended without answering this request"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of the class interface in the form that a model takes."""
-
-    build_messages: Callable[[], ChatMessages]
-    generation: Mapping[str, Any]
 
 
 class DelegatingModel(lmms):
@@ -142,8 +136,8 @@ class DelegatingModel(lmms):
         raise NotImplementedError
 
     def _asked(self, instance: Instance) -> Asked:
-        """Read a request: its messages, and the generation options as the model takes them."""
-        return Asked(partial(self._messages, instance), self._generation(options_of(instance, self.is_simple)))
+        """Read a request."""
+        return partial(self._messages, instance), self._generation(options_of(instance, self.is_simple))
 
     def _generation(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Translate a task's generation options."""
@@ -244,14 +238,14 @@ class DelegatingModel(lmms):
 
     def _request(self, place: int, instance: Instance) -> Request:
         doc_id = int(instance.doc_id or 0)
-        asked = self._asked(instance)
+        build_messages, generation = self._asked(instance)
         return Request(
             id=f"{instance.task_name}/{doc_id}/{instance.idx}/0/{place}",
             kind="generate_until",
             task=cast("Task", _NoTask()),
             doc_id=doc_id,
-            build_messages=asked.build_messages,
-            generation=asked.generation,
+            build_messages=build_messages,
+            generation=generation,
             seed=instance.seed,
         )
 

@@ -246,4 +246,4 @@ class ChatVLLM(VLLM):
     def _asked(self, instance: Instance) -> Asked:
         messages, sampling = self.make_one_request(instance)
         conversation = read_messages(messages)
-        return Asked(lambda: conversation, with_stops(sampling, options_of(instance, self.is_simple)))
+        return lambda: conversation, with_stops(sampling, options_of(instance, self.is_simple))

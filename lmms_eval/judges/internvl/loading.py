@@ -14,7 +14,6 @@ from lmms_eval.api.request import Request
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.media import load_image
 from lmms_eval.models.chat_form.checkpoints import layers_of
-from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.models.chat_form.internvl import MAX_TILES, PLACEHOLDER, InternVLForm, InternVLPrompt, cut
 from lmms_eval.models.chat_form.loading import (
     CheckpointPlace,
@@ -104,8 +103,8 @@ class ChatJudge(CheckpointModel):
 
     form: InternVLForm
 
-    def __init__(self, loaded: Checkpoint, options: InternVLOptions) -> None:
-        super().__init__(InternVLForm(loaded, {}))
+    def __init__(self, form: InternVLForm, options: InternVLOptions) -> None:
+        super().__init__(form)
         self._options = options
 
     def prepare(self, request: Request) -> Request:
@@ -169,8 +168,17 @@ def build_internvl(arguments: Mapping[str, Any]) -> Model:
             f"{NATIVE} nor a checkpoint with its own code; name another model as hf:{options.pretrained}"
         )
     check_trust(place, options.trust_remote_code, " (in a run: --judge_args trust_remote_code=true)")
+    import torch
 
-    return ChatJudge(load_checkpoint(place, config, _load_options(options, config)), options)
+    from lmms_eval.models.hf.load import resolve_device
+
+    device = resolve_device(options.device)
+    devices: Any = None if device.type == "cpu" else {"": device}
+    if options.spread:
+        devices = device_map(torch.cuda.device_count(), layers_of(config))
+    loading = LoadOptions(usable_dtype(device, options.dtype), devices, fast_tokenizer=False)
+    model, tokenizer = load_checkpoint(place, config, loading)
+    return ChatJudge(InternVLForm(model, tokenizer, config, {}), options)
 
 
 def usable_dtype(device: Any, wanted: str = "auto") -> Any:
@@ -209,15 +217,3 @@ def _native(options: InternVLOptions) -> Model:
         "max_patches": options.max_tiles,
     }
     return build_model(ModelRegistry().resolve("internvl_hf"), arguments, BuildOptions())
-
-
-def _load_options(options: InternVLOptions, config: Mapping[str, Any]) -> LoadOptions:
-    import torch
-
-    from lmms_eval.models.hf.load import resolve_device
-
-    device = resolve_device(options.device)
-    place: Any = None if device.type == "cpu" else {"": device}
-    if options.spread:
-        place = device_map(torch.cuda.device_count(), layers_of(config))
-    return LoadOptions(usable_dtype(device, options.dtype), place, fast_tokenizer=False)

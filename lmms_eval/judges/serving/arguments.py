@@ -91,19 +91,22 @@ def read_serving(given: Mapping[str, Any]) -> Serving:
     model = str(rest.pop("model", "") or "")
     if not model:
         raise ModelError("--launcher_args: model=NAME is missing: the model that judges, by name or folder")
-    gpus = _gpus(rest.pop("gpus", None))
+    gpus, stated = None, rest.pop("gpus", None)
+    if stated not in (None, ""):
+        parts = stated if isinstance(stated, list | tuple) else str(stated).replace("+", ";").split(";")
+        gpus = ",".join(str(part).strip() for part in parts)
     if gpus and not {"tp", "tensor_parallel_size", "tp_size"} & rest.keys() and name != "transformers":
         rest["tp"] = len(gpus.split(","))
-    return Serving(
-        name,
-        model,
-        host=str(rest.pop("host", None) or "127.0.0.1"),
-        port=_number("port", rest.pop("port", 0), int, 0),
-        timeout_s=_number("timeout", rest.pop("timeout", 1800), float, 1),
-        api_key=str(rest.pop("api_key", "") or ""),
-        gpus=gpus,
-        options=tuple(_options(rest, PROGRAMS[name].names)),
-    )
+    host = str(rest.pop("host", None) or "127.0.0.1")
+    port = _number("port", rest.pop("port", 0), int, 0)
+    timeout_s = _number("timeout", rest.pop("timeout", 1800), float, 1)
+    api_key = str(rest.pop("api_key", "") or "")
+    options: list[str] = []
+    for key, value in rest.items():
+        flag = f"--{PROGRAMS[name].names.get(key, key.replace('_', '-'))}"
+        if value is not None and value is not False:
+            options += [flag] if value is True else [flag, str(value)]
+    return Serving(name, model, host, port, timeout_s, api_key, gpus, tuple(options))
 
 
 def check_program(serving: Serving) -> None:
@@ -115,14 +118,6 @@ def check_program(serving: Serving) -> None:
         raise ModelError("--launcher_args: transformers serve needs: pip install 'transformers[serving]'")
 
 
-def _gpus(value: Any) -> str | None:
-    """Convert ``0``, ``0;1`` or a list to a comma list."""
-    if value is None or value == "":
-        return None
-    parts = value if isinstance(value, list | tuple) else str(value).replace("+", ";").split(";")
-    return ",".join(str(part).strip() for part in parts)
-
-
 def _number(name: str, value: Any, kind: Callable[[Any], Any], least: float) -> Any:
     try:
         number = kind(value)
@@ -131,14 +126,3 @@ def _number(name: str, value: Any, kind: Callable[[Any], Any], least: float) -> 
     if number is None or number < least:
         raise ModelError(f"--launcher_args: {name}={value} is not valid; give a number of at least {least}")
     return number
-
-
-def _options(given: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    written: list[str] = []
-    for name, value in given.items():
-        flag = f"--{names.get(name, name.replace('_', '-'))}"
-        if value is True:
-            written.append(flag)
-        elif value is not None and value is not False:
-            written += [flag, str(value)]
-    return written

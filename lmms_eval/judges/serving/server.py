@@ -55,19 +55,19 @@ def main(arguments: list[str]) -> int:
     copying = threading.Thread(target=_copy, args=(server.stdout, log, key), daemon=True)
     copying.start()
     wanted = threading.Event()
-    threading.Thread(target=_watch_input, args=(wanted,), daemon=True).start()
+
+    def watch_input() -> None:
+        while os.read(0, 4096):
+            pass
+        wanted.set()
+
+    threading.Thread(target=watch_input, daemon=True).start()
     while server.poll() is None and not wanted.is_set() and os.getppid() == int(parent):
         wanted.wait(KEEPER_LOOK_S)
     code = server.poll()
     _end_group(server)
     copying.join(1.0)
     return 0 if code is None else code if code >= 0 else 128 - code
-
-
-def _watch_input(ended: threading.Event) -> None:
-    while os.read(0, 4096):
-        pass
-    ended.set()
 
 
 def _copy(output: IO[bytes], log: str, key: bytes) -> None:
@@ -126,13 +126,17 @@ class JudgeServer:
         logger.info("starting {} with the judge {} at {}; log: {}", serving.name, serving.model, self.url, self.log)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)  # of an earlier start
+        # The environment of this process without the variables of a distributed launch.
+        environment = {name: value for name, value in os.environ.items() if name not in LAUNCHER_VARIABLES}
+        environment["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [environment.get("PYTHONPATH")])])
+        environment |= {KEY: self.key} if serving.gpus is None else {KEY: self.key, VISIBLE: serving.gpus}
         self._process = subprocess.Popen(
             [
                 *module_command("lmms_eval.judges.serving.server"), str(os.getpid()), str(self.log),
                 serving.program.key, serving.program.module, *serving.command(self.port),
             ],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            env=self._environment(), start_new_session=True,
+            env=environment, start_new_session=True,
         )  # fmt: skip
         try:
             self._wait()
@@ -148,13 +152,6 @@ class JudgeServer:
         if self._process is not None and self._process.poll() is not None:
             logger.warning("the judge's server ended before the run did; its log: {}", self.log)
         self._end()
-
-    def _environment(self) -> dict[str, str]:
-        """Return the environment of this process without the variables of a distributed launch."""
-        kept = {name: value for name, value in os.environ.items() if name not in LAUNCHER_VARIABLES}
-        kept["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [kept.get("PYTHONPATH")])])
-        gpus = {} if self._serving.gpus is None else {VISIBLE: self._serving.gpus}
-        return {**kept, **gpus, KEY: self.key}
 
     def _wait(self) -> None:
         assert self._process is not None

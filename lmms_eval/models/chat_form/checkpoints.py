@@ -10,15 +10,12 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
-from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.form import (
     ChatConversation,
     ChatForm,
     ChatTurn,
-    Checkpoint,
     ConversationReader,
     call,
     check_form,
@@ -37,7 +34,7 @@ from lmms_eval.models.chat_form.loading import (
 )
 from lmms_eval.models.chat_form.model import CheckpointModel
 from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.hf.model import checkpoint_identity, peak_memory
+from lmms_eval.models.hf.model import LocalModel, checkpoint_identity, describe_model
 from lmms_eval.models.hf.options import (
     COMMON,
     FRAMES,
@@ -48,7 +45,6 @@ from lmms_eval.models.hf.options import (
     local_folder,
     positive_int,
 )
-from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
 _TAKEN = ("pretrained", "revision", "dtype", "device", "device_map", "attn_implementation", "trust_remote_code",
           "batch_size", "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size",
@@ -72,8 +68,8 @@ class MiniCPMForm(ChatForm):
     parameters = ("image", "msgs", "tokenizer")
     marks = ("(<image>./</image>)", "(<audio>./</audio>)")
 
-    def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
-        super().__init__(checkpoint, extra)
+    def __init__(self, model: Any, tokenizer: Any, config: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+        super().__init__(model, tokenizer, config, extra)
         self._is_early = "context" in self.chat_parameters
         kinds = [parameter.kind for parameter in self.chat_parameters.values()]
         self._takes_any = inspect.Parameter.VAR_KEYWORD in kinds
@@ -152,29 +148,18 @@ class MiniCPMForm(ChatForm):
 FORMS: tuple[type[ChatForm], ...] = (InternVLForm, MiniCPMForm)
 
 
-class ChatCheckpoint(CheckpointModel):
-    """A checkpoint, by name or folder. The arguments are the fields of :class:`HFOptions` and those of the form.
+class ChatCheckpoint(CheckpointModel, LocalModel):
+    """A checkpoint, by name or folder.
 
     Raises:
         ModelError: an argument is wrong, the checkpoint's code is not allowed to run, or it is of another kind.
     """
 
-    profile: ClassVar[Profile] = Profile()
     form_class: ClassVar[type[ChatForm]]
-    ignored_arguments = IGNORED_LOCALLY
-    __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        cls.__signature__ = cls.profile.signature(HFOptions)
-
-    @classmethod
-    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
-        return HFOptions.from_arguments(model_args, cls.profile).media_form
 
     def __init__(self, **arguments: Any) -> None:
         self.options = HFOptions.from_arguments(arguments, self.profile)
-        form = self.form_class(self._load(), self.options.extra)
+        form = self._load()
         super().__init__(form, self.options.batch_size)
         self._reader = ConversationReader(self.profile.name, self.options, form)
 
@@ -183,7 +168,7 @@ class ChatCheckpoint(CheckpointModel):
     def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
         """Return the loading options for the family's checkpoints."""
 
-    def _load(self) -> Checkpoint:
+    def _load(self) -> ChatForm:
         from lmms_eval.models.hf.load import check_processes, resolve_device, source
 
         options, name = self.options, self.profile.name
@@ -201,9 +186,9 @@ class ChatCheckpoint(CheckpointModel):
         load_options = self.load_options(options, config, device)
         if load_options.device_map is None and device.type != "cpu":
             load_options = replace(load_options, device_map={"": device})
-        found = load_checkpoint(place, config, load_options)
-        check_form(self.form_class, FORMS, found.model, options.pretrained)
-        return found
+        model, tokenizer = load_checkpoint(place, config, load_options)
+        check_form(self.form_class, FORMS, model, options.pretrained)
+        return self.form_class(model, tokenizer, config, options.extra)
 
     def prepare(self, request: Request) -> Request:
         """Render the request in the form of the checkpoint.
@@ -229,26 +214,14 @@ class ChatCheckpoint(CheckpointModel):
         }
 
     def describe(self) -> Mapping[str, Any]:
-        import torch
-        import transformers
-
-        model, device = self.form.model, self.device
         return {
             **super().describe(),
-            "model_class": type(model).__name__,
+            **describe_model(self.form.model, self.device),
             "form": self.form.name,
             "takes": ["text", *sorted(self.form.media)],
             "chat_parameters": list(self.form.chat_parameters),
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "device": str(device),
-            "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
-            "dtype": str(model.dtype).removeprefix("torch."),
-            "transformers": transformers.__version__,
-            "torch": torch.__version__,
             "batch_size": self.options.batch_size,
             "out_of_memory_batches": self._runner.out_of_memory,
-            "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
-            "peak_memory_bytes": peak_memory(device),
         }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageContent, ChatMessage, ChatTextContent
@@ -94,7 +94,7 @@ class ConversationReader:
         messages: Sequence[ChatMessage] = chat.messages
         system = ""
         if messages and messages[0].role == "system":
-            system = "".join(self._texts(messages[0]))
+            system = "".join(map(self._text, messages[0].content))
             messages = messages[1:]
         if self._options.interleave_visuals:
             messages = interleave(messages)
@@ -102,8 +102,8 @@ class ConversationReader:
             messages = append_prompt(messages, self._options.reasoning_prompt)
         turns: list[ChatTurn] = []
         for message in messages:
-            read = self._pieces if message.role == "user" else self._texts
-            pieces: tuple[Piece, ...] = tuple(read(message))
+            read = self._piece if message.role == "user" else self._text
+            pieces: tuple[Piece, ...] = tuple(read(part) for part in message.content)
             if turns and turns[-1].role == message.role:
                 turns[-1] = ChatTurn(message.role, (*turns[-1].pieces, "\n", *pieces))
             else:
@@ -116,15 +116,10 @@ class ConversationReader:
             )
         return ChatConversation(self.system_prompt or system, tuple(turns))
 
-    def _texts(self, message: ChatMessage) -> Iterator[str]:
-        for part in message.content:
-            if not isinstance(part, ChatTextContent):
-                raise RefusedError(f"{self._name}: only the user's messages may show media")
-            yield neutral(part.text, self._marks)
-
-    def _pieces(self, message: ChatMessage) -> Iterator[Piece]:
-        for part in message.content:
-            yield self._piece(part)
+    def _text(self, part: ChatContent) -> str:
+        if not isinstance(part, ChatTextContent):
+            raise RefusedError(f"{self._name}: only the user's messages may show media")
+        return neutral(part.text, self._marks)
 
     def _piece(self, part: ChatContent) -> Piece:
         if isinstance(part, ChatTextContent):
@@ -154,21 +149,13 @@ def media_of(conversation: ChatConversation, kind: str) -> list[ChatMedium]:
     return [piece for piece in pieces if isinstance(piece, ChatMedium) and piece.kind == kind]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint:
-    """A loaded model with its own ``chat``."""
-
-    model: Any
-    tokenizer: Any
-    config: Mapping[str, Any] = field(default_factory=dict)
-    """The content of ``config.json``."""
-
-
 class ChatForm(abc.ABC):
     """Renders prompts and calls ``chat``. Rendering is thread-safe.
 
     Args:
-        checkpoint: the model with its tokenizer.
+        model: the loaded model, with its own ``chat``.
+        tokenizer: its tokenizer.
+        config: the content of ``config.json``.
         extra: additional arguments of the form.
 
     Raises:
@@ -181,10 +168,9 @@ class ChatForm(abc.ABC):
     marks: ClassVar[tuple[str, ...]]
     """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
 
-    def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
-        self.model, self.tokenizer, self.config = checkpoint.model, checkpoint.tokenizer, checkpoint.config
-        self.extra = extra
-        self.chat_parameters = chat_parameters(checkpoint.model)
+    def __init__(self, model: Any, tokenizer: Any, config: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+        self.model, self.tokenizer, self.config, self.extra = model, tokenizer, config, extra
+        self.chat_parameters = chat_parameters(model)
 
     @property
     @abc.abstractmethod

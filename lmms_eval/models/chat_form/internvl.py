@@ -164,7 +164,19 @@ class InternVLForm(ChatForm):
         with self._system(prompts[0].system):
             if len(prompts) == 1:
                 return [self._chat(prompts[0], arguments)]
-            return self._batch_chat(prompts, arguments)
+            import torch
+
+            answers = call(
+                self.model.batch_chat,
+                self.tokenizer,
+                self._on_device(torch.cat([prompt.tiles for prompt in prompts])),
+                questions=[prompt.question for prompt in prompts],
+                generation_config=dict(arguments),
+                num_patches_list=[count for prompt in prompts for count in prompt.counts],
+            )
+            if not isinstance(answers, list) or len(answers) != len(prompts):
+                raise RefusedError(f"batch_chat gave no list of {len(prompts)} answers", "malformed")
+            return answers
 
     def _chat(self, prompt: InternVLPrompt, arguments: Mapping[str, Any]) -> Any:
         more = {"history": list(prompt.history)} if prompt.history else {}
@@ -177,21 +189,6 @@ class InternVLForm(ChatForm):
             num_patches_list=list(prompt.counts),
             **more,
         )
-
-    def _batch_chat(self, prompts: Sequence[InternVLPrompt], arguments: Mapping[str, Any]) -> list[Any]:
-        import torch
-
-        answers = call(
-            self.model.batch_chat,
-            self.tokenizer,
-            self._on_device(torch.cat([prompt.tiles for prompt in prompts])),
-            questions=[prompt.question for prompt in prompts],
-            generation_config=dict(arguments),
-            num_patches_list=[count for prompt in prompts for count in prompt.counts],
-        )
-        if not isinstance(answers, list) or len(answers) != len(prompts):
-            raise RefusedError(f"batch_chat gave no list of {len(prompts)} answers", "malformed")
-        return answers
 
     def _on_device(self, tiles: Any) -> Any:
         return None if tiles is None else tiles.to(getattr(self.model, "device", "cpu"))

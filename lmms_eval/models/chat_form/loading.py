@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.chat_form.form import Checkpoint
 
 log = logging.getLogger(__name__)
 _SHOWN_KEYS = 3
@@ -108,7 +107,7 @@ def check_trust(place: CheckpointPlace, trusted: bool, where: str = "") -> None:
         )
 
 
-def load_checkpoint(place: CheckpointPlace, config: Mapping[str, Any], load_options: LoadOptions) -> Checkpoint:
+def load_checkpoint(place: CheckpointPlace, config: Mapping[str, Any], load_options: LoadOptions) -> tuple[Any, Any]:
     """Load model and tokenizer with the checkpoint's own code, which is run.
 
     Raises:
@@ -146,4 +145,4 @@ def load_checkpoint(place: CheckpointPlace, config: Mapping[str, Any], load_opti
             "%s: %s lacks %d weights of its model (%s, ...): unless its code ties them to others they are random",
             place.backend, place.pretrained, len(missing), shown,
         )  # fmt: skip
-    return Checkpoint(model.eval(), tokenizer, config)
+    return model.eval(), tokenizer

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
-import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +15,8 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.models.chat_form.form import ChatForm, ChatPrompt
 from lmms_eval.models.hf.answering import GeneratedEnding, find_ending, seeded
-from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
+from lmms_eval.models.hf.batching import HalvingRunner, RefusedError, Shape, pick_batch, timed_responses
+from lmms_eval.models.hf.model import free_memory
 from lmms_eval.models.hf.settings import GenerationSettings, option_names, options_taken, read_settings
 from lmms_eval.models.thoughts import ReadingRules, TagTokens
 
@@ -127,7 +126,7 @@ class CheckpointModel(Model):
         self._tags = TagTokens(form.tokenizer)
         self._generation_names = option_names()
         self._ignored: set[str] = set()
-        self._runner: HalvingRunner[ChatJob, Response] = HalvingRunner(self._answer, self._release)
+        self._runner: HalvingRunner[ChatJob, Response] = HalvingRunner(self._answer, lambda: free_memory(self.device))
 
     @property
     def device(self) -> Any:
@@ -178,12 +177,7 @@ class CheckpointModel(Model):
             shape: Shape[ChatJob] = Shape(lambda job: job.key, lambda _: 1.0, self._rows)
             batch = pick_batch(waiting, shape)
             waiting = [job for job in waiting if not any(job is chosen for chosen in batch)]
-            started = time.perf_counter()
-            for outcome in self._runner.run(batch, self._shrink):
-                if isinstance(outcome, Failed):
-                    outcome = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
-                for response in outcome:
-                    yield replace(response, latency=time.perf_counter() - started)
+            yield from timed_responses(self._runner, batch, self._shrink)
 
     def _job(self, request: Request) -> ChatJob | Response:
         prompt = request.payload
@@ -244,19 +238,8 @@ class CheckpointModel(Model):
         """Limit later batches to half the size of one that did not fit."""
         self._rows = min(self._rows, max(1, len(batch) // 2))
 
-    def _release(self) -> None:
-        import torch
-
-        gc.collect()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
     def close(self) -> None:
         """Free the weights."""
         device = self.device
         del self.form, self._runner
-        gc.collect()
-        if device.type == "cuda":
-            import torch
-
-            torch.cuda.empty_cache()
+        free_memory(device)

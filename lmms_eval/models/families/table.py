@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.models.chat_template import NO_TEMPLATE
-from lmms_eval.models.hf.options import COMMON, FRAMES, VISUAL_OPTIONS, Converter, Profile, flag, positive_int
+from lmms_eval.models.hf.options import COMMON, VISUAL_OPTIONS, Profile, flag, positive_int
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.model import HuggingFace
@@ -26,88 +26,61 @@ FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
 """Aliases of rows."""
 
 
-def _vision(
-    name: str,
-    *model_types: str,
-    checkpoint: str,
-    defaults: Mapping[str, Any] | None = None,
-    packages: tuple[str, ...] = (),
-    **extra: Converter,
+_ONE_PICTURE: Mapping[str, Any] = {
+    "media": frozenset({"image"}),
+    "most_pictures": 1,
+    "aliases": COMMON,
+    "without": ("max_num_frames", "fps", "interleave_visuals"),
+}
+"""Families without chat: one picture, which their processor places, and a text."""
+_SOUND: Mapping[str, Any] = {
+    "parts": ("tokenizer", "feature_extractor"),
+    "media": frozenset({"audio"}),
+    "aliases": COMMON,
+    "without": VISUAL_OPTIONS,
+}
+"""Families that take text and sound."""
+_THINKER: Mapping[str, Any] = {
+    "parts": ("tokenizer", "image_processor", "feature_extractor"),
+    "media": frozenset({"image", "video", "audio"}),
+}
+"""Models that take all media and also speak. Only their writing part is loaded."""
+
+
+def _family(
+    name: str, *model_types: str, checkpoint: str, defaults: Mapping[str, Any] | None = None, **fields: Any
 ) -> Profile:
-    """Return the profile of a family that takes text, pictures and video."""
+    """Return the profile of a family, by default one that takes text, pictures and video."""
     return Profile(
-        name=name,
-        packages=packages,
-        model_types=model_types,
-        aliases={**COMMON, **FRAMES},
-        defaults={"pretrained": checkpoint, **(defaults or {})},
-        extra=extra,
-    )
-
-
-def _one_picture(
-    name: str, model_type: str, checkpoint: str, chat_template: str, packages: tuple[str, ...] = ()
-) -> Profile:
-    """Return the profile of a family without chat: one picture, which its processor places, and a text."""
-    return Profile(
-        name=name,
-        media=frozenset({"image"}),
-        most_pictures=1,
-        packages=packages,
-        model_types=(model_type,),
-        aliases=COMMON,
-        defaults={"pretrained": checkpoint, "chat_template": chat_template},
-        without=("max_num_frames", "fps", "interleave_visuals"),
-    )
-
-
-def _sound(name: str, model_type: str, loader: str, architecture: str, checkpoint: str) -> Profile:
-    """Return the profile of a family that takes text and sound."""
-    return Profile(
-        name=name,
-        loader=loader,
-        architecture=architecture,
-        parts=("tokenizer", "feature_extractor"),
-        media=frozenset({"audio"}),
-        model_types=(model_type,),
-        aliases=COMMON,
-        defaults={"pretrained": checkpoint},
-        without=VISUAL_OPTIONS,
-    )
-
-
-def _thinker(name: str, model_type: str, loader: str, architecture: str, checkpoint: str) -> Profile:
-    """Return the profile of a model that takes all media and also speaks. Only its writing part is loaded."""
-    return Profile(
-        name=name,
-        loader=loader,
-        architecture=architecture,
-        parts=("tokenizer", "image_processor", "feature_extractor"),
-        media=frozenset({"image", "video", "audio"}),
-        model_types=(model_type, f"{model_type}_thinker"),
-        aliases={**COMMON, **FRAMES},
-        defaults={"pretrained": checkpoint},
+        name=name, model_types=model_types, defaults={"pretrained": checkpoint, **(defaults or {})}, **fields
     )
 
 
 _PROFILES = (
-    _vision("aria", "aria", checkpoint="rhymes-ai/Aria", split_image=flag),
-    _sound(
+    _family("aria", "aria", checkpoint="rhymes-ai/Aria", extra={"split_image": flag}),
+    _family(
         "audio_flamingo_3",
         "audioflamingo3",
-        "AudioFlamingo3ForConditionalGeneration",
-        "an Audio Flamingo 3 model",
-        "nvidia/audio-flamingo-3-hf",
+        checkpoint="nvidia/audio-flamingo-3-hf",
+        loader="AudioFlamingo3ForConditionalGeneration",
+        architecture="an Audio Flamingo 3 model",
+        **_SOUND,
     ),
-    _one_picture("fuyu", "fuyu", "adept/fuyu-8b", _TEXT_AND_NEWLINE, ("torchvision",)),
-    _vision(
+    _family(
+        "fuyu",
+        "fuyu",
+        checkpoint="adept/fuyu-8b",
+        defaults={"chat_template": _TEXT_AND_NEWLINE},
+        packages=("torchvision",),
+        **_ONE_PICTURE,
+    ),
+    _family(
         "gemma3",
         "gemma3",
         checkpoint="google/gemma-3-4b-it",
-        do_pan_and_scan=flag,
-        pan_and_scan_max_num_crops=positive_int,
+        extra={"do_pan_and_scan": flag, "pan_and_scan_max_num_crops": positive_int},
     ),
-    _vision("glm4v", "glm4v", "glm4v_moe", "glm46v", checkpoint="zai-org/GLM-4.1V-9B-Thinking"),
+    _family("glm4v", "glm4v", "glm4v_moe", "glm46v", checkpoint="zai-org/GLM-4.1V-9B-Thinking"),
     Profile(
         name="hf_text",
         loader="AutoModelForCausalLM",
@@ -117,90 +90,100 @@ _PROFILES = (
         aliases=COMMON,
         without=VISUAL_OPTIONS,
     ),
-    _vision("idefics2", "idefics2", checkpoint="HuggingFaceM4/idefics2-8b"),
-    _vision("idefics3", "idefics3", checkpoint="HuggingFaceM4/Idefics3-8B-Llama3", do_image_splitting=flag),
-    _one_picture("instructblip", "instructblip", "Salesforce/instructblip-flan-t5-xl", NO_TEMPLATE),
-    _vision(
+    _family("idefics2", "idefics2", checkpoint="HuggingFaceM4/idefics2-8b"),
+    _family("idefics3", "idefics3", checkpoint="HuggingFaceM4/Idefics3-8B-Llama3", extra={"do_image_splitting": flag}),
+    _family(
+        "instructblip",
+        "instructblip",
+        checkpoint="Salesforce/instructblip-flan-t5-xl",
+        defaults={"chat_template": NO_TEMPLATE},
+        **_ONE_PICTURE,
+    ),
+    _family(
         "internvl_hf",
         "internvl",
         checkpoint="OpenGVLab/InternVL3-1B-hf",
-        crop_to_patches=flag,
-        min_patches=positive_int,
-        max_patches=positive_int,
+        extra={"crop_to_patches": flag, "min_patches": positive_int, "max_patches": positive_int},
     ),
-    _vision(
+    _family(
         "lfm2_5_vl",
         "lfm2_vl",
         checkpoint="LiquidAI/LFM2-VL-1.6B",
         packages=("torchvision",),
-        do_image_splitting=flag,
-        min_tiles=positive_int,
-        max_tiles=positive_int,
+        extra={"do_image_splitting": flag, "min_tiles": positive_int, "max_tiles": positive_int},
     ),
-    _vision(
+    _family(
         "llama4_scout",
         "llama4",
         checkpoint="meta-llama/Llama-4-Scout-17B-16E-Instruct",
         packages=("torchvision",),
-        max_patches=positive_int,
+        extra={"max_patches": positive_int},
     ),
-    _vision("llama_vision", "mllama", checkpoint="meta-llama/Llama-3.2-11B-Vision-Instruct"),
-    _vision("llava_hf", "llava", "llava_next", "llava_onevision", "vipllava", checkpoint="llava-hf/llava-1.5-7b-hf"),
-    _vision("llava_onevision", "llava_onevision", checkpoint="llava-hf/llava-onevision-qwen2-7b-ov-hf"),
-    Profile(  # Without torchvision, text and sound are answered and requests with pictures refused.
-        name="phi4_multimodal",
+    _family("llama_vision", "mllama", checkpoint="meta-llama/Llama-3.2-11B-Vision-Instruct"),
+    _family("llava_hf", "llava", "llava_next", "llava_onevision", "vipllava", checkpoint="llava-hf/llava-1.5-7b-hf"),
+    _family("llava_onevision", "llava_onevision", checkpoint="llava-hf/llava-onevision-qwen2-7b-ov-hf"),
+    _family(  # Without torchvision, text and sound are answered and requests with pictures refused.
+        "phi4_multimodal",
+        "phi4_multimodal",
+        checkpoint="microsoft/Phi-4-multimodal-instruct",
         loader="AutoModelForCausalLM",
         architecture="a Phi-4-multimodal model",
         parts=("tokenizer", "image_processor", "audio_processor"),
         without_torchvision=("image_processor",),
         media=frozenset({"image", "video", "audio"}),
-        model_types=("phi4_multimodal",),
         sounds_alone=True,
-        aliases={**COMMON, **FRAMES},
-        defaults={"pretrained": "microsoft/Phi-4-multimodal-instruct"},
     ),
-    _vision(
+    _family(
         "plm",
         "perception_lm",
         checkpoint="facebook/Perception-LM-1B",
         packages=("timm", "torchvision"),
-        max_num_tiles=positive_int,
+        extra={"max_num_tiles": positive_int},
     ),
-    _sound(
+    _family(
         "qwen2_audio",
         "qwen2_audio",
-        "Qwen2AudioForConditionalGeneration",
-        "a Qwen2-Audio model",
-        "Qwen/Qwen2-Audio-7B-Instruct",
+        checkpoint="Qwen/Qwen2-Audio-7B-Instruct",
+        loader="Qwen2AudioForConditionalGeneration",
+        architecture="a Qwen2-Audio model",
+        **_SOUND,
     ),
-    _thinker(
+    _family(
         "qwen2_5_omni",
         "qwen2_5_omni",
-        "Qwen2_5OmniThinkerForConditionalGeneration",
-        "a Qwen2.5-Omni model",
-        "Qwen/Qwen2.5-Omni-7B",
+        "qwen2_5_omni_thinker",
+        checkpoint="Qwen/Qwen2.5-Omni-7B",
+        loader="Qwen2_5OmniThinkerForConditionalGeneration",
+        architecture="a Qwen2.5-Omni model",
+        **_THINKER,
     ),
-    _vision("qwen2_vl", "qwen2_vl", checkpoint="Qwen/Qwen2-VL-7B-Instruct"),
-    _vision("qwen2_5_vl", "qwen2_5_vl", checkpoint="Qwen/Qwen2.5-VL-7B-Instruct", defaults=_QWEN_PIXELS),
-    _vision("qwen3_5", "qwen3_5", "qwen3_5_moe", checkpoint="Qwen/Qwen3.5-27B", defaults=_QWEN_PIXELS),
-    _thinker(
+    _family("qwen2_vl", "qwen2_vl", checkpoint="Qwen/Qwen2-VL-7B-Instruct"),
+    _family("qwen2_5_vl", "qwen2_5_vl", checkpoint="Qwen/Qwen2.5-VL-7B-Instruct", defaults=_QWEN_PIXELS),
+    _family("qwen3_5", "qwen3_5", "qwen3_5_moe", checkpoint="Qwen/Qwen3.5-27B", defaults=_QWEN_PIXELS),
+    _family(
         "qwen3_omni",
         "qwen3_omni_moe",
-        "Qwen3OmniMoeThinkerForConditionalGeneration",
-        "a Qwen3-Omni model",
-        "Qwen/Qwen3-Omni-30B-A3B-Instruct",
+        "qwen3_omni_moe_thinker",
+        checkpoint="Qwen/Qwen3-Omni-30B-A3B-Instruct",
+        loader="Qwen3OmniMoeThinkerForConditionalGeneration",
+        architecture="a Qwen3-Omni model",
+        **_THINKER,
     ),
-    _vision("qwen3_vl", "qwen3_vl", "qwen3_vl_moe", checkpoint="Qwen/Qwen3-VL-4B-Instruct", defaults=_QWEN_PIXELS),
-    _vision(
-        "smolvlm", "smolvlm", "idefics3", checkpoint="HuggingFaceTB/SmolVLM2-2.2B-Instruct", do_image_splitting=flag
+    _family("qwen3_vl", "qwen3_vl", "qwen3_vl_moe", checkpoint="Qwen/Qwen3-VL-4B-Instruct", defaults=_QWEN_PIXELS),
+    _family(
+        "smolvlm",
+        "smolvlm",
+        "idefics3",
+        checkpoint="HuggingFaceTB/SmolVLM2-2.2B-Instruct",
+        extra={"do_image_splitting": flag},
     ),
-    _vision(
+    _family(
         "video_llava",
         "video_llava",
         checkpoint="LanguageBind/Video-LLaVA-7B-hf",
         defaults={"max_num_frames": 8},
     ),
-    _vision("videollama3", "video_llama_3", checkpoint="lkhl/VideoLLaMA3-2B-Image-HF"),
+    _family("videollama3", "video_llama_3", checkpoint="lkhl/VideoLLaMA3-2B-Image-HF"),
 )
 FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILES}
 """Profiles by model name."""

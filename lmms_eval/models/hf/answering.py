@@ -159,10 +159,15 @@ class Answerer:
         limit = _length(settings, encoded)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
+        pad = self._loaded.tokenizer.pad_token_id
         responses = []
         for row, (job, reading) in enumerate(zip(jobs, readings, strict=True)):
             stopped_at = stopper.stopped_at.get(row) if stopper else None
-            ending = find_ending(self._answer_ids(output[row, start:].tolist()), self._end_ids, stopped_at)
+            ids = output[row, start:].tolist()
+            # Padding follows the answer of an encoder-decoder model, as Whisper removes the end token.
+            while self._is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
+                ids.pop()
+            ending = find_ending(ids, self._end_ids, stopped_at)
             ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
             cut_off = None if encoded.in_pieces else "length"
             written = self._tags.read(ending.ids, reading, settings.skip_special_tokens)
@@ -187,13 +192,6 @@ class Answerer:
         first = self._loaded.model.generation_config.decoder_start_token_id
         first = getattr(text, "decoder_start_token_id", None) if first is None else first
         return int(first is not None and bool((output[:, 0] == first).all()))
-
-    def _answer_ids(self, ids: list[int]) -> list[int]:
-        """Remove the padding after the answer of an encoder-decoder model, as Whisper removes the end token."""
-        pad = self._loaded.tokenizer.pad_token_id
-        while self._is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
-            ids.pop()
-        return ids
 
     def _stopper(
         self, settings: GenerationSettings, encoded: Encoded, readings: Sequence[ReadingRules]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Generic, TypeVar
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from lmms_eval.api.request import ErrorKind
+from lmms_eval.api.request import ErrorKind, Response
 from lmms_eval.errors import ModelError
 
 T = TypeVar("T")
@@ -145,6 +147,20 @@ class HalvingRunner(Generic[T, R]):
             if is_lost_device(error):
                 raise ModelError(f"hf: the device is lost, start the run again to resume: {text}") from error
             return Failed(batch[0], "internal", text)
+
+
+def timed_responses(
+    runner: HalvingRunner[Any, Response],
+    batch: Sequence[Any],
+    on_out_of_memory: Callable[[Sequence[Any]], None],
+) -> Iterator[Response]:
+    """Run a batch of jobs, which have a ``request``, and yield the responses with the time since its start."""
+    started = perf_counter()
+    for outcome in runner.run(batch, on_out_of_memory):
+        if isinstance(outcome, Failed):
+            outcome = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
+        for response in outcome:
+            yield replace(response, latency=perf_counter() - started)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

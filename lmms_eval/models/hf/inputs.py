@@ -30,6 +30,7 @@ from lmms_eval.models.chat_template import (
 )
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
 from lmms_eval.models.hf.options import HFOptions, Profile, text_or_file
+from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
 
 if TYPE_CHECKING:
     import numpy as np
@@ -346,20 +347,10 @@ def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> 
     Raises:
         MediaError: the video cannot be read.
     """
-    from lmms_eval.media import Sampling, fit, load_rgb, read_frames, uniform_indices
-
-    value, most = part.url, options.max_num_frames
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
-        chosen = uniform_indices(len(value), min(most, len(value))) if value else []
-        of_each = bounds.of_frames(len(chosen), options.total_pixels)
-        return [load_rgb(value[index], bounds=of_each) for index in chosen]
-    start, end = part.start_time, part.end_time
-    if isinstance(value, Mapping):
-        start = value.get("video_start") if start is None else start
-        end = value.get("video_end") if end is None else end
-    frames = read_frames(value, Sampling(count=most, fps=options.fps, start=start, end=end))
-    of_each = bounds.of_frames(len(frames), options.total_pixels)
-    return [fit(image, of_each) for image in frames.images()]
+    if is_listed(part.url) and not part.url:
+        return []
+    frames = Frames(options.max_num_frames, options.fps, total_pixels=options.total_pixels)
+    return read_pictures(part, frames, bounds)
 
 
 def picture_bounds(options: HFOptions, native_pixels: bool = False) -> Bounds:

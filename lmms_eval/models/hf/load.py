@@ -87,7 +87,12 @@ def load_processor(options: HFOptions, profile: Profile) -> tuple[Any, frozenset
         )
     if profile.chat:
         _check_template(processor, options)
-    _pad_on_the_left(processor.tokenizer, options)
+    tokenizer = processor.tokenizer
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise ModelError(f"hf: the tokenizer of {options.pretrained} has neither a padding nor an end token")
+        tokenizer.pad_token = tokenizer.eos_token
     native = "image_processor" in needed and _limit_pixels(processor, options)
     return processor, absent, native
 
@@ -189,14 +194,6 @@ def _check_template(processor: Any, options: HFOptions) -> None:
             "or chat_template=none for the plain context of base models"
         )
     processor.chat_template = template
-
-
-def _pad_on_the_left(tokenizer: Any, options: HFOptions) -> None:
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token is None:
-        if tokenizer.eos_token is None:
-            raise ModelError(f"hf: the tokenizer of {options.pretrained} has neither a padding nor an end token")
-        tokenizer.pad_token = tokenizer.eos_token
 
 
 def _limit_pixels(processor: Any, options: HFOptions) -> bool:

@@ -6,14 +6,13 @@ import gc
 import hashlib
 import inspect
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loguru import logger
-from msgspec import Struct, structs
+from msgspec import structs
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
@@ -22,7 +21,7 @@ from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.answering import Answerer
-from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape
+from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
 from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
@@ -44,23 +43,17 @@ _AUTO_AHEAD = 8
 """The number of prepared requests for ``batch_size=auto``, as a multiple of the first batch."""
 
 
-class DryRequest(Struct, frozen=True):
-    """A trial request with a text and some pictures."""
-
-    name: str
-    pictures: int
-
-    def messages(self) -> ChatMessages:
-        from PIL import Image
-
-        shades = [Image.new("RGB", (_SIDE, _SIDE), (60 * number, 120, 200)) for number in range(self.pictures)]
-        content: list[Any] = [*(ChatImageContent(url=shade) for shade in shades), ChatTextContent(text="What is it?")]
-        return ChatMessages(messages=[ChatMessage(role="user", content=content)])
+DRY_REQUESTS = {"text alone": 0, "a picture": 1, "several pictures": 2}
+"""The number of pictures of each trial request."""
 
 
-TEXT = DryRequest("text alone", 0)
-PICTURE = DryRequest("a picture", 1)
-PICTURES = DryRequest("several pictures", 2)
+def dry_messages(pictures: int) -> ChatMessages:
+    """Return a trial request with a text and some pictures."""
+    from PIL import Image
+
+    shades = [Image.new("RGB", (_SIDE, _SIDE), (60 * number, 120, 200)) for number in range(pictures)]
+    content: list[Any] = [*(ChatImageContent(url=shade) for shade in shades), ChatTextContent(text="What is it?")]
+    return ChatMessages(messages=[ChatMessage(role="user", content=content)])
 
 
 def wants_flat_images(loaded: Loaded, render: Callable[[ChatMessages], Prepared]) -> bool:
@@ -71,7 +64,7 @@ def wants_flat_images(loaded: Loaded, render: Callable[[ChatMessages], Prepared]
         render: renders a conversation to text and pictures.
     """
     try:
-        prepared = render(PICTURE.messages())
+        prepared = render(dry_messages(1))
     except (RefusedError, *RECOVERABLE):
         return False  # requests will show
     images = list(prepared.images)
@@ -86,24 +79,24 @@ def _takes(processor: Any, text: str, images: Sequence[Any]) -> bool:
     return True
 
 
-def report(model: str, answer: Callable[[DryRequest], object], asked: Sequence[DryRequest]) -> dict[str, str]:
+def report(model: str, answer: Callable[[ChatMessages], object], asked: Sequence[str]) -> dict[str, str]:
     """Try each request, and log in one line which ones failed.
 
     Args:
         model: the model's name, for the log.
         answer: answers a request, or raises.
-        asked: the requests.
+        asked: names of ``DRY_REQUESTS``.
 
     Returns:
         The reason of each failure, by the request's name.
     """
     refused: dict[str, str] = {}
-    for request in asked:
+    for name in asked:
         try:
-            answer(request)
+            answer(dry_messages(DRY_REQUESTS[name]))
         except (RefusedError, *RECOVERABLE) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".removeprefix("RefusedError: ").split())
-            refused[request.name] = reason if len(reason) <= _LONGEST else reason[:_LONGEST] + "..."
+            refused[name] = reason if len(reason) <= _LONGEST else reason[:_LONGEST] + "..."
     if refused:
         reasons = "; ".join(f"{name} ({reason})" for name, reason in refused.items())
         logger.warning("{} cannot answer requests of {}", model, reasons)
@@ -143,17 +136,37 @@ def peak_memory(device: Any) -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-class HuggingFace(Model):
-    """A local model that answers in batches. The arguments are the fields of :class:`HFOptions`.
+def free_memory(device: Any) -> None:
+    """Release memory that is no longer referenced, also on the device."""
+    gc.collect()
+    if device.type == "cuda":
+        import torch
 
-    Raises:
-        ModelError: an argument is unknown, or the model cannot be loaded.
-    """
+        torch.cuda.empty_cache()
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
+
+def describe_model(model: Any, device: Any) -> dict[str, Any]:
+    """Return the facts about a loaded model for the results."""
+    import torch
+    import transformers
+
+    return {
+        "model_class": type(model).__name__,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "device": str(device),
+        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "transformers": transformers.__version__,
+        "torch": torch.__version__,
+        "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
+        "peak_memory_bytes": peak_memory(device),
+    }
+
+
+class LocalModel(Model):
+    """A model of this process whose arguments are the fields of :class:`HFOptions` and those of its profile."""
+
     profile: ClassVar[Profile] = Profile()
-    input_builder: ClassVar[type[InputBuilder]] = InputBuilder
-    encoder: ClassVar[type[Encoder]] = Encoder
     ignored_arguments = IGNORED_LOCALLY
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
@@ -164,6 +177,18 @@ class HuggingFace(Model):
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
         return HFOptions.from_arguments(model_args, cls.profile).media_form
+
+
+class HuggingFace(LocalModel):
+    """A local model that answers in batches.
+
+    Raises:
+        ModelError: an argument is unknown, or the model cannot be loaded.
+    """
+
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
+    input_builder: ClassVar[type[InputBuilder]] = InputBuilder
+    encoder: ClassVar[type[Encoder]] = Encoder
 
     def __init__(self, **arguments: Any) -> None:
         from lmms_eval.models.hf.load import copies, load
@@ -181,22 +206,24 @@ class HuggingFace(Model):
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
         caches = (self.options.use_cache, self.options.static_cache)
         self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches)
-        self._runner: HalvingRunner[PreparedRequest, Response] = HalvingRunner(self._answerer.answer, self._release)
+        self._runner: HalvingRunner[PreparedRequest, Response] = HalvingRunner(
+            self._answerer.answer, partial(free_memory, self.loaded.device)
+        )
         self._rows = RowLimit(self.options.batch_size, self._is_auto)
         self._generation_names = option_names()
         self._ignored: set[str] = set()
         self._max_tokens = float(self.options.max_batch_tokens or "inf")
         is_compiled = self.options.torch_compile or self.options.static_cache
         if self.options.dry_requests and self.profile.chat and not is_compiled:
-            asked = [TEXT]
+            asked = ["text alone"]
             if takes_pictures:
-                asked += [PICTURE, PICTURES][: self.profile.most_pictures]
+                asked += ["a picture", "several pictures"][: self.profile.most_pictures]
             name = f"{self.profile.name}: {self.options.pretrained}"
             self._refused = report(name, self._ask_dry, asked)
 
-    def _ask_dry(self, asked: DryRequest) -> None:
+    def _ask_dry(self, asked: ChatMessages) -> None:
         """Generate one token. Exceptions of the model and its processor pass through."""
-        inputs = self._lookahead.encode_prepared([self._inputs.render(asked.messages())])
+        inputs = self._lookahead.encode_prepared([self._inputs.render(asked)])
         tokens = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": self.loaded.tokenizer.pad_token_id}
         self.generate(**to_device(inputs, self.loaded), **tokens)
 
@@ -245,15 +272,8 @@ class HuggingFace(Model):
         return Shape(attrgetter("key"), attrgetter("tokens"), self._rows.rows, self._max_tokens)
 
     def _run(self, batch: Sequence[PreparedRequest], window: Window) -> Iterator[Response]:
-        started = time.perf_counter()
         failures = self._runner.out_of_memory
-        for outcome in self._runner.run(batch, self._shrink):
-            if isinstance(outcome, Failed):
-                responses = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
-            else:
-                responses = outcome
-            for response in responses:
-                yield replace(response, latency=time.perf_counter() - started)
+        yield from timed_responses(self._runner, batch, self._shrink)
         if self._runner.out_of_memory > failures:
             window.plan_anew()
         else:
@@ -299,13 +319,6 @@ class HuggingFace(Model):
         self._rows.did_not_fit()
         self._max_tokens = min(self._max_tokens, len(batch) * max(job.tokens for job in batch) / 2)
 
-    def _release(self) -> None:
-        import torch
-
-        gc.collect()
-        if self.loaded.device.type == "cuda":
-            torch.cuda.empty_cache()
-
     def identity(self) -> Mapping[str, Any]:
         return {
             **checkpoint_identity(self.options.pretrained, self.options.revision, self.loaded.model),
@@ -318,49 +331,33 @@ class HuggingFace(Model):
         }
 
     def describe(self) -> Mapping[str, Any]:
-        import torch
-        import transformers
-
-        model, device = self.loaded.model, self.loaded.device
-        finite = self._max_tokens != float("inf")
+        model, finite = self.loaded.model, self._max_tokens != float("inf")
         generation = model.generation_config.to_diff_dict()
         return {
-            "model_class": type(model).__name__,
+            **describe_model(model, self.loaded.device),
             "processor_class": type(self.loaded.processor).__name__,
             "processor_without": sorted(self.loaded.absent_parts),
             "cannot_answer": dict(self._refused),
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "device": str(device),
-            "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
-            "dtype": self.loaded.dtype,
             "attn_implementation": _attention(model.config),
-            "transformers": transformers.__version__,
-            "torch": torch.__version__,
             "batch_size": self.options.batch_size,
             "max_batch_tokens": self._max_tokens if finite else None,
             "rows_of_a_batch": self._rows.rows,
             "pictures_processed_once": self._pictures.info().hits if self._pictures is not None else None,
             "out_of_memory_batches": self._runner.out_of_memory,
-            "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
             "min_pixels": self.options.min_pixels,
             "max_pixels": self.options.max_pixels,
             "max_num_frames": self.options.max_num_frames,
             "generation_config": {name: value for name, value in generation.items() if not name.startswith("_")},
             "ignored_generation_options": sorted(self._ignored),
-            "peak_memory_bytes": peak_memory(device),
         }
 
     def close(self) -> None:
         """Free the weights."""
         self._lookahead.close()
         del self._answerer, self._runner, self._inputs, self._lookahead
-        release, device = gc.collect, self.loaded.device
+        device = self.loaded.device
         del self.loaded
-        release()
-        if device.type == "cuda":
-            import torch
-
-            torch.cuda.empty_cache()
+        free_memory(device)
 
 
 def _attention(config: Any) -> str | None:

@@ -249,7 +249,10 @@ class HFOptions(Struct, frozen=True):
                 nearest = f"did you mean {close[0]!r}? " if close else ""
                 raise ModelError(f"{profile.name}: unknown model argument {name!r}; {nearest}Valid: {', '.join(known)}")
         given = _translated({name: value for name, value in arguments.items() if value is not None}, profile)
-        given = {**_defaults(profile, given), **given}
+        # If one pixel limit is given, there is no default for the other.
+        limits = {"min_pixels", "max_pixels"}
+        passed_over = limits if limits & set(given) else set()
+        given = {**{name: value for name, value in profile.defaults.items() if name not in passed_over}, **given}
         if not str(given.get("pretrained", "")).strip():
             raise ModelError(f"{profile.name}: give the model folder or hub name, as in --model_args pretrained=FOLDER")
         converters = {**_CONVERTERS, **profile.extra}
@@ -292,13 +295,6 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
             raise ModelError(f"{profile.name}: {name}={value!r} and {target}={result[target]!r} contradict each other")
         result[target] = value
     return result
-
-
-def _defaults(profile: Profile, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the family's defaults. If one pixel limit is given, there is no default for the other."""
-    limits = {"min_pixels", "max_pixels"}
-    passed_over = limits if limits & set(given) else set()
-    return {name: value for name, value in profile.defaults.items() if name not in passed_over}
 
 
 def _convert(model: str, name: str, value: Any, converter: Callable[[Any], Any]) -> Any:

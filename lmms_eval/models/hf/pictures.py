@@ -59,7 +59,8 @@ class CachedPictures:
         pictures = list(_flat(images))
         if arguments or not pictures or not all(_is_picture(picture) for picture in pictures):
             return self._part(images, *arguments, **options)
-        looks = [_look(picture) for picture in pictures]
+        # A look is a few bytes that differ between most pictures, at a negligible cost.
+        looks = [(picture.mode, picture.size, picture.resize(_LOOK_SIZE, _NEAREST).tobytes()) for picture in pictures]
         counts = Counter(looks)
         comes_again = [self._seen.get(look) is not None or counts[look] > 1 for look in looks]
         for look in counts:
@@ -79,7 +80,9 @@ class CachedPictures:
             return self._part(images, **options)
 
     def _single(self, picture: Any, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        key = (_digest(picture), repr(sorted(options.items(), key=lambda item: item[0])))
+        state = hashlib.sha256(f"{picture.mode} {picture.size}\0".encode())
+        state.update(picture.tobytes())
+        key = (state.hexdigest(), repr(sorted(options.items(), key=lambda item: item[0])))
         found = self._cache.get(key)
         if found is None:
             found = dict(self._part([picture], **options))
@@ -112,17 +115,6 @@ def _flat(images: Any) -> Iterator[Any]:
 
 def _is_picture(value: Any) -> bool:
     return hasattr(value, "mode") and hasattr(value, "resize")
-
-
-def _look(picture: Any) -> tuple[Any, ...]:
-    """Return a few bytes that differ between most pictures, at a negligible cost."""
-    return (picture.mode, picture.size, picture.resize(_LOOK_SIZE, _NEAREST).tobytes())
-
-
-def _digest(picture: Any) -> str:
-    state = hashlib.sha256(f"{picture.mode} {picture.size}\0".encode())
-    state.update(picture.tobytes())
-    return state.hexdigest()
 
 
 def _join(values: Sequence[Any]) -> Any:

@@ -96,8 +96,9 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Gene
     limit = answer_length({"max_new_tokens": max_new_tokens}, DEFAULT_MAX_NEW_TOKENS) or MAX_TOKENS
     if limit < 1 or max_new_tokens == 0:
         raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
-    sampled = _is_sampled(given)
-    given.pop("do_sample", None)
+    temperature, wants_sampling = given.get("temperature"), given.pop("do_sample", None)
+    is_hot = temperature is not None and float(temperature) > 0
+    sampled = is_hot if wants_sampling is None else bool(wants_sampling) and (is_hot or temperature is None)
     seed = given.pop("seed", None)
     arguments = {name: value for name, value in given.items() if value is not None and name in valid}
     ignored = tuple(name for name, value in given.items() if value is not None and name not in valid)
@@ -107,14 +108,6 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Gene
     key = json.dumps([arguments, until, skip_special_tokens, seed], sort_keys=True, default=str)
     stated = None if seed is None else int(seed)
     return GenerationSettings(key, arguments, until, sampled, skip_special_tokens, ignored, stated)
-
-
-def _is_sampled(given: Mapping[str, Any]) -> bool:
-    temperature = given.get("temperature")
-    hot = temperature is not None and float(temperature) > 0
-    if given.get("do_sample") is None:
-        return hot
-    return bool(given["do_sample"]) and (hot or temperature is None)
 
 
 def _stop_strings(value: Any) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from msgspec import Struct, structs
 
@@ -24,12 +24,13 @@ from lmms_eval.errors import EngineDiedError, ModelError
 from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.chat_template import NO_TEMPLATE, template_digest
 from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.prompts import EnginePrompt, PromptRenderer
 from lmms_eval.models.offline.settings import EngineSettings, decoded, read_settings
 from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
 from lmms_eval.models.remote.errors import shorten
 from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
+from lmms_eval.models.remote.model import import_sdk
+from lmms_eval.models.remote.reply import Likelihood, Reply
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 from lmms_eval.processes import descendants
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
@@ -49,6 +50,7 @@ ENGINE_ONLY = (
     "trust_remote_code",
     "start_timeout",
 )
+START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
 """Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
 
@@ -150,16 +152,6 @@ def _pass_on(task: asyncio.Task[T], outcome: asyncio.Future[T]) -> None:
         outcome.set_result(task.result())
 
 
-@dataclass(frozen=True, slots=True)
-class EngineAnswer:
-    text: str
-    finish_reason: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    ended_by: str | None = None
-    """The stop string that ended the answer."""
-
-
 class EngineJob(Struct, frozen=True):
     """A prepared request, the input of ``Engine.generate``."""
 
@@ -188,9 +180,17 @@ class Engine(abc.ABC):
     deaths: tuple[type[Exception], ...] = ()
     """Exceptions for every request once the engine has died. They take precedence over ``refusals``."""
 
-    @abc.abstractmethod
     def __init__(self, settings: EngineSettings) -> None:
         """Load the model. Raises ``ModelError``."""
+        self.package = import_sdk(self.name, self.name, self.name)
+        try:
+            self._engine = self.start(settings)
+        except START_ERRORS as error:
+            raise ModelError(f"{self.name} cannot start {settings.model}: {type(error).__name__}: {error}") from error
+
+    @abc.abstractmethod
+    def start(self, settings: EngineSettings) -> Any:
+        """Return the package's engine with the model."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -202,29 +202,43 @@ class Engine(abc.ABC):
         """Return the options of a request in the form for the engine."""
 
     @abc.abstractmethod
-    async def generate(self, job: EngineJob, request_id: str) -> EngineAnswer:
+    async def generate(self, job: EngineJob, request_id: str) -> Reply:
         """Generate one whole answer."""
 
     @abc.abstractmethod
     async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:
         """Return the likelihood of the prompt's continuation."""
 
-    @abc.abstractmethod
     def describe(self) -> Mapping[str, Any]:
-        """Return the version and other facts for the results."""
+        """Return the package's version."""
+        return {"engine": self.name, "version": str(getattr(self.package, "__version__", "unknown"))}
 
-    @abc.abstractmethod
     def close(self) -> None:
         """End the engine's processes."""
+        self._engine.shutdown()
 
 
 class OfflineModel(Model):
-    """Keeps up to ``num_concurrent`` requests in an engine of this process, which forms the batches."""
+    """Keeps up to ``num_concurrent`` requests in an engine of this process, which forms the batches.
+
+    With the argument ``base_url``, the object is one of the back end ``openai`` instead, for the engine's own server.
+
+    Raises:
+        ModelError: the package is not installed, or an argument is wrong.
+    """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
+    ignored_arguments = IGNORED
+    engine: type[Engine]
+    arguments_kind = EngineSettings
 
-    def __init__(self, settings: EngineSettings, kind: type[Engine]) -> None:
-        self._settings = settings
+    def __new__(cls, **arguments: Any) -> Self:
+        given = first_names(arguments, cls.arguments_kind.same)
+        return cast("Self", _server(given, cls.engine.name)) if given.get("base_url") else super().__new__(cls)
+
+    def __init__(self, **arguments: Any) -> None:
+        kind = self.engine
+        settings = self._settings = read_settings(first_names(arguments, self.arguments_kind.same), kind.name)
         self.concurrency = settings.num_concurrent
         before = descendants(os.getpid())
         with _own_place(settings, kind.name):
@@ -235,6 +249,11 @@ class OfflineModel(Model):
         self._tags = TagTokens(copy.deepcopy(self._builder.tokenizer))  # prompts are encoded in other threads
         self._has_thought = False
         self._ignored: set[str] = set()
+
+    @classmethod
+    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
+        settings = read_settings(first_names(model_args, cls.arguments_kind.same), cls.__name__.lower())
+        return MediaForm(settings.frames.count, settings.frames.fps, max_new_tokens=settings.max_new_tokens)
 
     def prepare(self, request: Request) -> Request:
         """Render the prompt and decode its media. The payload is an ``EngineJob``, an ``EnginePrompt``
@@ -326,7 +345,8 @@ class OfflineModel(Model):
         An engine applies stop strings to the thoughts too. So it gets no stop strings if the model is about to think.
         If it stopped a model in or right after its thoughts, the request is repeated without stop strings.
         """
-        stops_here = self._may_think(job)
+        # Earlier answers do not count for plain texts, as their completions may be anything.
+        stops_here = job.reading.is_opened or (self._has_thought and not self._builder.is_plain)
         asked = job.without_stops() if stops_here else job
         answer = await self._loop.call(self._engine.generate(asked, request.id))
         written = self._read(answer, job)
@@ -336,28 +356,22 @@ class OfflineModel(Model):
                 answer = await self._loop.call(self._engine.generate(job.without_stops(), f"{request.id}/again"))
                 written = self._read(answer, job)
         ended_by = (written.ended_by or answer.ended_by or "") if job.wanted.stops else None
+        counts = (None, None) if answer.usage is None else (answer.usage.input_tokens, answer.usage.output_tokens)
         return Response(
             request.id,
             text=written.text,
             finish_reason="stop" if written.ended_by else answer.finish_reason,
-            usage=Usage(answer.input_tokens, answer.output_tokens, self._tags.count(written, answer.output_tokens)),
+            usage=Usage(*counts, self._tags.count(written, counts[1])),
             thoughts=written.thoughts,
             stops=job.reading.until,
             ended_by=ended_by,
-            sight=job.prompt.sight(answer.input_tokens),
+            sight=job.prompt.sight(counts[0]),
         )
 
-    def _read(self, answer: EngineAnswer, job: EngineJob) -> Written:
+    def _read(self, answer: Reply, job: EngineJob) -> Written:
         if job.shows_special_tokens:
             return self._tags.read_text(answer.text, job.reading)
         return job.reading.read(answer.text)
-
-    def _may_think(self, job: EngineJob) -> bool:
-        """Return whether the model is about to think: the prompt opens a thought, or an earlier answer had thoughts.
-
-        Earlier answers do not count for plain texts, as their completions may be anything.
-        """
-        return job.reading.is_opened or (self._has_thought and not self._builder.is_plain)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the model, the prompt and all arguments except those that only affect the run."""
@@ -374,62 +388,6 @@ class OfflineModel(Model):
         self._guard.close()
 
 
-class EngineModel(Model):
-    """An engine in this process; with ``base_url``, its OpenAI-compatible server.
-
-    Raises:
-        ModelError: the package is not installed, or an argument is wrong.
-    """
-
-    ignored_arguments = IGNORED
-    engine: type[Engine]
-    arguments_kind = EngineSettings
-
-    @classmethod
-    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
-        settings = read_settings(first_names(model_args, cls.arguments_kind.same), cls.__name__.lower())
-        return MediaForm(settings.frames.count, settings.frames.fps, max_new_tokens=settings.max_new_tokens)
-
-    def __init__(self, **arguments: Any) -> None:
-        given = first_names(arguments, self.arguments_kind.same)
-        name = self.engine.name
-        self._inner: Model
-        if given.get("base_url"):
-            self._inner = _server(given, name)
-        else:
-            self._inner = OfflineModel(read_settings(given, name), self.engine)
-        self.concurrency = self._inner.concurrency
-        self.kinds = self._inner.kinds - {"generate_visual_cot"}  # engines only answer with texts
-
-    def prepare(self, request: Request) -> Request:
-        """See the inner back end."""
-        return self._inner.prepare(request)
-
-    def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
-        """See the inner back end."""
-        return self._inner.respond(stream)
-
-    def generation_options(self) -> TakenOptions | None:
-        """See the inner back end."""
-        return self._inner.generation_options()
-
-    def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """See the inner back end."""
-        return self._inner.sent_with(request)
-
-    def identity(self) -> Mapping[str, Any]:
-        """See the inner back end."""
-        return self._inner.identity()
-
-    def describe(self) -> Mapping[str, Any]:
-        """See the inner back end."""
-        return self._inner.describe()
-
-    def close(self) -> None:
-        """See the inner back end."""
-        self._inner.close()
-
-
 def _server(given: Mapping[str, Any], name: str) -> Model:
     from lmms_eval.models.openai.model import OpenAI
 
@@ -444,7 +402,9 @@ def _server(given: Mapping[str, Any], name: str) -> Model:
         del rest["chat_template"]
         rest["api"] = "completions"
     rest["extra_body"] = {**extra, **(decoded(given.get("extra_body")) or {})}
-    return OpenAI(**rest)
+    server = OpenAI(**rest)
+    server.kinds = server.kinds - {"generate_visual_cot"}  # engines only answer with texts
+    return server
 
 
 @contextmanager

@@ -31,14 +31,13 @@ from lmms_eval.models.chat_template import (
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.settings import EngineSettings, read_template
 from lmms_eval.models.openai.body import read_system_prompt
-from lmms_eval.models.remote.media import Frames, bounds_of, read_video
+from lmms_eval.models.remote.media import Frames, bounds_of, chosen_frames, is_listed, read_pictures, read_video
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from PIL import Image
 
-    from lmms_eval.media import Bounds, VideoFrames
+    from lmms_eval.media import Bounds
 
 
 UNKNOWN_FPS = 24.0
@@ -49,95 +48,46 @@ _ENDING = 64
 _PROBE = "a text that no template contains"
 
 
-class FilmFrames(Struct, frozen=True, eq=False):
-    """Selected frames of a video, in order of time."""
-
-    frames: npt.NDArray[np.uint8]
-    """``(frames, height, width, 3)``, RGB."""
-    indices: tuple[int, ...]
-    """The number of each frame in the video, from 0."""
-    fps: float
-    """Frames per second of the video itself."""
-    total: int
-    """Frames of the whole video."""
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The properties by the names of transformers' ``VideoMetadata``. The frames must not be sampled again."""
-        return {
-            "total_num_frames": self.total,
-            "fps": self.fps,
-            "duration": self.total / self.fps,
-            "video_backend": "pyav",
-            "frames_indices": list(self.indices),
-            "do_sample_frames": False,
-        }
-
-
-def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> FilmFrames:
+def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
     """Read the frames of a video. A list contains the frames themselves, as if recorded at ``frames.fps``.
+
+    Returns:
+        The frames as ``(frames, height, width, 3)``, RGB, in order of time, and the properties of the video by the
+        names of transformers' ``VideoMetadata``.
 
     Raises:
         MediaError: the video or one of its pictures cannot be read.
     """
-    if _is_listed(part.url):
-        import numpy as np
+    import numpy as np
 
+    if is_listed(part.url):
         images = read_pictures(part, frames, bounds)
         size = images[0].size
         array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
-        return FilmFrames(array, tuple(_chosen(part.url, frames)), frames.fps or UNKNOWN_FPS, len(part.url))
+        return array, _film_metadata(chosen_frames(part.url, frames), frames.fps, len(part.url))
+    from lmms_eval.media import fit
     from lmms_eval.media.video import probe
 
     found = read_video(part, frames)
-    total = max(probe(part.url).frames, found.indices[-1] + 1)
-    return FilmFrames(
-        _resized(found, bounds.of_frames(len(found), frames.total_pixels)),
-        found.indices,
-        found.fps or UNKNOWN_FPS,
-        total,
-    )
-
-
-def _resized(found: VideoFrames, bounds: Bounds) -> npt.NDArray[np.uint8]:
-    """Resize the frames to a size within the bounds."""
-    import numpy as np
-
-    from lmms_eval.media import fit
-
-    height, width = found.array.shape[1:3]
-    if bounds.size((width, height)) == (width, height):
-        return found.array
-    return np.stack([np.asarray(fit(image, bounds)) for image in found.images()])
-
-
-def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
-    """Read the frames of a video, or of a list, as pictures.
-
-    Raises:
-        MediaError: the video or one of its pictures cannot be read.
-    """
-    from lmms_eval.media import fit, load_rgb
-
-    if _is_listed(part.url):
-        chosen = _chosen(part.url, frames)
-        each = bounds.of_frames(len(chosen), frames.total_pixels)
-        return [load_rgb(part.url[index], bounds=each) for index in chosen]
-    found = read_video(part, frames)
     each = bounds.of_frames(len(found), frames.total_pixels)
-    return [fit(image, each) for image in found.images()]
+    array, (height, width) = found.array, found.array.shape[1:3]
+    if each.size((width, height)) != (width, height):
+        array = np.stack([np.asarray(fit(image, each)) for image in found.images()])
+    total = max(probe(part.url).frames, found.indices[-1] + 1)
+    return array, _film_metadata(found.indices, found.fps, total)
 
 
-def _is_listed(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
-
-
-def _chosen(pictures: Sequence[Any], frames: Frames) -> list[int]:
-    from lmms_eval.media import uniform_indices
-
-    if not pictures:
-        raise MediaError("a video without frames: its list of pictures is empty")
-    return list(uniform_indices(len(pictures), min(frames.count, len(pictures))))
+def _film_metadata(indices: Sequence[int], fps: float | None, total: int) -> dict[str, Any]:
+    """Return the properties of a video of ``total`` frames. The frames must not be sampled again."""
+    rate = fps or UNKNOWN_FPS
+    return {
+        "total_num_frames": total,
+        "fps": rate,
+        "duration": total / rate,
+        "video_backend": "pyav",
+        "frames_indices": list(indices),
+        "do_sample_frames": False,
+    }
 
 
 class EnginePrompt(Struct, frozen=True):
@@ -147,7 +97,7 @@ class EnginePrompt(Struct, frozen=True):
     images: list[Any] = field(default_factory=list)
     """PIL images, RGB."""
     videos: list[Any] = field(default_factory=list)
-    """``FilmFrames``, or paths and URLs for an engine that decodes them."""
+    """Results of ``read_film``, or paths and URLs for an engine that decodes them."""
     sounds: list[Any] = field(default_factory=list)
     """``lmms_eval.media.audio.Audio``."""
     continuation: int = 0
@@ -172,7 +122,7 @@ class EnginePrompt(Struct, frozen=True):
         from lmms_eval.media.image import memory_bytes
 
         pictures = sum(memory_bytes(image) for image in self.images)
-        films = sum(0 if isinstance(video, str) else int(video.frames.nbytes) for video in self.videos)
+        films = sum(0 if isinstance(video, str) else int(video[0].nbytes) for video in self.videos)
         sounds = sum(int(sound.samples.nbytes) for sound in self.sounds)
         return TOKEN_BYTES * len(self.token_ids) + pictures + films + sounds
 

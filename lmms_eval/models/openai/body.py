@@ -118,7 +118,13 @@ class BodyBuilder:
         self.leaves_stops_out: Callable[[], bool] = lambda: False
         """Whether to leave out stop strings."""
         self._is_plain = arguments.api == "completions"
-        self._extra = _extra_fields(arguments)
+        self._extra = dict(arguments.extra_body)
+        switch = arguments.enable_thinking_kwarg
+        if switch is not None:
+            name = switch if isinstance(switch, str) else "enable_thinking"
+            given = self._extra.get(TEMPLATE_OPTIONS)
+            template = dict(given) if isinstance(given, Mapping) else {}
+            self._extra[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
         self._frames, self._images = arguments.frames, arguments.wire_options(endpoint.takes_webp)
         self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
         self._lock = threading.Lock()
@@ -146,12 +152,13 @@ class BodyBuilder:
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        messages = self._with_system_prompt(
-            [
-                {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
-                for message in request.build_messages().messages
-            ]
-        )
+        messages = [
+            {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
+            for message in request.build_messages().messages
+        ]
+        if self.system_prompt:
+            rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
+            messages = [{"role": "system", "content": [_text(self.system_prompt)]}, *rest]
         fields = self._generation_fields(request)
         if self.leaves_stops_out():
             fields = {name: value for name, value in fields.items() if name != "stop"}
@@ -187,16 +194,13 @@ class BodyBuilder:
         if ignored:
             with self._lock:
                 self._ignored.update(ignored)
-        fields = _with_extra(fields, self._extra)
+        mine, theirs = fields.get(TEMPLATE_OPTIONS), self._extra.get(TEMPLATE_OPTIONS)
+        fields = {**fields, **self._extra}
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            fields[TEMPLATE_OPTIONS] = {**theirs, **mine}  # those of the request take precedence
         if key and "seed" not in fields and len(self._known) < MOST_KNOWN:
             self._known[key] = fields
         return fields
-
-    def _with_system_prompt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if not self.system_prompt:
-            return messages
-        rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
-        return [{"role": "system", "content": [_text(self.system_prompt)]}, *rest]
 
     def _parts(
         self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent
@@ -241,28 +245,8 @@ def read_system_prompt(value: str | None) -> str | None:
         raise ModelError(f"system_prompt names the file {path}, which cannot be read as UTF-8: {error}") from error
 
 
-def _extra_fields(arguments: ChatArguments) -> dict[str, Any]:
-    fields = dict(arguments.extra_body)
-    switch = arguments.enable_thinking_kwarg
-    if switch is not None:
-        name = switch if isinstance(switch, str) else "enable_thinking"
-        given = fields.get(TEMPLATE_OPTIONS)
-        template = dict(given) if isinstance(given, Mapping) else {}
-        fields[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
-    return fields
-
-
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": clean(text)}
-
-
-def _with_extra(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the fields of the model's arguments. For the chat template's variables, the request takes precedence."""
-    merged = {**fields, **extra}
-    mine, theirs = fields.get(TEMPLATE_OPTIONS), extra.get(TEMPLATE_OPTIONS)
-    if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-        merged[TEMPLATE_OPTIONS] = {**theirs, **mine}
-    return merged
 
 
 def video_url(value: Any) -> str:
@@ -289,8 +273,17 @@ class ChatModel(RemoteModel):
         self.builder = BodyBuilder(arguments, endpoint)
         super().__init__(arguments, endpoint.shown, self.builder.system_prompt)
         self.builder.leaves_stops_out = lambda: self.stops.is_off
-        self._toolbox = _toolbox(arguments, endpoint)
-        if self._toolbox is not None:
+        self._toolbox: ToolServer | None = None
+        if arguments.mcp_server_path is not None:
+            from lmms_eval.models.tools.toolbox import ToolServer
+
+            self._toolbox = ToolServer(  # starts here, so that a failure ends the run at once
+                arguments.mcp_server_path,
+                arguments.mcp_timeout,
+                arguments.mcp_max_rounds,
+                arguments.mcp_max_characters,
+                arguments.wire_options(endpoint.takes_webp),
+            )
             self.builder.tools = self._toolbox.functions
 
     def identity(self) -> Mapping[str, Any]:
@@ -334,18 +327,3 @@ class ChatModel(RemoteModel):
     def ignored_options(self) -> list[str]:
         """Return the generation options of tasks that were ignored so far."""
         return self.builder.ignored_options
-
-
-def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> ToolServer | None:
-    """Open the tools of ``mcp_server_path``. Their server starts here, so that a failure ends the run at once."""
-    if arguments.mcp_server_path is None:
-        return None
-    from lmms_eval.models.tools.toolbox import ToolServer
-
-    return ToolServer(
-        arguments.mcp_server_path,
-        arguments.mcp_timeout,
-        arguments.mcp_max_rounds,
-        arguments.mcp_max_characters,
-        arguments.wire_options(endpoint.takes_webp),
-    )

@@ -15,7 +15,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Endpoint
 from lmms_eval.models.remote.arguments import RemoteArguments
 from lmms_eval.models.remote.direct import DirectAnswer, DirectPost, bounded_response
-from lmms_eval.models.remote.errors import AttemptError, redact, shorten, status_error
+from lmms_eval.models.remote.errors import AttemptError, Failures, shorten
 from lmms_eval.models.remote.reply import Reply, parse_reply
 
 CONNECT_TIMEOUT_S = 30.0
@@ -41,6 +41,7 @@ class Client:
         self._parse = parse
         self._headers = {endpoint.header: endpoint.authorization, "Content-Type": "application/json"}
         self._proxy = find_proxy(endpoint)
+        self._failures = Failures(endpoint.shown, endpoint.key_name, settings.timeout, endpoint.secrets)
         self._session: Any = None
 
     async def __aenter__(self) -> Client:
@@ -65,17 +66,20 @@ class Client:
         Raises:
             AttemptError: any failure, with the server's address and without the key.
         """
-        shown = self._endpoint.shown
+        shown, failures = self._endpoint.shown, self._failures
         try:
             is_simple = self._proxy is None and len(body) <= WHOLE_BYTES
             answer = await (self._direct.post(body) if is_simple else self._post(body))
             if answer.status == 200:
                 return self._parse(answer.body, shown)
-            raise status_error(answer.status, answer.body, answer.headers, shown, self._endpoint.key_name)
+            raise failures.of_status(answer.status, answer.body, answer.headers)
         except AttemptError as error:
-            raise self._without_key(error) from None
+            raise failures.redacted(error) from None
+        except aiohttp.ClientResponseError as error:
+            reason = shorten(str(error)) or type(error).__name__
+            raise failures.redacted(AttemptError("malformed", f"{shown} sent no valid HTTP: {reason}")) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._without_key(self._transport_error(error)) from error
+            raise failures.of_transport(error) from error
 
     async def _post(self, body: bytes) -> DirectAnswer:
         """Send through a proxy, or in pieces."""
@@ -84,22 +88,6 @@ class Client:
             self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
         ) as answer:
             return DirectAnswer(answer.status, answer.headers, await answer.read())
-
-    def _transport_error(self, error: Exception) -> AttemptError:
-        shown = self._endpoint.shown
-        reason = shorten(str(error)) or type(error).__name__
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            message = f"cannot reach {shown}: {reason}; is the server running, and is base_url right?"
-            return AttemptError("connection", message, unreachable=True)
-        if isinstance(error, TimeoutError):
-            return AttemptError("timeout", f"no answer from {shown} within {self._timeout:g} s (timeout=...)")
-        if isinstance(error, aiohttp.ClientResponseError):
-            return AttemptError("malformed", f"{shown} sent no valid HTTP: {reason}")
-        return AttemptError("connection", f"the connection to {shown} broke: {type(error).__name__}: {reason}")
-
-    def _without_key(self, error: AttemptError) -> AttemptError:
-        error.args = (redact(str(error), self._endpoint.secrets),)
-        return error
 
 
 def find_proxy(endpoint: Endpoint) -> str | None:

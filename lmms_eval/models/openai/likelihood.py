@@ -17,10 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, Usage
-from lmms_eval.models.likelihood import likelihood_of
 from lmms_eval.models.openai.body import read_choice
 from lmms_eval.models.remote.errors import AttemptError
-from lmms_eval.models.remote.reply import Reply, read_tokens, served_model
+from lmms_eval.models.remote.reply import Reply, likelihood_of, read_tokens, served_model
 
 PROMPTS_REMEMBERED = 4096
 """The number of cached prompt lengths. With the cache, the choices of a question share one request."""
@@ -130,7 +129,13 @@ class LikelihoodScorer:
         """
         whole = await self._ask_scores(probe.whole)
         assert isinstance(whole, ScoredReply)
-        length = await self._length(probe.prompt)
+        # Concurrent and later calls share one request.
+        task = self._lengths.get(probe.prompt)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._lengths[probe.prompt] = asyncio.create_task(self._asked_length(probe.prompt))
+            while len(self._lengths) > PROMPTS_REMEMBERED:
+                self._lengths.popitem(last=False)
+        length = await asyncio.shield(task)
         total = _input_tokens(whole)
         added = total - length
         if not 0 < added <= len(whole.scores):
@@ -138,15 +143,6 @@ class LikelihoodScorer:
                 "bad_request", f"the continuation adds no token to the prompt ({length} tokens, {total} with it)"
             )
         return replace(whole, likelihood=likelihood_of(whole.scores[-added:], total))
-
-    async def _length(self, prompt: bytes) -> int:
-        """Return the number of tokens of a prompt. Concurrent and later calls share one request."""
-        task = self._lengths.get(prompt)
-        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._lengths[prompt] = asyncio.create_task(self._asked_length(prompt))
-            while len(self._lengths) > PROMPTS_REMEMBERED:
-                self._lengths.popitem(last=False)
-        return await asyncio.shield(task)
 
     async def _asked_length(self, prompt: bytes) -> int:
         return _input_tokens(await self._ask(prompt))

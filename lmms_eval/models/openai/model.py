@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,18 +108,18 @@ class OpenAI(ChatModel):
         return self._batches(stream) if self._arguments.batch else super().respond(stream)
 
     async def _batches(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        from lmms_eval.models.openai.batch.asker import BatchAsker, ResultReader
+        from lmms_eval.models.openai.batch.asker import BatchAsker, read_result
         from lmms_eval.models.openai.batch.client import BatchClient, Ledger
 
         if self._folder is None:
             raise ModelError("batch=true applies to the model under test of a run only, not to a judge: leave it out")
         arguments = self._arguments
         max_bytes = int(arguments.batch_max_mb * 1_000_000)
-        reader = ResultReader(self._parse, self._endpoint.shown, self._endpoint.key_name)
+        read = partial(read_result, parse=self._parse, shown=self._endpoint.shown, key_name=self._endpoint.key_name)
         async with BatchClient(self._endpoint, arguments, arguments.api) as client:
             with Ledger(self._folder, arguments.batch_max_requests, max_bytes) as ledger:
                 self._batch_ids = ledger.batch_ids
-                asker = BatchAsker(client, ledger, arguments, reader, self.stops, self.tally)
+                asker = BatchAsker(client, ledger, arguments, read, self.stops, self.tally)
                 async with aclosing(asker.run(stream)) as responses:
                     async for response in responses:
                         yield response

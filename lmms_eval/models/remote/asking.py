@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct, field, structs
 
@@ -254,41 +254,24 @@ class Tally(Struct):
     failures: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "requests": self.requests,
-            "attempts": self.attempts,
-            "bytes_sent": self.bytes_sent,
-            "asked_without_stops": self.asked_without_stops,
-            "retries": dict(sorted(self.retries.items())),
-            "failures": dict(sorted(self.failures.items())),
-        }
+        kinds = {"retries": dict(sorted(self.retries.items())), "failures": dict(sorted(self.failures.items()))}
+        return {**structs.asdict(self), **kinds}
 
 
-class RequestExchange(Protocol):
-    """The requests and replies that lead to the answer of one request."""
+class RequestExchange:
+    """The requests and replies that lead to the answer of one request. Here, the first reply is the answer."""
 
-    async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:
+    async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:  # noqa: ARG002 - for other exchanges
         """Return the next payload and its size in bytes; ``None`` if the reply is the answer.
 
         Raises:
             AttemptError: the exchange cannot continue.
         """
-
-    def finish(self, response: Response) -> Response:
-        """Return the response with the messages that preceded it."""
-
-
-class _SingleReply:
-    """An exchange of one request and one reply."""
-
-    async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:  # noqa: ARG002 - the protocol's
         return None
 
     def finish(self, response: Response) -> Response:
+        """Return the response with the messages that preceded it."""
         return response
-
-
-SINGLE_REPLY = _SingleReply()
 
 
 class Asker:
@@ -305,7 +288,7 @@ class Asker:
         settings: RemoteArguments,
         stops: StopSending,
         tally: Tally,
-        exchanges: Callable[[], RequestExchange] = lambda: SINGLE_REPLY,
+        exchanges: Callable[[], RequestExchange] = RequestExchange,
     ) -> None:
         self._complete, self._gate, self._settings = complete, gate, settings
         self._stops, self._tally, self._exchanges = stops, tally, exchanges
@@ -324,7 +307,10 @@ class Asker:
             outcome, attempts = await self._answered(payload, nbytes)
             most = max(most, attempts)
             if isinstance(outcome, AttemptError):
-                return exchange.finish(Response.failure(request.id, outcome.kind, _explain(outcome), most))
+                wait = outcome.retry_after or 0.0
+                too_long = f"; the server asks to wait {wait:.0f} s, which is too long: start again later"
+                message = f"{outcome}{too_long if wait > MAX_RETRY_AFTER_S else ''}"
+                return exchange.finish(Response.failure(request.id, outcome.kind, message, most))
             try:
                 follow_up = await exchange.follow_up(payload, outcome)
             except AttemptError as error:
@@ -451,10 +437,3 @@ def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -
         stops=stops.active,
         ended_by=written.ended_by,
     )
-
-
-def _explain(error: AttemptError) -> str:
-    wait = error.retry_after or 0.0
-    if wait > MAX_RETRY_AFTER_S:
-        return f"{error}; the server asks to wait {wait:.0f} s, which is too long: start again later"
-    return str(error)

@@ -187,8 +187,9 @@ class Failures:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def of_status(self, status: int, body: Any, headers: Mapping[str, str]) -> AttemptError:
-        """Convert an HTTP answer with a status other than 200. ``body`` is decoded, or a text."""
-        raw = body.encode() if isinstance(body, str) else orjson.dumps(body, default=str)
+        """Convert an HTTP answer with a status other than 200. ``body`` is decoded, or a text, or its bytes."""
+        text = body.encode() if isinstance(body, str) else body
+        raw = text if isinstance(text, bytes) else orjson.dumps(text, default=str)
         return self.redacted(status_error(status, raw, headers, self.shown, self.key_name))
 
     def of_transport(self, error: BaseException) -> AttemptError:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
+from lmms_eval.errors import MediaError
 
 if TYPE_CHECKING:
     from PIL import Image
 
+    from lmms_eval.media import Bounds
     from lmms_eval.media.video import VideoFrames
 
 
@@ -50,19 +52,13 @@ class Frames(Struct, frozen=True):
         return [fit(image, bounds) for image in found.images()]
 
 
-class MediaConversation(Struct, frozen=True):
-    system: str
-    turns: tuple[Turn, ...]
-    """The turns without the system messages."""
-
-    @property
-    def pictures(self) -> int:
-        """Number of pictures, frames included."""
-        return sum(part.kind == "picture" for turn in self.turns for part in turn.parts)
-
-
-def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> MediaConversation:
+def read_conversation(
+    messages: ChatMessages, frames: Frames, system_prompt: str | None = None
+) -> tuple[str, tuple[Turn, ...]]:
     """Split off the system text, which ``system_prompt`` replaces if given, and expand videos to frames.
+
+    Returns:
+        The system text, and the turns without the system messages.
 
     Raises:
         MediaError: a video cannot be read.
@@ -79,7 +75,7 @@ def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str
         for message in messages.messages
         if message.role != "system"
     )
-    return MediaConversation(clean(system_prompt or "\n".join(system)), turns)
+    return clean(system_prompt or "\n".join(system)), turns
 
 
 def clean(text: str) -> str:
@@ -112,6 +108,41 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
 
     start, end = bounds_of(part)
     return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+
+
+def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
+    """Read the frames of a video, or of a list, as pictures.
+
+    Raises:
+        MediaError: the video or one of its pictures cannot be read.
+    """
+    from lmms_eval.media import fit, load_rgb
+
+    if is_listed(part.url):
+        chosen = chosen_frames(part.url, frames)
+        each = bounds.of_frames(len(chosen), frames.total_pixels)
+        return [load_rgb(part.url[index], bounds=each) for index in chosen]
+    found = read_video(part, frames)
+    each = bounds.of_frames(len(found), frames.total_pixels)
+    return [fit(image, each) for image in found.images()]
+
+
+def is_listed(value: Any) -> bool:
+    """Return whether a video is a list of its frames."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def chosen_frames(pictures: Sequence[Any], frames: Frames) -> list[int]:
+    """Return the numbers of the frames to use from a list.
+
+    Raises:
+        MediaError: the list is empty.
+    """
+    from lmms_eval.media import uniform_indices
+
+    if not pictures:
+        raise MediaError("a video without frames: its list of pictures is empty")
+    return list(uniform_indices(len(pictures), min(frames.count, len(pictures))))
 
 
 def bounds_of(part: ChatVideoContent) -> tuple[float | None, float | None]:

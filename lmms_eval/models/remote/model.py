@@ -81,9 +81,9 @@ class RemoteModel(Model):
 
     def exchanges(self) -> Callable[[], RequestExchange]:
         """Return the factory of the exchanges of one stream. By default, the first reply is the answer."""
-        from lmms_eval.models.remote.asking import SINGLE_REPLY
+        from lmms_eval.models.remote.asking import RequestExchange
 
-        return lambda: SINGLE_REPLY
+        return RequestExchange
 
     async def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         """Answer requests as they arrive. Every failure is a response."""

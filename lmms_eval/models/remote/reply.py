@@ -1,10 +1,11 @@
-"""Parsing of chat completions to texts, or to texts and pictures."""
+"""Replies of models: texts, pictures, tool calls and likelihoods; and the parsing of chat completions."""
 
 from __future__ import annotations
 
 import base64
 import codecs
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,6 @@ from msgspec.structs import replace
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Part, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
 
 TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens", "max_length", "model_length"})
@@ -29,6 +29,26 @@ REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "r
 THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "reasoning.summary", "summary_text")
 """Types of content parts that are thoughts."""
 _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
+
+
+class Likelihood(Struct, frozen=True):
+    """The log probability of a continuation after its prompt."""
+
+    value: float
+    """Natural logarithm."""
+    is_greedy: bool
+    """Whether each token is the most likely one at its position."""
+    input_tokens: int | None
+    """Tokens of the prompt and the continuation."""
+
+
+def likelihood_of(scores: Sequence[tuple[float, float]], input_tokens: int | None) -> Likelihood:
+    """Add up the scores of a continuation's tokens.
+
+    A score is the log probability of the token, and that of the most likely token at its position.
+    """
+    is_greedy = all(own >= highest for own, highest in scores)
+    return Likelihood(math.fsum(own for own, _ in scores), is_greedy, input_tokens)
 
 
 class ToolCall(Struct, frozen=True):

@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.request import Request
@@ -19,7 +18,7 @@ from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
-from lmms_eval.models.remote.media import MediaConversation, payload_size, read_conversation
+from lmms_eval.models.remote.media import Turn, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
 from lmms_eval.models.remote.reply import Reply
 
@@ -28,43 +27,36 @@ Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 A = TypeVar("A", bound=RemoteArguments)
 
 
-class VendorService(Struct, frozen=True):
-    """A vendor's service and the package for it."""
-
-    name: str
-    """The name of the back end, and of the extra that installs the package."""
-    module: str
-    base_url: str
-    base_url_variable: str
-    key_variables: tuple[str, ...]
-    """Environment variables of the key. Messages name the first."""
-
-
 class SdkModel(RemoteModel, Generic[A]):
     """A ``RemoteModel`` over a package. Its payload is the keyword arguments of a call.
 
-    A back end sets ``service`` and ``arguments_kind``, builds the call's arguments (``build``), opens the package's
-    client (``open``), reads an answer (``read``), and lists the package's exceptions (``errors``).
+    A back end sets the attributes, builds the call's arguments (``build``), opens the package's client (``open``),
+    reads an answer (``read``), and lists the package's exceptions (``errors``).
 
     Raises:
         ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
     """
 
-    service: ClassVar[VendorService]
     arguments_kind: type[A]
+    module: ClassVar[str]
+    """The package. The extra that installs it has the name of the back end."""
+    base_url: ClassVar[str]
+    base_url_variable: ClassVar[str]
+    key_variables: ClassVar[tuple[str, ...]]
+    """Environment variables of the key. Messages name the first."""
 
     def __init__(self, **arguments: Any) -> None:
-        service = self.service
-        parsed = self._arguments = read_arguments(self.arguments_kind, arguments, os.environ)
-        self.sdk = import_sdk(service.module, service.name, service.name)
-        self.url, shown = read_address(parsed.base_url or os.environ.get(service.base_url_variable), service.base_url)
-        held = (os.environ.get(name) for name in service.key_variables)
+        kind, variable = self.arguments_kind, self.key_variables[0]
+        parsed = self._arguments = read_arguments(kind, arguments, os.environ)
+        self.sdk = import_sdk(self.module, kind.backend, kind.backend)
+        self.url, shown = read_address(parsed.base_url or os.environ.get(self.base_url_variable), self.base_url)
+        held = (os.environ.get(name) for name in self.key_variables)
         self.key = parsed.api_key or next((value for value in held if value), "")
         if not self.key:
-            raise ModelError(f"no key for {shown}: set {service.key_variables[0]} or give the model argument api_key")
+            raise ModelError(f"no key for {shown}: set {variable} or give the model argument api_key")
         super().__init__(parsed, shown, read_system_prompt(parsed.system_prompt))
-        self.failures = Failures(shown, service.key_variables[0], parsed.timeout, (self.key,))
-        self.images = parsed.wire_options(takes_webp=urlsplit(self.url).hostname == urlsplit(service.base_url).hostname)
+        self.failures = Failures(shown, variable, parsed.timeout, (self.key,))
+        self.images = parsed.wire_options(takes_webp=urlsplit(self.url).hostname == urlsplit(self.base_url).hostname)
         self._lock = threading.Lock()
         self._ignored: set[str] = set()
 
@@ -113,8 +105,8 @@ class SdkModel(RemoteModel, Generic[A]):
         arguments = self._arguments
         return read_generation(request.generation, request.seed, arguments.max_new_tokens, arguments.reasoning_effort)
 
-    def conversation(self, request: Request, whole_videos: bool = False) -> MediaConversation:
-        """Return the request's conversation, with the system prompt of the arguments."""
+    def conversation(self, request: Request, whole_videos: bool = False) -> tuple[str, tuple[Turn, ...]]:
+        """Return the system prompt, that of the arguments or of the request, and the turns of the request."""
         frames = replace(self._settings.frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
 

@@ -249,16 +249,13 @@ class _Connection:
             if not self._session.done():
                 self._session.set_exception(error)
         finally:
-            await self._leave()
-
-    async def _leave(self) -> None:
-        """Let running work end by itself: if the loop cancelled it, it would look as if its caller was cancelled."""
-        with self._lock:
-            self._is_open = False
-        self._ended.set()
-        await asyncio.sleep(0)
-        if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(others, timeout=1.0)
+            with self._lock:
+                self._is_open = False
+            self._ended.set()
+            # If the loop cancelled running work, it would look as if its caller was cancelled. So it ends by itself.
+            await asyncio.sleep(0)
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others, timeout=1.0)
 
 
 async def _functions(session: Any) -> list[dict[str, Any]]:
@@ -269,15 +266,11 @@ async def _functions(session: Any) -> list[dict[str, Any]]:
     while (cursor := page.get("nextCursor")) is not None:
         page = wire(await session.list_tools(params=PaginatedRequestParams(cursor=cursor)))
         tools += page["tools"]
-    return [{"type": "function", "function": _function(tool)} for tool in tools]
-
-
-def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": tool["name"],
-        "description": tool.get("description") or "",
-        "parameters": tool["inputSchema"],
-    }
+    described = (
+        {"name": tool["name"], "description": tool.get("description") or "", "parameters": tool["inputSchema"]}
+        for tool in tools
+    )
+    return [{"type": "function", "function": function} for function in described]
 
 
 def wire(value: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import orjson
 from lmms_eval.api.request import Call, Response, SentMessage, SentPart, Usage
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.errors import ModelError
+from lmms_eval.models.remote.asking import RequestExchange
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.reply import Reply, ToolCall
@@ -147,7 +148,7 @@ def _read_arguments(text: str) -> dict[str, Any] | ToolResult:
     return given if isinstance(given, dict) else failed("the arguments are not a JSON object")
 
 
-class ToolRounds:
+class ToolRounds(RequestExchange):
     """The exchange between a model and its tools before the answer to one request."""
 
     def __init__(self, toolbox: ToolServer, again: asyncio.Lock) -> None:
@@ -170,13 +171,25 @@ class ToolRounds:
             self._toolbox.note_cut()
             return None
         self._rounds += 1
-        self._note(_recorded(reply))
+        text = reply.message.get("content")
+        said = [SentPart(text=text)] if isinstance(text, str) and text else []
+        made = [SentPart(call=Call(call.id, call.name, call.arguments)) for call in reply.calls]
+        self._messages.append(SentMessage("assistant", (*said, *made)))
         try:
             results = await self._results(reply.calls)
         except ServerEndedError as error:
             raise AttemptError("tool", str(error)) from error
-        messages = [_assistant_message(reply), *self._result_messages(reply.calls, results)]
-        return _extended(payload, messages, is_last=self._rounds == most)
+        fields = {name: reply.message[name] for name in RETURNED_FIELDS if reply.message.get(name) is not None}
+        called = {"role": "assistant", "content": None, **fields, "tool_calls": [_echo(call) for call in reply.calls]}
+        messages = [called, *self._result_messages(reply.calls, results)]
+        body: dict[str, Any] = orjson.loads(payload) if isinstance(payload, bytes) else dict(payload)
+        body["messages"] = [*body["messages"], *messages]
+        if self._rounds == most:  # the model may not call tools again
+            body["tool_choice"] = "none"
+        if not isinstance(payload, bytes):
+            return body, payload_size(body)
+        written = orjson.dumps(body)
+        return written, len(written)
 
     def finish(self, response: Response) -> Response:
         """Return the response with the preceding rounds, and the sum of all their tokens."""
@@ -204,37 +217,17 @@ class ToolRounds:
                 shown.append((call, result.media))
                 text = f"{text}\n[{len(result.media)} picture or sound below]" if text else "[see below]"
             messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
-            self._note(SentMessage("tool", (SentPart(text=text),), call=call.id))
+            self._messages.append(SentMessage("tool", (SentPart(text=text),), call=call.id))
         if shown:
-            messages.append({"role": "user", "content": self._media_content(shown)})
+            content: list[dict[str, Any]] = []
+            sent: list[SentPart] = []
+            for call, media in shown:
+                text = f"From the tool {call.name}:"
+                content += [{"type": "text", "text": text}, *(dict(part) for part, _ in media)]
+                sent += [SentPart(text=text), *(recorded for _, recorded in media)]
+            self._messages.append(SentMessage("user", tuple(sent)))
+            messages.append({"role": "user", "content": content})
         return messages
-
-    def _media_content(self, results: Sequence[tuple[ToolCall, tuple[ToolMedium, ...]]]) -> list[dict[str, Any]]:
-        content: list[dict[str, Any]] = []
-        sent: list[SentPart] = []
-        for call, media in results:
-            text = f"From the tool {call.name}:"
-            content += [{"type": "text", "text": text}, *(dict(part) for part, _ in media)]
-            sent += [SentPart(text=text), *(recorded for _, recorded in media)]
-        self._note(SentMessage("user", tuple(sent)))
-        return content
-
-    def _note(self, message: SentMessage) -> None:
-        self._messages.append(message)
-
-
-def _recorded(reply: Reply) -> SentMessage:
-    """Return a reply in its recorded form."""
-    text = reply.message.get("content")
-    parts = [SentPart(text=text)] if isinstance(text, str) and text else []
-    calls = [SentPart(call=Call(call.id, call.name, call.arguments)) for call in reply.calls]
-    return SentMessage("assistant", (*parts, *calls))
-
-
-def _assistant_message(reply: Reply) -> dict[str, Any]:
-    """Return a reply as a message of the next request."""
-    fields = {name: reply.message[name] for name in RETURNED_FIELDS if reply.message.get(name) is not None}
-    return {"role": "assistant", "content": None, **fields, "tool_calls": [_echo(call) for call in reply.calls]}
 
 
 def _echo(call: ToolCall) -> dict[str, Any]:
@@ -250,32 +243,13 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _extended(
-    payload: bytes | dict[str, Any], messages: Sequence[Mapping[str, Any]], is_last: bool
-) -> tuple[bytes | dict[str, Any], int]:
-    """Return a body with more messages, and its size. After the last round, the model may not call tools again."""
-    body: dict[str, Any] = orjson.loads(payload) if isinstance(payload, bytes) else dict(payload)
-    body["messages"] = [*body["messages"], *messages]
-    if is_last:
-        body["tool_choice"] = "none"
-    if not isinstance(payload, bytes):
-        return body, payload_size(body)
-    written = orjson.dumps(body)
-    return written, len(written)
-
-
 def _sum(usages: Sequence[Usage | None]) -> Usage | None:
     """Return the sum of all tokens; ``None`` if a round has no usage."""
     if any(usage is None for usage in usages):
         return None
-    known_usages = [usage for usage in usages if usage is not None]
 
-    def total(counts: Sequence[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+    def total(name: str) -> int | None:
+        counts = [getattr(usage, name) for usage in usages]
+        return None if None in counts else sum(counts)
 
-    return Usage(
-        total([usage.input_tokens for usage in known_usages]),
-        total([usage.output_tokens for usage in known_usages]),
-        total([usage.reasoning_tokens for usage in known_usages]),
-    )
+    return Usage(total("input_tokens"), total("output_tokens"), total("reasoning_tokens"))

@@ -13,6 +13,7 @@ from lmms_eval.errors import RequestError
 from lmms_eval.results.follow import TaskSnapshot
 from lmms_eval.server.outcome import MOST_SAMPLES
 from lmms_eval.server.policy import without_paths
+from lmms_eval.server.store import State
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.redaction import redact_text
 
@@ -30,7 +31,6 @@ _SHOWN = 300
 """Characters of a sample's answer in a text."""
 _MOST_SHOWN = 50
 """Samples in a text."""
-Status = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 
 class ToolArguments(BaseModel):
@@ -295,7 +295,7 @@ def task_progress(task: TaskSnapshot) -> TaskProgress:
 
 class RunStatus(ToolAnswer):
     run_id: str
-    status: Status
+    status: State
     is_being_cancelled: bool = False
     message: str = Field(description="what it means and what can be done next")
     model: str
@@ -322,7 +322,7 @@ class RunSample(BaseModel):
 
 class RunResult(ToolAnswer):
     run_id: str
-    status: Status
+    status: State
     scores: list[Score]
     samples: list[RunSample] | None = Field(default=None, description="null: not asked for")
     next_offset: int | None = Field(default=None, description="sample_offset of the next call; null: there are no more")

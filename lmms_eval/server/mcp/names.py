@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
 
+from lmms_eval.server.choices import ModelChoices, TaskChoices
 from lmms_eval.server.mcp.answers import ModelArgument, ModelInfo, ModelLine, ModelList, TaskInfo, TaskLine, TaskList
-from lmms_eval.server.policy import names_file
 from lmms_eval.utils.records import to_dict
-
-if TYPE_CHECKING:
-    from lmms_eval.models.registry import ModelListing, ModelRegistry
-    from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 
 MOST_TASKS, MOST_PARTS = 200, 50
 """Most names in a list of tasks, and most tasks in the description of a group."""
@@ -30,8 +23,7 @@ class Names:
     """
 
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
-        self._include_paths, self._plugins = tuple(include_paths), tuple(plugins)
-        self._lock = threading.Lock()
+        self._tasks, self._models = TaskChoices(include_paths, plugins), ModelChoices(plugins)
 
     def tasks(self, query: str, only: Sequence[str] | None = None) -> TaskList:
         """Find groups, tags and tasks. Names that begin with the query come first, then names that contain it.
@@ -42,7 +34,7 @@ class Names:
         """
         lines = [line for line in self._lines(query) if only is None or line.name in only]
         if only is not None:
-            known = {*self._catalogue.names()}
+            known = {*self._tasks.catalogue.names()}
             asked = (name for name in only if name not in known and query.casefold() in name.casefold())
             lines += [TaskLine(name=name, kind="task") for name in asked]
 
@@ -66,7 +58,7 @@ class Names:
         from lmms_eval.tasks.describing import describe
         from lmms_eval.tasks.facts import NEEDS
 
-        found = to_dict(describe(name, self._catalogue))
+        found = to_dict(describe(name, self._tasks.catalogue))
         needs = [NEEDS[word] for word in (*found["needs"], *found["uses"])]
         parts = found["parts"]
         return TaskInfo(**found | {"needs": needs, "tasks": parts[:MOST_PARTS], "total_tasks": len(parts)})
@@ -74,7 +66,7 @@ class Names:
     def models(self, include_aliases: bool) -> ModelList:
         lines = [
             ModelLine(name=one.name, kind=one.kind, aliases=list(one.aliases) if include_aliases else [])
-            for one in self._listings
+            for one in self._models.listed
         ]
         return ModelList(models=lines, total=len(lines))
 
@@ -87,7 +79,7 @@ class Names:
         """
         from lmms_eval.models.building import arguments_of
 
-        resolved = self._registry.resolve(name)
+        resolved = self._models.registry.resolve(name)
         own = resolved.manifest.model_id
         cls = resolved.load()
         title = (inspect.getdoc(inspect.getmodule(cls)) or "").partition("\n\n")[0].replace("\n", " ")
@@ -97,7 +89,7 @@ class Names:
         return ModelInfo(
             name=own,
             kind=resolved.manifest.kind,
-            aliases=next((list(one.aliases) for one in self._listings if one.name == own), []),
+            aliases=next((list(one.aliases) for one in self._models.listed if one.name == own), []),
             title=title,
             arguments=arguments,
             takes_further=inspect.Parameter.VAR_KEYWORD in kinds and not hasattr(cls, "arguments_kind"),
@@ -105,47 +97,21 @@ class Names:
 
     def check(self, model: str, tasks: Sequence[str]) -> None:
         """Check the names of an evaluation. Raises ``UsageError``, which suggests similar names."""
-        self._registry.resolve(model)
-        self._catalogue.match(name for name in tasks if not names_file(name))
-
-    @cached_property
-    def _catalogue(self) -> Catalogue:
-        from lmms_eval.tasks.catalogue import Catalogue
-
-        with self._lock:
-            return Catalogue(self._include_paths, self._plugins)
-
-    @cached_property
-    def _registry(self) -> ModelRegistry:
-        from lmms_eval.models.registry import ModelRegistry
-
-        return ModelRegistry(self._plugins)
-
-    @cached_property
-    def _listings(self) -> list[ModelListing]:
-        return self._registry.list_models()
+        self._models.registry.resolve(model)
+        self._tasks.check(tasks)
 
     def _lines(self, query: str) -> Iterator[TaskLine]:
         from lmms_eval.tasks.describing import SearchTerms, card_of, search
 
-        known, word = self._catalogue, query.casefold()
-        groups = [entry for _, entry in sorted(known.groups.items())]
-        yield from (_line(entry) for entry in groups if word in f"{entry.name} {card_of(entry.file.parent)}".casefold())
-        for tag in sorted(known.tags):
-            if word in tag.casefold() and tag not in known.tasks and tag not in known.groups:
-                yield TaskLine(name=tag, kind="tag", title=f"{len(known.members(tag))} tasks")
-        yield from (_line(entry) for entry in search(known, SearchTerms(word=query)))
-
-
-def _line(entry: IndexEntry) -> TaskLine:
-    from lmms_eval.tasks.describing import card_of
-    from lmms_eval.tasks.facts import facts_of
-
-    facts = facts_of(entry.name, is_group=entry.kind == "group")
-    return TaskLine(
-        name=entry.name,
-        kind=entry.kind,
-        title=card_of(entry.file.parent).partition(". ")[0][:_LONGEST_TITLE],
-        documents=facts.documents if facts else None,
-        modalities=list(facts.modalities) if facts else [],
-    )
+        catalogue, word = self._tasks.catalogue, query.casefold()
+        offered = {one.name: one for one in self._tasks.all()}
+        groups = [entry for _, entry in sorted(catalogue.groups.items())]
+        names = [one.name for one in groups if word in f"{one.name} {card_of(one.file.parent)}".casefold()]
+        names += [one.name for one in offered.values() if one.kind == "tag" and word in one.name.casefold()]
+        names += [entry.name for entry in search(catalogue, SearchTerms(word=query))]
+        for one in (offered[name] for name in names):
+            title = f"{one.size} tasks" if one.kind == "tag" else one.title[:_LONGEST_TITLE]
+            modalities = list(one.modalities)
+            yield TaskLine(
+                name=one.name, kind=one.kind, title=title, documents=one.documents, modalities=modalities
+            )  # fmt: skip

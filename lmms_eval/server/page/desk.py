@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,11 +26,11 @@ from lmms_eval.config.options import RUNNING
 from lmms_eval.errors import DataError, LmmsEvalError, RequestError, UsageError
 from lmms_eval.http.guard import Guard
 from lmms_eval.results.follow import Snapshot
+from lmms_eval.server.choices import OptionChoice, option_choices
 from lmms_eval.server.command import environment
 from lmms_eval.server.events import JobsProgress
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.outcome import output_of, page_of, records, results_files, rows_of, runs_of
-from lmms_eval.server.page.choices import ModelChoices, OptionChoice, TaskChoices, option_choices
+from lmms_eval.server.outcome import output_of, records, results_files, rows_of
 from lmms_eval.server.page.preview import (
     NOT_TAKEN,
     SERVER_DEFAULTS,
@@ -42,7 +42,7 @@ from lmms_eval.server.page.preview import (
     read_request,
 )
 from lmms_eval.server.service import Service
-from lmms_eval.server.store import Job
+from lmms_eval.server.store import STATES, Job
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.records import to_dict
@@ -70,24 +70,6 @@ _COMPARISON = re.compile(r"[0-9a-f]{20}")
 _GPUS = OptionChoice(
     "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
 )
-
-
-def command_output(words: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run ``lmms-eval`` with these words and return its output.
-
-    Raises:
-        LmmsEvalError: the command fails or takes too long.
-    """
-    command = [sys.executable, "-m", "lmms_eval", *words]
-    try:
-        done = subprocess.run(
-            command, env=dict(environment), capture_output=True, text=True, errors="replace", timeout=PATIENCE_S
-        )
-    except subprocess.TimeoutExpired:
-        raise LmmsEvalError(f"lmms-eval {words[0]} took longer than {PATIENCE_S:g} s and was ended") from None
-    if done.returncode != 0:
-        raise LmmsEvalError(f"lmms-eval {words[0]}: {redact_text(done.stderr.strip()[-2000:])}")
-    return redact_text(done.stdout)
 
 
 def entry(job: Job, position: int) -> dict[str, Any]:
@@ -130,7 +112,7 @@ def as_draft(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def scores(job: Job) -> list[dict[str, Any]]:
-    """List the scores of a job's newest results file; empty if there is none, or it cannot be read."""
+    """List the scores of a job's newest results file; empty without a file, or if it cannot be read."""
     document: Any = None
     with suppress(OSError, DataError):
         document = read_json(file) if (file := next(reversed(results_files(job)), None)) else None
@@ -266,19 +248,13 @@ class Desk:
     def __init__(self, service: Service, guard: Guard, views: Views) -> None:
         self.service, self.guard, self._views = service, guard, views
         settings = service.settings
-        self.models = ModelChoices(settings.plugins)
+        self.models, self.tasks = service.models, service.tasks
         self._environment = environment(os.environ, None)
         self._pages = PageMaker(self._environment)
         self._compared = settings.folder.absolute() / "comparisons"
-        self._lock = threading.Lock()
         self._progress = JobsProgress()
         self._forms = lru_cache(_MOST_FORMS)(lambda job_id: preview(as_draft(service.job(job_id).request)))
         """The requests of jobs as commands and as files."""
-
-    @cached_property
-    def tasks(self) -> TaskChoices:
-        with self._lock:
-            return TaskChoices(self.service.settings.include_paths, self.service.settings.plugins)
 
     def offer(self) -> dict[str, Any]:
         """Return the models and options that can be chosen."""
@@ -315,7 +291,7 @@ class Desk:
                     yield Problem("model_args", f"model_args: {details.name} needs the argument {one.name}")
         for name in request.get("tasks") or ():
             try:
-                self.tasks.check(str(name))
+                self.tasks.check([str(name)])
             except LmmsEvalError as error:
                 yield Problem("tasks", str(error))
 
@@ -325,12 +301,9 @@ class Desk:
         except RequestError as error:
             yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
 
-    def task_choices(self) -> list[dict[str, Any]]:
-        return [to_dict(one) for one in self.tasks.all()]
-
     def machine(self) -> list[str]:
         """Return the output of ``lmms-eval doctor``. Raises ``LmmsEvalError``."""
-        return command_output(["doctor"], self._environment).splitlines()
+        return self._output(["doctor"]).splitlines()
 
     def missing(self, task: str) -> list[str]:
         """List the missing data and packages of a task; nothing is downloaded. Raises ``LmmsEvalError``."""
@@ -339,14 +312,26 @@ class Desk:
         places = ["--data_root", settings.data_root] if settings.data_root else []
         for path in settings.include_paths:
             places += ["--include-path", path]
-        found = json.loads(command_output(["tasks", "describe", "--json", *places, "--", task], self._environment))
+        found = json.loads(self._output(["tasks", "describe", "--json", *places, "--", task]))
         return [str(text) for text in found.get("missing") or ()]
+
+    def _output(self, words: Sequence[str]) -> str:
+        """Return the output of ``lmms-eval WORDS``. Raises ``LmmsEvalError`` if it fails or takes too long."""
+        command = [sys.executable, "-m", "lmms_eval", *words]
+        try:
+            done = subprocess.run(
+                command, env=self._environment, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S
+            )
+        except subprocess.TimeoutExpired:
+            raise LmmsEvalError(f"lmms-eval {words[0]} took longer than {PATIENCE_S:g} s and was ended") from None
+        if done.returncode != 0:
+            raise LmmsEvalError(f"lmms-eval {words[0]}: {redact_text(done.stderr.strip()[-2000:])}")
+        return redact_text(done.stdout)
 
     def jobs(self) -> list[dict[str, Any]]:
         """List all jobs in the order of submission."""
         store = self.service.store
-        found = store.of_state("queued", "running", "completed", "failed", "cancelled")
-        return [entry(job, store.position(job)) for job in found]
+        return [entry(job, store.position(job)) for job in store.of_state(*STATES)]
 
     def job(self, job_id: str) -> dict[str, Any]:
         """Describe a job with its request, its scores and the pages that it can have. Raises ``NoJobError``."""
@@ -385,11 +370,6 @@ class Desk:
         submission = self.service.submit(json.dumps(wanted).encode(), key, client)
         return {"job_id": submission.job.job_id, "command": preview(wanted).command}
 
-    def submitted(self, key: str) -> str | None:
-        """Return the id of the job that was submitted with a key."""
-        found = self.service.store.of_key(key)
-        return None if found is None else found.job_id
-
     def make_pages(self, job_ids: Any) -> Pages:
         """Make the pages of ended jobs. Those of several are named by a hash that does not depend on their order.
 
@@ -427,14 +407,6 @@ class Desk:
         """List the jobs of this server that have results."""
         jobs = self.service.store.of_state("completed", "failed", "cancelled")
         return [entry(job, 0) for job in jobs if results_files(job)]
-
-    def results(self, job_id: str) -> dict[str, Any]:
-        """Return the scores of a job's run. Raises ``NoJobError``."""
-        return {"job_id": job_id, "scores": scores(self.service.job(job_id))}
-
-    def samples(self, job_id: str, task: str, offset: int, limit: int) -> dict[str, Any]:
-        """Read samples of a task. Raises ``NoJobError``, ``RequestError``, ``DataError``."""
-        return page_of(runs_of(self.service.job(job_id)), task, offset, limit, None)
 
 
 def _pages_of(job: Job) -> Path:

@@ -27,17 +27,17 @@ from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.http.guard import Guard, Guarded, plain_answer
 from lmms_eval.server.app import make_app
 from lmms_eval.server.endpoints import WrongStateError, answer_error
-from lmms_eval.server.page.desk import Desk, Views
+from lmms_eval.server.events import ALIVE_S, EVERY_S, event
+from lmms_eval.server.outcome import page_of, runs_of
+from lmms_eval.server.page.desk import Desk, Views, scores
 from lmms_eval.server.page.preview import as_yaml
 from lmms_eval.server.service import Service
-from lmms_eval.server.store import State
+from lmms_eval.server.store import Job, State
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
 SCRIPT, STYLE = "ui.js", "ui.css"
-EVERY_S = 0.5
-_ALIVE_S = 15.0
 _ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
 MOST_BODY = 1 << 20
 """Bytes that a request may have."""
@@ -92,19 +92,15 @@ async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
             if piece["next"] == place:
                 break
             place, quiet_s = piece["next"], 0.0
-            yield _event("output", {"text": piece["text"]})
+            yield event("output", json.dumps({"text": piece["text"]}))
         if job.has_ended:
-            yield _event(_ENDS[job.state], {"job_id": job_id})
+            yield event(_ENDS[job.state], json.dumps({"job_id": job_id}))
             return
         quiet_s += EVERY_S
-        if quiet_s > _ALIVE_S:
+        if quiet_s > ALIVE_S:
             quiet_s = 0.0
             yield b": still here\n\n"
         await asyncio.sleep(EVERY_S)
-
-
-def _event(kind: str, data: dict[str, Any]) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 class EndpointCall:
@@ -115,6 +111,10 @@ class EndpointCall:
 
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])
+
+    def job(self) -> Job:
+        """Find the job that the path names. Raises ``NoJobError``."""
+        return self.desk.service.job(self.path("job_id"))
 
     def mapping(self) -> dict[str, Any]:
         """Return the body, which must be a JSON object. Raises ``RequestError``."""
@@ -153,7 +153,7 @@ def routes(desk: Desk) -> list[Route]:
         f"/{STYLE}": lambda _: Response(bundle(STYLE), media_type="text/css"),
         "/favicon.ico": lambda _: Response(status_code=204),  # browsers request it on their own
         "/ui/offer": lambda call: call.desk.offer(),
-        "/ui/tasks": lambda call: {"tasks": call.desk.task_choices()},
+        "/ui/tasks": lambda call: {"tasks": [to_dict(one) for one in call.desk.tasks.all()]},
         "/ui/groups": lambda call: {"groups": call.desk.tasks.groups()},
         "/ui/models/{name:path}": lambda call: to_dict(call.desk.models.details(call.path("name"))),
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
@@ -162,12 +162,14 @@ def routes(desk: Desk) -> list[Route]:
         "/ui/jobs": lambda call: {"jobs": call.desk.jobs()},
         "/ui/jobs/{job_id}": lambda call: call.desk.job(call.path("job_id")),
         "/ui/jobs/{job_id}/log": read_log,
-        "/ui/submissions/{key}": lambda call: {"job_id": call.desk.submitted(call.path("key"))},
+        "/ui/submissions/{key}": lambda call: {
+            "job_id": getattr(call.desk.service.store.of_key(call.path("key")), "job_id", None)
+        },
         "/pages/{name}/{file:path}": read_page,
         "/eval/{job_id}/stream": follow,
         "/logs/runs/{job_id}/samples/{task:path}": read_samples,
         "/logs/runs": lambda call: {"runs": call.desk.runs()},
-        "/logs/runs/{job_id}/results": lambda call: call.desk.results(call.path("job_id")),
+        "/logs/runs/{job_id}/results": lambda call: {"job_id": call.path("job_id"), "scores": scores(call.job())},
     }
     writes: dict[str, Work] = {
         "/ui/tasks/{name:path}/check": lambda call: {"missing": call.desk.missing(call.path("name"))},
@@ -201,8 +203,7 @@ def read_log(call: EndpointCall) -> dict[str, Any]:
 
 def follow(call: EndpointCall) -> Response:
     """Follow the log of a job to its end."""
-    job = call.desk.service.job(call.path("job_id"))
-    return StreamingResponse(stream(call.desk, job.job_id), media_type="text/event-stream")
+    return StreamingResponse(stream(call.desk, call.job().job_id), media_type="text/event-stream")
 
 
 def read_samples(call: EndpointCall) -> dict[str, Any]:
@@ -213,7 +214,8 @@ def read_samples(call: EndpointCall) -> dict[str, Any]:
     for name, text in numbers.items():
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise RequestError(f"{name}: give a whole number")
-    return call.desk.samples(call.path("job_id"), call.path("task"), int(numbers["offset"]), int(numbers["limit"]))
+    runs = runs_of(call.job())
+    return page_of(runs, call.path("task"), int(numbers["offset"]), int(numbers["limit"]), None)
 
 
 def read_page(call: EndpointCall) -> Response:
@@ -242,12 +244,11 @@ def start(call: EndpointCall) -> dict[str, Any]:
 
 def stop(call: EndpointCall) -> dict[str, Any]:
     """Cancel a job."""
-    job_id = call.path("job_id")
-    before = call.desk.service.job(job_id)
-    if before.has_ended:
-        raise WrongStateError(f"the evaluation has ended: it is {before.state}")
-    call.desk.service.cancel(job_id)
-    return {"message": f"Job {job_id} is being stopped"}
+    job = call.job()
+    if job.has_ended:
+        raise WrongStateError(f"the evaluation has ended: it is {job.state}")
+    call.desk.service.cancel(job.job_id)
+    return {"message": f"Job {job.job_id} is being stopped"}
 
 
 @contextmanager
@@ -262,20 +263,13 @@ def page_app(service: Service, guard: Guard, is_ending: Callable[[], bool] = lam
     app: FastAPI = make_app(service)
     with Views(guard, is_ending) as views:
         desk = Desk(service, guard, views)
-        app.router.routes[:0] = [*routes(desk), Mount("/view/{job_id}", ViewOfJob(desk))]
-        yield Guarded(app, guard, answer=plain_answer)
 
-
-class ViewOfJob:
-    """Application that forwards to the live view of the job in the path."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            view = await run_in_threadpool(self._desk.view, scope["path_params"]["job_id"])
-        except LmmsEvalError as error:
-            await PlainTextResponse(str(error), 404)(scope, receive, send)
-        else:
+        async def view_of_job(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                view: ASGIApp = await run_in_threadpool(desk.view, scope["path_params"]["job_id"])
+            except LmmsEvalError as error:
+                view = PlainTextResponse(str(error), 404)
             await view(scope, receive, send)
+
+        app.router.routes[:0] = [*routes(desk), Mount("/view/{job_id}", view_of_job)]
+        yield Guarded(app, guard, answer=plain_answer)

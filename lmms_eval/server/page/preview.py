@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -206,9 +207,16 @@ def _command(values: Mapping[str, Any]) -> str:
     """Return the command with one flag per line, or the one that reads the file if flags cannot express the values."""
     table = option_table()
     flags = [words for name, value in values.items() if (words := _words(table.get(name), value))]
-    if not _expresses([word for words in flags for word in words], values):
+    command = " \\\n  ".join(["lmms-eval", *map(shlex.join, flags)])
+    try:
+        meant = _plain(load_configs(values, {}).configs[0])
+    except LmmsEvalError:
+        return command  # the mistakes are listed next to the command
+    try:
+        expressed = _plain(load_configs(parse_flags([*chain.from_iterable(flags)]), {}).configs[0])
+    except LmmsEvalError:
         return _BY_FILE
-    return " \\\n  ".join(["lmms-eval", *map(shlex.join, flags)])
+    return command if expressed == meant else _BY_FILE
 
 
 def _words(option: Option | None, value: Any) -> list[str]:
@@ -220,18 +228,6 @@ def _words(option: Option | None, value: Any) -> list[str]:
         value = ",".join(map(str, value))
     text = argument_text(value) if isinstance(value, Mapping) else str(value)
     return [f"{option.flag}={text}"] if text.startswith("-") and not text[1:2].isdigit() else [option.flag, text]
-
-
-def _expresses(words: Sequence[str], values: Mapping[str, Any]) -> bool:
-    """Return whether the words of a command line give the same options as the values."""
-    try:
-        meant = _plain(load_configs(values, {}).configs[0])
-    except LmmsEvalError:
-        return True  # the mistakes are listed next to the command
-    try:
-        return _plain(load_configs(parse_flags(words), {}).configs[0]) == meant
-    except LmmsEvalError:
-        return False
 
 
 def _plain(config: RunConfig) -> dict[str, Any]:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.judges.replies import parse_binary
@@ -49,15 +47,6 @@ Reply with {positive} or {negative} and nothing else.""",
 )
 
 
-class BinaryScore(Struct, frozen=True):
-    """A judge's reply as two scores."""
-
-    official: int
-    """1 if the character 1 occurs anywhere in the reply (``10`` and ``0 (not 1)`` count as right)."""
-    fixed: int
-    """The first separate 0 or 1; 0 without one."""
-
-
 def question(
     asked: str, answer: str, prediction: str, settings: Mapping[str, Any] | None, name: str = NAME
 ) -> dict[str, Any]:
@@ -79,17 +68,25 @@ def question(
     return {"name": name, "prompt": prompt, "reader": "binary", "generation": {"max_new_tokens": 1024}}
 
 
-def score(verdicts: Mapping[str, Verdict] | None, name: str = NAME) -> BinaryScore | Unscored:
-    """Read the judge's reply. Without a reply there is no score; a reply with neither 0 nor 1 means wrong."""
-    reply = reply_of(verdicts, name)
-    return reply if isinstance(reply, Unscored) else read(reply)
+def scores(verdicts: Mapping[str, Verdict] | None, metric: str) -> dict[str, int | Unscored]:
+    """Return the scores by the official reading of the judge's reply (``METRIC``) and by the fixed one.
+
+    Without a reply there is no score; a reply with neither 0 nor 1 means wrong.
+    """
+    reply = reply_of(verdicts, NAME)
+    official, fixed = (reply, reply) if isinstance(reply, Unscored) else read(reply)
+    return {metric: official, f"{metric}_fixed": fixed}
 
 
-def read(reply: str) -> BinaryScore:
-    """Read a reply by the official rule and by the fixed one."""
+def read(reply: str) -> tuple[int, int]:
+    """Read a reply by the official rule and by the fixed one.
+
+    Officially it is 1 if the character 1 occurs anywhere (``10`` and ``0 (not 1)`` count as right); the fixed rule
+    takes the first separate 0 or 1, and 0 without one.
+    """
     found = _STANDALONE.search(reply)
     if found is None:
         note_reading(NOTHING)
     else:
         note_reading("judge's reply alone" if found[0] == reply.strip() else "first 0 or 1 of the judge's reply")
-    return BinaryScore(int(parse_binary(reply)), int(found is not None and found.group() == _RIGHT))
+    return int(parse_binary(reply)), int(found is not None and found.group() == _RIGHT)

@@ -40,17 +40,13 @@ def _aggregation(score: Callable[[tuple[Caption, ...]], Estimate]) -> Callable[[
         if not results:
             return Estimate(None)
         try:
-            return score(_tokenised(results))
+            texts = [str(text) for row in results for text in (row["pred"], *row["answer"])]
+            tokens = iter(captions.caption_tokens(texts))
+            return score(tuple(Caption(next(tokens), tuple(next(tokens) for _ in row["answer"])) for row in results))
         except NotEvaluated as absent:
             return Withheld(None, absent.reason)
 
     return aggregate
-
-
-def _tokenised(results: Rows) -> tuple[Caption, ...]:
-    texts = [str(text) for row in results for text in (row["pred"], *row["answer"])]
-    tokens = iter(captions.caption_tokens(texts))
-    return tuple(Caption(next(tokens), tuple(next(tokens) for _ in row["answer"])) for row in results)
 
 
 def _bleu(order: int) -> Callable[[Rows], Result]:
@@ -66,14 +62,6 @@ def _bleu_scores(scored: tuple[Caption, ...]) -> tuple[Estimate, ...]:
     return tuple(Estimate(value, error) for value, error in zip(values, errors, strict=True))
 
 
-def _cider(scored: tuple[Caption, ...]) -> Estimate:
-    return mean(captions.cider_scores(scored))
-
-
-def _rouge_l(scored: tuple[Caption, ...]) -> Estimate:
-    return mean([captions.rouge_l(one) for one in scored])
-
-
 def _meteor(scored: tuple[Caption, ...]) -> Estimate:
     value, scores = captions.meteor(scored)
     return Estimate(value, mean(scores).stderr)
@@ -81,9 +69,9 @@ def _meteor(scored: tuple[Caption, ...]) -> Estimate:
 
 bleu_1, bleu_2, bleu_3, bleu_4 = map(_bleu, range(1, _MAX_ORDER + 1))
 """Corpus BLEU of the orders 1 to 4, 0 to 1."""
-cider = _aggregation(_cider)
+cider = _aggregation(lambda scored: mean(captions.cider_scores(scored)))
 """Mean CIDEr-D, 0 to 10."""
-rouge_l = _aggregation(_rouge_l)
+rouge_l = _aggregation(lambda scored: mean([captions.rouge_l(one) for one in scored]))
 """Mean ROUGE-L, 0 to 1."""
 meteor = _aggregation(_meteor)
 """METEOR of all captions, 0 to 1; its error is that of the captions' mean."""

@@ -91,15 +91,11 @@ class JudgeText(Struct, frozen=True):
         try:
             found = set(_places(text))
         except ValueError as error:
-            raise DataError(
-                f"judge prompts {file}: {self.name}: {error}; double the braces that are no place"
-            ) from error
+            raise DataError(f"{where}: {error}; double the braces that are no place") from error
         if unknown := sorted(found - known):
             raise DataError(f"{where}: nothing fills {{{unknown[0]}}}; there is: {', '.join(sorted(known))}")
         if _ANSWER in known - found:
-            raise DataError(
-                f"judge prompts {file}: {self.name} has no place {{{_ANSWER}}}: the judge would see no answer"
-            )
+            raise DataError(f"{where} has no place {{{_ANSWER}}}: the judge would see no answer")
 
 
 def identity(*texts: JudgeText) -> Callable[[Mapping[str, Any] | None], str]:
@@ -146,10 +142,8 @@ def _texts_of(file: str, changed: int) -> Mapping[str, str]:  # noqa: ARG001 - a
         content = read_plain(path)
     except OSError as error:
         raise DataError(f"judge prompts {path} cannot be read: {error.strerror or error}") from error
-    return _python_texts(content, path) if path.suffix == ".py" else _json_texts(content, path)
-
-
-def _json_texts(content: bytes, path: Path) -> dict[str, str]:
+    if path.suffix == ".py":
+        return _python_texts(content, path)
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -164,20 +158,15 @@ def _python_texts(content: bytes, path: Path) -> dict[str, str]:
         tree = ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise DataError(f"judge prompts {path} cannot be parsed as Python: {error}") from error
-    assigned = (pair for statement in tree.body for pair in _assigned(statement))
-    return {name: text for name, value in assigned if (text := _constant(value)) is not None}
+    found: dict[str, str] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and (text := _constant(statement.value)) is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            found |= {target.id: text for target in targets if isinstance(target, ast.Name)}
+    return found
 
 
-def _assigned(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
-    """Return the names that a statement assigns, each with its value."""
-    if isinstance(statement, ast.Assign):
-        return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
-        return [(statement.target.id, statement.value)]
-    return []
-
-
-def _constant(value: ast.expr) -> str | None:
+def _constant(value: ast.expr | None) -> str | None:
     """Return a text, or texts joined by plus; ``None`` for any other expression."""
     if isinstance(value, ast.Constant):
         return value.value if isinstance(value.value, str) else None

@@ -158,13 +158,8 @@ def _open(punkt: Path, wordnet: Path) -> Linguistics:
             from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
     except ImportError as error:
         raise NotEvaluated("nltk is missing: install lmms_eval[metrics]") from error
-    parameters = _fill(PunktParameters(), punkt)
-    sentences = PunktSentenceTokenizer(parameters).tokenize
-    return Linguistics(sentences, NLTKWordTokenizer().tokenize, lemmatizer)
-
-
-def _fill(parameters: Any, path: Path) -> Any:
-    abbreviations, collocations, starters, contexts = (_lines(path, name) for name in PUNKT.files)
+    parameters: Any = PunktParameters()
+    abbreviations, collocations, starters, contexts = (_lines(punkt, name) for name in PUNKT.files)
     try:
         parameters.abbrev_types = set(abbreviations)
         parameters.sent_starters = set(starters)
@@ -173,8 +168,8 @@ def _fill(parameters: Any, path: Path) -> Any:
         for word, flags in (line.split("\t") for line in contexts):
             parameters.ortho_context[word] = int(flags)
     except ValueError as error:
-        raise _damaged(path, error) from error
-    return parameters
+        raise _damaged(punkt, error) from error
+    return Linguistics(PunktSentenceTokenizer(parameters).tokenize, NLTKWordTokenizer().tokenize, lemmatizer)
 
 
 def _lines(path: Path, name: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,18 @@ def hf_home() -> Path:
     """Return the cache folder of the hub's libraries."""
     default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
     return Path(os.environ.get("HF_HOME") or default).expanduser()
+
+
+def copies_below(root: str, repository: str) -> list[Path]:
+    """Return the folders that may hold a local copy of a data set: ``root``, and folders of the set's name below it."""
+    folder = Path(root).expanduser()
+    return [folder, *(folder / name for name in (repository, repository.replace("/", "__"), repository.split("/")[1]))]
+
+
+def hub_snapshots(repository: str) -> list[Path]:
+    """Return the folders of the hub's cache that hold a data set, in order of their names."""
+    cache = Path(os.environ.get("HF_HUB_CACHE") or hf_home() / "hub")
+    return sorted((cache / f"datasets--{repository.replace('/', '--')}").glob("snapshots/*"))
 
 
 def find_media(
@@ -56,8 +68,11 @@ def find_media(
     text = os.fspath(value)
     if text.startswith(ADDRESSES):
         return text
+    stated = [cache_dir, hf_home() / cache_dir] if cache_dir is not None else []
+    roots = [base_dir, *stated, *filter(None, map(os.environ.get, env_vars)), ""]
+    folders = dict.fromkeys(Path(root).expanduser() for root in roots if root is not None)
     tried = []
-    for folder in dict.fromkeys(_folders(base_dir, cache_dir, env_vars)):
+    for folder in folders:
         for name in (text, *(f"{text}{ending}" for ending in extensions)):
             candidate = folder / name  # an absolute name replaces the folder
             if candidate.is_file():
@@ -66,17 +81,3 @@ def find_media(
     raise MediaError(
         f"{media_type} {text!r} not found below {', '.join(tried)}; set LMMS_EVAL_MEDIA_ROOT to its folder"
     )
-
-
-def _folders(
-    base_dir: str | os.PathLike[str] | None, cache_dir: str | os.PathLike[str] | None, env_vars: Iterable[str]
-) -> Iterator[Path]:
-    if base_dir is not None:
-        yield Path(base_dir).expanduser()
-    if cache_dir is not None:
-        yield Path(cache_dir).expanduser()
-        yield hf_home() / cache_dir
-    for variable in env_vars:
-        if folder := os.environ.get(variable):
-            yield Path(folder).expanduser()
-    yield Path()

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval.api.outcome import Estimate, SubScore
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu import mmmu_letter
 from lmms_eval.tasks._task_utils.estimates import mean, part
-from lmms_eval.tasks._task_utils.question import LETTERS, option_lines, read_list
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, option_lines, read_list
 
 if TYPE_CHECKING:
     from PIL import Image
 
 log = logging.getLogger(__name__)
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 PLACE = re.compile(r"<image (\d+)>")
 """Placeholder in a text for the picture of the column ``image_N``."""
 DIGITS = 5

@@ -1,15 +1,18 @@
-"""Writes files of answers for a benchmark's organisers to score, from aggregations without a value."""
+"""Writes a benchmark's files: answers for its organisers to score, and whatever its scripts and reports leave."""
 
 from __future__ import annotations
 
+import csv
 import datetime
+import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
+from lmms_eval.storage.atomic import replacing
 
 
 def written_json(content: Any, file_name: str, args: Any, folder: str = "submissions") -> Estimate:
@@ -40,6 +43,39 @@ def written(write: Callable[[Path], Any], file_name: str, args: Any, folder: str
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
     return Estimate(None, details={"submission_files": [str(path)]})
+
+
+def submission_path(args: Any, file_name: str) -> Path | None:
+    """Return the path of the file ``OUT/submissions/FILE_NAME``, or ``None`` without an output folder."""
+    folder = getattr(args, "output_path", None)
+    return (Path(folder) / "submissions" / file_name).resolve() if folder else None
+
+
+def write_whole(path: Path, content: str | bytes, kind: str = "", survives_power_loss: bool = True) -> None:
+    """Write a file so that at any moment the old or the new one is there, complete.
+
+    Args:
+        path: the file; a missing folder is made.
+        content: bytes, or a text that becomes UTF-8.
+        kind: words before the path in the error, such as ``"predictions "``.
+        survives_power_loss: not needed for a file that the same command can write again.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    try:
+        with replacing(path.absolute(), survives_power_loss) as file:
+            file.write(data)
+    except OSError as error:
+        raise DataError(f"{kind}{path} cannot be written: {error.strerror or error}") from error
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Return the text of a CSV file with ``\\n`` as line end."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def stamp(form: str = "%Y-%m-%d-%H-%M-%S") -> str:

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from lmms_eval.errors import TaskError
 
 T = TypeVar("T", bound="BenchmarkOptions")
+Rule = tuple[str, Callable[[Any], bool]]
+"""The values that an option may have: in words, and as a check."""
+FLAG: Rule = ("true or false", lambda value: isinstance(value, bool))
+
+
+def one_of(*choices: str) -> Rule:
+    """Return the rule for some texts; the empty one is called "nothing"."""
+    return " or ".join(choice or "nothing" for choice in choices), lambda value: value in choices
+
+
+def at_least(least: int, wanted: str = "") -> Rule:
+    """Return the rule for whole numbers from ``least`` on."""
+    return wanted or f"a whole number from {least} on", lambda value: type(value) is int and value >= least
 
 
 class BenchmarkOptions(Struct, frozen=True, kw_only=True):
@@ -20,6 +34,8 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True):
 
     benchmark: ClassVar[str]
     """Name of the benchmark, for messages."""
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    """Rules by option. The default value of an option fits in any case."""
 
     data_root: str | None = None
     """The run's local data (``--data_root``)."""
@@ -45,6 +61,11 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True):
     @functools.lru_cache(maxsize=256, typed=True)  # 1 and true are equal, but no option takes both
     def _checked(cls, names: tuple[str, ...], *values: Any) -> Self:
         options = read_options(cls, dict(zip(names, values, strict=True)), cls.benchmark)
+        defaults = {field.name: field.default for field in fields(cls)}
+        for name, (wanted, fits) in cls.rules.items():
+            value = getattr(options, name)
+            if value is not defaults[name] and not fits(value):
+                raise wrong_option(cls.benchmark, name, wanted, value)
         options.check()
         return options
 
@@ -54,7 +75,7 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True):
         return None if self.data_folder is None else Path(inspect.getfile(type(self))).parent / self.data_folder
 
     def check(self) -> None:
-        """Refuse values that do not fit.
+        """Refuse values that do not fit each other, or that no rule describes.
 
         Raises:
             TaskError: one does not.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
-
-Doc = Mapping[str, Any]
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, framed, option_lines
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:

@@ -9,10 +9,9 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu import audio_letter
 from lmms_eval.tasks._task_utils.estimates import by, mean, rounded
-from lmms_eval.tasks._task_utils.question import framed, name_of
+from lmms_eval.tasks._task_utils.question import Doc, framed, name_of
 from lmms_eval.tasks._task_utils.submissions import written_json
 
-Doc = Mapping[str, Any]
 _COLUMNS = {"A": "choice_a", "B": "choice_b", "C": "choice_c", "D": "choice_d"}
 _DIGITS = 5
 

@@ -10,10 +10,8 @@ from lmms_eval.api.messages import build_user_turn
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import mean
-from lmms_eval.tasks._task_utils.question import LETTERS
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 _COLUMNS = ("image_1", "image_2", "image_3", "image_4")
 _INSTRUCTION = "Answer with the option's letter from the given choices directly."
 _FIRST_LETTER = re.compile(r"\A[(\s]*([A-Z])", re.IGNORECASE)

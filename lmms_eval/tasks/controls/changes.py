@@ -31,7 +31,10 @@ class Change(abc.ABC):
         changed = iter(self.parts(media_of(turns)))
         made = []
         for turn in turns:
-            content = [self._text(part) if part["type"] == "text" else next(changed) for part in turn["content"]]
+            content = [
+                next(changed) if part["type"] != "text" else {**part, "text": self.text(part["text"])}
+                for part in turn["content"]
+            ]
             kept = [dict(part) for part in content if part is not None]
             made.append({**turn, "content": kept or [{"type": "text", "text": ""}]})
         return made
@@ -47,9 +50,6 @@ class Change(abc.ABC):
             for mark in MARKS:
                 text = text.replace(mark, "")
         return text
-
-    def _text(self, part: Part) -> Part:
-        return part if self.keeps_marks else {**part, "text": self.text(part["text"])}
 
 
 class NoMedia(Change):

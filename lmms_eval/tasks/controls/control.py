@@ -131,8 +131,10 @@ class ControlTask(Task):
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
         """Return the task's arguments for a plugin, with its functions changed and bound to the document."""
-        *given, _, split = self._own_arguments(request, chat)
-        doc_id = request.doc_id
+        made, doc_id = request.build_messages, request.doc_id
+        own = made.request if isinstance(made, ChangedMessages) else request
+        found: tuple[Any, ...] = self.asked.legacy_arguments(own, chat)  # type: ignore[attr-defined]  # checked by ``models``
+        given, split = [request.context, *found[1:-2]], found[-1]
         change = self._change(doc_id, self._messages_media if chat else self._visuals_media)
         if request.kind != "loglikelihood" and chat:
             given[1] = self._bound(given[1], doc_id, lambda made: _changed_turns(change, made))
@@ -171,12 +173,6 @@ class ControlTask(Task):
             context=change.text(request.context),
             build_messages=ChangedMessages(request, change),
         )
-
-    def _own_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
-        made = request.build_messages
-        own = made.request if isinstance(made, ChangedMessages) else request
-        found = self.asked.legacy_arguments(own, chat)  # type: ignore[attr-defined]  # checked by ``models``
-        return (request.context, *found[1:])
 
     def _messages_media(self, doc_id: int) -> Sequence[Part]:
         return media_of(dump(self.asked.exchange(doc_id, 0).open()[0].build_messages()))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.blocks import Blocks
 from lmms_eval.tasks.data.json_tables import (
     Shapes,
     as_json_feature,
@@ -25,7 +24,7 @@ from lmms_eval.tasks.data.json_tables import (
     table_of,
 )
 from lmms_eval.tasks.data.sizes import Item, stored_media
-from lmms_eval.tasks.data.sources import file_identity
+from lmms_eval.tasks.data.sources import Blocks, file_identity
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,16 +103,17 @@ class JsonLinesSource:
 
         self.files = tuple(files)
         self.where = ", ".join(str(file) for file in files)
-        scans = [_scan(file, block_bytes) for file in files]
-        self._blocks = [block for scan in scans for block in scan.blocks]
-        self._as_json = {scan.file: scan.as_json for scan in scans}
+        self._blocks: list[_Block] = []
+        self._schemas: dict[Path, pa.Schema] = {}
+        self._as_json: dict[Path, set[str]] = {}
+        for file in files:
+            self._scan(file, block_bytes)
         try:
-            schema = pa.unify_schemas([scan.schema for scan in scans], promote_options="permissive")
+            schema = pa.unify_schemas([self._schemas[file] for file in files], promote_options="permissive")
         except pa.ArrowException as error:
             raise DataError(f"{self.where}: the files do not have the same types of columns: {error}") from error
-        self._schema, self._schemas = schema, {scan.file: scan.schema for scan in scans}
-        self.columns = tuple(schema.names)
-        self.features: Mapping[str, Any] = as_json_feature(name for scan in scans for name in scan.as_json)
+        self._schema, self.columns = schema, tuple(schema.names)
+        self.features: Mapping[str, Any] = as_json_feature(name for file in files for name in self._as_json[file])
         self._rows = Blocks([block.rows for block in self._blocks], self._table, KEPT_BYTES)
 
     def __len__(self) -> int:
@@ -143,6 +143,23 @@ class JsonLinesSource:
         whole = pa.concat_tables([self._table(number) for number in range(len(self._blocks))])
         return dataset_of_table(whole, self.features)
 
+    def _scan(self, file: Path, block_bytes: int) -> None:
+        """Find a file's blocks and the types of its columns."""
+        import pyarrow as pa
+
+        shapes, as_json, schema, seen = Shapes(), set[str](), pa.schema([]), 0
+        for offset, data in _pieces(file, block_bytes):
+            lines = _lines(data)
+            for row in parsed_rows(lines, file, seen + 1):
+                shapes.add(row)
+            seen += len(lines)
+            as_json |= shapes.mixed
+            schema, clashes = merged_schema(schema, schema_of(lines, as_json, file))
+            as_json |= clashes
+            if lines:
+                self._blocks.append(_Block(file, offset, len(data), len(lines)))
+        self._schemas[file], self._as_json[file] = final_schema(schema, as_json), as_json
+
     def _table(self, number: int) -> pa.Table:
         import pyarrow as pa
 
@@ -159,33 +176,6 @@ class JsonLinesSource:
         if table.schema.equals(self._schema):
             return table
         return pa.concat_tables([self._schema.empty_table(), table], promote_options="permissive")
-
-
-class _Scan(Struct, frozen=True):
-    """Finds a file's blocks and the types of its columns."""
-
-    file: Path
-    blocks: tuple[_Block, ...]
-    schema: pa.Schema
-    as_json: frozenset[str]
-
-
-def _scan(file: Path, block_bytes: int) -> _Scan:
-    import pyarrow as pa
-
-    blocks: list[_Block] = []
-    shapes, as_json, schema, seen = Shapes(), set[str](), pa.schema([]), 0
-    for offset, data in _pieces(file, block_bytes):
-        lines = _lines(data)
-        for row in parsed_rows(lines, file, seen + 1):
-            shapes.add(row)
-        seen += len(lines)
-        as_json |= shapes.mixed
-        schema, clashes = merged_schema(schema, schema_of(lines, as_json, file))
-        as_json |= clashes
-        blocks.append(_Block(file, offset, len(data), len(lines)))
-    schema = final_schema(schema, as_json)
-    return _Scan(file, tuple(block for block in blocks if block.rows), schema, frozenset(as_json))
 
 
 def _pieces(file: Path, block_bytes: int) -> Iterator[tuple[int, bytes]]:

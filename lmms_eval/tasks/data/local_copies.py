@@ -105,12 +105,21 @@ class _Hook:
 
     def _builder(self, path: str, name: str | None = None, **options: Any) -> Any:
         """Make the builder of a local copy, or else the library's builder."""
+        from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
+
         copies = _COPIES.get()
-        if copies is None or not _is_repository(path):
-            return self._library(path, name, **options)
+        if copies is None or path in _PACKAGED_DATASETS_MODULES or Path(path).expanduser().exists():
+            return self._library(path, name, **options)  # not a repository that the hub would be asked for
         folder = copies.folder(path)
         if folder is None:
-            return self._from_hub(copies, path, name, options)
+            try:
+                return self._library(path, name, **options)
+            except Exception as error:  # network, hub, parser and builder errors have no common class
+                raise DataError(
+                    f"{copies.where}: its code loads the data set {path!r}; --data_root {copies.root} has no copy "
+                    f"(a folder {path}, {path.replace('/', '__')} or {path.rpartition('/')[2]}), and from the hub: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
         if options.get("data_dir"):
             folder /= str(options["data_dir"])
         request = DataRequest(path, name, {"data_files": options.get("data_files")}, copies.where)
@@ -125,23 +134,6 @@ class _Hook:
             kind, kept["sep"] = "csv", "\t"
         by_split = {split: [str(file) for file in of_split] for split, of_split in files.items()}
         return self._library(kind, data_files=by_split, **kept)
-
-    def _from_hub(self, copies: LocalCopies, path: str, name: str | None, options: dict[str, Any]) -> Any:
-        try:
-            return self._library(path, name, **options)
-        except Exception as error:  # network, hub, parser and builder errors have no common class
-            raise DataError(
-                f"{copies.where}: its code loads the data set {path!r}; --data_root {copies.root} has no copy "
-                f"(a folder {path}, {path.replace('/', '__')} or {path.rpartition('/')[2]}), and from the hub: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-
-
-def _is_repository(path: str) -> bool:
-    """Return whether ``load_dataset`` would ask the hub: the path is neither a builder of the library nor local."""
-    from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
-
-    return path not in _PACKAGED_DATASETS_MODULES and not Path(path).expanduser().exists()
 
 
 _HOOK = _Hook()

@@ -82,7 +82,12 @@ def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[P
             return files
     first, *others = dict.fromkeys(folder / Path(text).expanduser() for folder in folders)
     nor = "".join(f", nor {place}" for place in others)
-    raise MissingDataError(f"{where}: data file {first} (split {split!r}) does not exist{nor}{_neighbours(first)}")
+    near = f"there is no folder {first.parent}"
+    if first.parent.is_dir():
+        names = sorted(item.name for item in first.parent.iterdir())
+        close = difflib.get_close_matches(first.name, names, n=3) or names[:5]
+        near = f"{first.parent} holds: {', '.join(close) or 'nothing'}"
+    raise MissingDataError(f"{where}: data file {first} (split {split!r}) does not exist{nor}; {near}")
 
 
 def _named(folder: Path, text: str) -> list[Path]:
@@ -95,14 +100,6 @@ def _named(folder: Path, text: str) -> list[Path]:
     if place.is_file():
         return [place]
     return _below(place, recursive=True) if place.is_dir() else []
-
-
-def _neighbours(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f"; there is no folder {path.parent}"
-    names = sorted(item.name for item in path.parent.iterdir())
-    close = difflib.get_close_matches(path.name, names, n=3) or names[:5]
-    return f"; {path.parent} holds: {', '.join(close) or 'nothing'}"
 
 
 def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:

@@ -102,21 +102,16 @@ def download_of(request: DataRequest) -> NeededFiles:
     folder = video_folder(kwargs, request.where) if kwargs.get("video") else None
     with _told(repository):
         if folder is not None and not folder.exists():
-            return NeededFiles(
-                repository, request.name or "", tuple(_whole(repository, kwargs.get("revision"))), folder
-            )
+            from huggingface_hub import HfApi
+
+            revision = kwargs.get("revision")
+            found = HfApi().list_repo_tree(repository, recursive=True, revision=revision, repo_type="dataset")
+            return NeededFiles(repository, request.name or "", tuple(_files(repository, revision, found)), folder)
         import datasets
 
         stated = datasets.load_dataset_builder(repository, request.name, **hub_arguments(request)).config.data_files
         addresses = [address for of_split in (stated or {}).values() for address in of_split]
         return NeededFiles(repository, request.name or "", tuple(_stated(addresses)))
-
-
-def _whole(repository: str, revision: str | None) -> Iterator[RemoteFile]:
-    from huggingface_hub import HfApi
-
-    found = HfApi().list_repo_tree(repository, recursive=True, revision=revision, repo_type="dataset")
-    return _files(repository, revision, found)
 
 
 def _stated(addresses: Iterable[str]) -> Iterator[RemoteFile]:

@@ -89,7 +89,16 @@ def _link_others(snapshot: Path, target: Path) -> None:
 
 def video_folder(kwargs: Mapping[str, Any], where: str) -> Path:
     """Return the folder of a task's unpacked videos, ``HF_HOME/cache_dir``. Raises as ``fetch_videos``."""
-    return hf_home() / _folder_name(kwargs.get("cache_dir"), where)
+    cache_dir = kwargs.get("cache_dir")
+    if not cache_dir:
+        raise DataError(f"{where}: dataset_kwargs.video needs cache_dir, the folder for the unpacked videos")
+    path = PurePosixPath(str(cache_dir))
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise DataError(
+            f"{where}: dataset_kwargs.cache_dir {str(cache_dir)!r}: with video: true it names a folder below HF_HOME "
+            f"({hf_home()}), such as my_videos; not an absolute path, one with .., or HF_HOME itself"
+        )
+    return hf_home() / path
 
 
 def unpack(snapshot: Path, target: Path) -> None:
@@ -122,19 +131,6 @@ def _in_order(path: Path) -> list[tuple[int, str]]:
     """Return a sort key that puts ``part10`` after ``part2``."""
     pieces = re.split(r"(\d+)", str(path))
     return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces]
-
-
-def _folder_name(cache_dir: Any, where: str) -> PurePosixPath:
-    """Return the folder's name. Raises ``DataError`` if it is not below ``HF_HOME``."""
-    if not cache_dir:
-        raise DataError(f"{where}: dataset_kwargs.video needs cache_dir, the folder for the unpacked videos")
-    path = PurePosixPath(str(cache_dir))
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise DataError(
-            f"{where}: dataset_kwargs.cache_dir {str(cache_dir)!r}: with video: true it names a folder below HF_HOME "
-            f"({hf_home()}), such as my_videos; not an absolute path, one with .., or HF_HOME itself"
-        )
-    return path
 
 
 def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:

@@ -2,19 +2,84 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.blocks import Blocks
 from lmms_eval.tasks.data.features import features_of, is_media
 from lmms_eval.tasks.data.sizes import Item, cells, mean_media, stored_media
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+
+MAX_BYTES = 256 * 2**20
+
+_Columns: TypeAlias = "dict[str, pa.ChunkedArray]"
+
+
+class Blocks:
+    """The concatenated rows of Arrow tables of one schema.
+
+    Args:
+        counts: number of rows of each block.
+        read: reads a block by its number; called under a lock.
+        max_bytes: limit of the cached tables; the last one is kept whatever its size.
+    """
+
+    def __init__(self, counts: Sequence[int], read: Callable[[int], pa.Table], max_bytes: int = MAX_BYTES) -> None:
+        self._ends = list(itertools.accumulate(counts))
+        self._read, self._max_bytes = read, max_bytes
+        self._kept: OrderedDict[int, _Columns] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def number_of(self, index: int) -> int:
+        """Return the number of the block that holds a row."""
+        return bisect.bisect_right(self._ends, index)
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        """Read some columns of a row."""
+        block, offset = self._block_of(index)
+        return {name: block[name][index - offset].as_py() for name in columns}
+
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        """Collect some cells of a column, as views; ``indices`` is not empty."""
+        import pyarrow as pa
+
+        found: list[pa.ChunkedArray] = []
+        for _, same_block in itertools.groupby(indices, partial(bisect.bisect_right, self._ends)):
+            wanted = list(same_block)
+            block, offset = self._block_of(wanted[0])
+            found.append(cells(block[name], [index - offset for index in wanted]))
+        return pa.chunked_array([chunk for part in found for chunk in part.chunks], type=found[0].type)
+
+    def _block_of(self, index: int) -> tuple[_Columns, int]:
+        """Return the block that holds a row, and the number of its first row."""
+        number = bisect.bisect_right(self._ends, index)
+        with self._lock:
+            block = self._kept.get(number)
+            if block is None:
+                table = self._read(number)
+                block = self._kept[number] = {name: table.column(name) for name in table.column_names}
+                while len(self._kept) > 1 and self._max_bytes < sum(
+                    column.nbytes for kept in self._kept.values() for column in kept.values()
+                ):
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(number)
+        return block, self._ends[number - 1] if number else 0
+
 
 TEXT_BLOCK_BYTES = 8 * 2**20
 """Row groups with larger texts are read in batches of about this size."""
@@ -67,10 +132,14 @@ class ParquetSource:
 
     def __init__(self, files: Sequence[Path]) -> None:
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         self.files = tuple(files)
         self.where = ", ".join(str(file) for file in self.files)
-        self._parts = [_open_parquet(file) for file in self.files]
+        self._parts: list[pq.ParquetFile] = []
+        for file in self.files:
+            with _reading(file):
+                self._parts.append(pq.ParquetFile(file))
         schema = self._parts[0].schema_arrow
         self.columns = tuple(schema.names)
         self.features: Mapping[str, Any] = features_of(schema)
@@ -186,14 +255,12 @@ class _RowGroup:
             self._batches = self._part.iter_batches(
                 self._batch_size(columns), row_groups=[self._number], columns=columns, use_threads=False
             )
-        try:
+        with _reading(self._file):
             while True:
                 batch = next(self._batches)
                 self._next += 1
                 if self._next > number:
                     return pa.Table.from_batches([batch])
-        except (pa.ArrowException, OSError) as error:
-            raise _corrupt(self._file, error) from error
 
     def _batch_size(self, columns: list[str]) -> int:
         wanted = set(columns)
@@ -202,25 +269,19 @@ class _RowGroup:
         return self.rows if total <= TEXT_BLOCK_BYTES else max(1, self.rows * TEXT_BLOCK_BYTES // total)
 
 
-def _open_parquet(file: Path) -> pq.ParquetFile:
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(file)
+        yield
     except (pa.ArrowException, OSError) as error:
-        raise _corrupt(file, error) from error
+        size = file.stat().st_size if file.is_file() else 0
+        raise DataError(
+            f"{file}: not a readable parquet file ({size} bytes): {error}; fetch or write it again"
+        ) from error
 
 
 def _read(part: pq.ParquetFile, file: Path, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
-    import pyarrow as pa
-
-    try:
+    with _reading(file):
         return part.read(columns) if group is None else part.read_row_group(group, columns)
-    except (pa.ArrowException, OSError) as error:
-        raise _corrupt(file, error) from error
-
-
-def _corrupt(file: Path, error: Exception) -> DataError:
-    size = file.stat().st_size if file.is_file() else 0
-    return DataError(f"{file}: not a readable parquet file ({size} bytes): {error}; fetch or write it again")

@@ -100,11 +100,8 @@ class DataSet:
                 raise DataError(
                     f"{self.where}: there is no split {split!r} in the data; there is: {', '.join(self.splits)}"
                 )
-            source = self._openers[split]()
-            if self._process is not None and split in self._processed:
-                made = hub.apply_process_docs(self._process, source.dataset(), self.where)
-                source = _Processed(made, source)
-            self._documents[split] = Documents(source, self.media)
+            documents = Documents(self._openers[split](), self.media)
+            self._documents[split] = self._after(documents) if split in self._processed else documents
         return self._documents[split]
 
     def processed(self, split: str) -> Documents:
@@ -114,7 +111,11 @@ class DataSet:
             DataError: as ``documents``.
         """
         documents = self.documents(split)
-        if self._process is None or split in self._processed:
+        return documents if split in self._processed else self._after(documents)
+
+    def _after(self, documents: Documents) -> Documents:
+        """Apply ``process_docs``, if there is one."""
+        if self._process is None:
             return documents
         made = hub.apply_process_docs(self._process, documents.source.dataset(), self.where)
         return Documents(_Processed(made, documents.source), self.media)
@@ -168,7 +169,12 @@ def open_data(request: DataRequest, split: str) -> DataSet:
         return _of_files(in_folder(folder, request), {}, str(folder))
     if request.data_root is not None:
         return _in_data_root(request, split)
-    return _from_hub(request)
+    if kwargs.get("video"):
+        from lmms_eval.tasks.data.snapshot import fetch_videos
+
+        fetch_videos(path, kwargs, request.where)
+    found = hub.load_hub(path, request.name, hub_arguments(request))
+    return of_datasets(found, f"data set {path}", request.media)
 
 
 def _of_function(request: DataRequest, split: str) -> RowSource:
@@ -316,12 +322,3 @@ def hub_arguments(request: DataRequest) -> dict[str, Any]:
     if kwargs.get("token") is True:
         kwargs.pop("token")
     return kwargs
-
-
-def _from_hub(request: DataRequest) -> DataSet:
-    if request.kwargs.get("video"):
-        from lmms_eval.tasks.data.snapshot import fetch_videos
-
-        fetch_videos(str(request.path), request.kwargs, request.where)
-    found = hub.load_hub(str(request.path), request.name, hub_arguments(request))
-    return of_datasets(found, f"data set {request.path}", request.media)

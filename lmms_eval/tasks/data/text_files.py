@@ -105,20 +105,14 @@ def read_arrow(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource
     for file in files:
         try:
             with pa.memory_map(str(file)) as mapped:
-                tables.append(_read_ipc(mapped))
+                try:
+                    tables.append(pa.ipc.open_stream(mapped).read_all())
+                except pa.ArrowInvalid:
+                    mapped.seek(0)
+                    tables.append(pa.ipc.open_file(mapped).read_all())
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{file}: not a readable Arrow file: {error}; fetch or write it again") from error
     return TableSource(pa.concat_tables(tables, promote_options="permissive"), files)
-
-
-def _read_ipc(mapped: Any) -> pa.Table:
-    import pyarrow as pa
-
-    try:
-        return pa.ipc.open_stream(mapped).read_all()
-    except pa.ArrowInvalid:
-        mapped.seek(0)
-        return pa.ipc.open_file(mapped).read_all()
 
 
 def _source(tables: Sequence[tuple[pa.Table, dict[str, Any]]], files: Sequence[Path]) -> TableSource:

@@ -9,12 +9,10 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu import egoschema_letter, egoschema_named
 from lmms_eval.tasks._task_utils.estimates import mean
-from lmms_eval.tasks._task_utils.question import LETTERS, framed
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, framed
 from lmms_eval.tasks._task_utils.submissions import stamp, written_json
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 VIDEOS = MediaFolder(
     "egoschema",
     "lmms-eval/egoschema",

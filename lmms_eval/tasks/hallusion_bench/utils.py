@@ -12,12 +12,10 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
-from lmms_eval.tasks._task_utils.question import name_of
+from lmms_eval.tasks._task_utils.question import Doc, Settings, name_of
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.verdicts import NO_JUDGE
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 WRONG, RIGHT, UNCLEAR = 0, 1, 2
 _NAME = ("category", "subcategory", "set_id", "figure_id", "question_id")
 _NAMES = ("visual_input", "set_id", "figure_id", "question_id", "gt_answer")
@@ -160,8 +158,7 @@ def _grouped(rows: Sequence[Doc], columns: Sequence[str]) -> list[list[bool]]:
 
 
 def _percent(right: Sequence[bool]) -> Estimate:
-    found = estimates.mean([float(one) for one in right], 100)
-    return found if found.value is None else replace(found, value=round(found.value, 4))
+    return estimates.rounded(estimates.mean([float(one) for one in right], 100), 4)
 
 
 def _told(estimate: Estimate, name: str, table: Doc, rows: Sequence[Doc], task: Any) -> Estimate:

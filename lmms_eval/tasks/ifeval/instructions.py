@@ -30,10 +30,12 @@ def is_language(text: str, language: str) -> bool:
         NotEvaluated: the package is not installed.
     """
     detector = _detectors().create()
+    from langdetect.lang_detect_exception import LangDetectException
+
     try:
         detector.append(text)
         return bool(detector.detect() == language)
-    except _undetectable():
+    except LangDetectException:
         return True
 
 
@@ -48,13 +50,6 @@ def _detectors() -> Any:
     factory.load_json_profile([path.read_text("utf-8") for path in sorted(Path(PROFILES_DIRECTORY).iterdir())])
     factory.seed = _SEED
     return factory
-
-
-def _undetectable() -> type[Exception]:
-    from langdetect.lang_detect_exception import LangDetectException
-
-    found: type[Exception] = LangDetectException
-    return found
 
 
 Check = Callable[[str], bool]
@@ -79,7 +74,7 @@ class Instruction(Struct, frozen=True):
             raise ItemError(f"ifeval: column 'kwargs' states no {key!r} for the instruction {self.name!r}")
         return self.stated[key]
 
-    def amount(self, key: str, relation: str = "relation") -> Callable[[int], bool]:
+    def amount(self, key: str, relation: str) -> Callable[[int], bool]:
         """Return the check of a count: less than, or at least, what is stated.
 
         Raises:
@@ -93,34 +88,25 @@ class Instruction(Struct, frozen=True):
         return lambda count: count < bound if name == "less than" else count >= bound
 
 
-def _existence(stated: Instruction) -> Check:
-    keywords = stated.value("keywords")
-    return lambda text: all(re.search(keyword, text, re.IGNORECASE) for keyword in keywords)
+Need = str | tuple[str, str] | Callable[[Instruction], Any]
 
 
-def _forbidden(stated: Instruction) -> Check:
-    words = stated.value("forbidden_words")
-    return lambda text: not any(re.search(rf"\b{word}\b", text, re.IGNORECASE) for word in words)
+def _rule(check: Callable[..., bool], *needs: Need) -> Callable[[Instruction], Check]:
+    """Make a rule from a check that takes a text and, for each need, what an instruction states.
 
+    Args:
+        check: the check.
+        needs: keys of values; pairs of keys for an ``amount``; or functions of the instruction.
+    """
 
-def _frequency(stated: Instruction) -> Check:
-    keyword, holds = stated.value("keyword"), stated.amount("frequency")
-    return lambda text: holds(len(re.findall(keyword, text, re.IGNORECASE)))
+    def rule(stated: Instruction) -> Check:
+        values = [
+            need(stated) if callable(need) else stated.amount(*need) if isinstance(need, tuple) else stated.value(need)
+            for need in needs
+        ]
+        return lambda text: check(text, *values)
 
-
-def _letter_frequency(stated: Instruction) -> Check:
-    letter, holds = stated.value("letter").lower(), stated.amount("let_frequency", "let_relation")
-    return lambda text: holds(text.lower().count(letter))
-
-
-def _number_words(stated: Instruction) -> Check:
-    holds = stated.amount("num_words")
-    return lambda text: holds(len(re.findall(r"\w+", text)))
-
-
-def _number_sentences(stated: Instruction) -> Check:
-    holds, split = stated.amount("num_sentences"), open_linguistics(stated.nltk_data).sentences
-    return lambda text: holds(len(split(text)))
+    return rule
 
 
 def _parts(pieces: list[str]) -> list[str] | None:
@@ -130,72 +116,39 @@ def _parts(pieces: list[str]) -> list[str] | None:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def _number_paragraphs(stated: Instruction) -> Check:
-    wanted = stated.value("num_paragraphs")
-
-    def check(text: str) -> bool:
-        parts = _parts(text.split("***"))
-        return parts is not None and len(parts) == wanted
-
-    return check
+def _has_paragraphs(text: str, wanted: Any) -> bool:
+    parts = _parts(text.split("***"))
+    return parts is not None and len(parts) == wanted
 
 
-def _first_word(stated: Instruction) -> Check:
-    wanted, place, word = stated.value("num_paragraphs"), int(stated.value("nth_paragraph")), stated.value("first_word")
-
-    def check(text: str) -> bool:
-        paragraphs = text.split("\n\n")
-        count = sum(1 for paragraph in paragraphs if paragraph.strip())
-        if count != wanted or place > count or not paragraphs[place - 1].strip():
-            return False
-        first = paragraphs[place - 1].split()[0].lstrip("'").lstrip('"')
-        return bool(re.split(r"""[.,?!'"]""", first, maxsplit=1)[0].lower() == word.lower())
-
-    return check
+def _begins_paragraph(text: str, wanted: Any, place: int, word: str) -> bool:
+    paragraphs = text.split("\n\n")
+    count = sum(1 for paragraph in paragraphs if paragraph.strip())
+    if count != wanted or place > count or not paragraphs[place - 1].strip():
+        return False
+    first = paragraphs[place - 1].split()[0].lstrip("'").lstrip('"')
+    return bool(re.split(r"""[.,?!'"]""", first, maxsplit=1)[0].lower() == word.lower())
 
 
-def _language(stated: Instruction) -> Check:
-    language = stated.value("language")
-    return lambda text: is_language(text, language)
-
-
-def _number_placeholders(stated: Instruction) -> Check:
+def _has_placeholders(text: str, wanted: Any) -> bool:
     """A placeholder reaches from a bracket to the next closing one on the line (``\\[.*?\\]``)."""
-    wanted = stated.value("num_placeholders")
-    return lambda text: sum("[" in part for line in text.split("\n") for part in line.split("]")[:-1]) >= wanted
+    return bool(sum("[" in part for line in text.split("\n") for part in line.split("]")[:-1]) >= wanted)
 
 
 _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\s?s\.")}
 
 
-def _postscript(stated: Instruction) -> Check:
-    marker = stated.value("postscript_marker")
-    if (spaced := _POSTSCRIPTS.get(marker)) is not None:
-        return lambda text: spaced.search(text.lower()) is not None
-    return lambda text: marker.lower() in text.lower()
+def _has_postscript(text: str, marker: str) -> bool:
+    spaced = _POSTSCRIPTS.get(marker)
+    return marker.lower() in text.lower() if spaced is None else spaced.search(text.lower()) is not None
 
 
 _BULLETS = (re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE), re.compile(r"^[^\S\n]*-.*$", re.MULTILINE))
 
 
-def _number_bullets(stated: Instruction) -> Check:
-    wanted = stated.value("num_bullets")
-    return lambda text: sum(len(pattern.findall(text)) for pattern in _BULLETS) == wanted
-
-
-def _number_highlights(stated: Instruction) -> Check:
-    wanted = int(stated.value("num_highlights"))
-
-    def check(text: str) -> bool:
-        marked = re.findall(r"\*([^\n*]*)\*", text) + re.findall(r"\*\*([^\n*]*)\*\*", text)
-        return sum(bool(content.strip()) for content in marked) >= wanted
-
-    return check
-
-
-def _sections(stated: Instruction) -> Check:
-    splitter, wanted = stated.value("section_spliter"), stated.value("num_sections")
-    return lambda text: len(re.split(rf"\s?{splitter}\s?\d+\s?", text)) - 1 >= wanted
+def _has_highlights(text: str, wanted: int) -> bool:
+    marked = re.findall(r"\*([^\n*]*)\*", text) + re.findall(r"\*\*([^\n*]*)\*\*", text)
+    return sum(bool(content.strip()) for content in marked) >= wanted
 
 
 _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
@@ -224,58 +177,77 @@ def _is_two_responses(text: str) -> bool:
     return parts is not None and len(parts) == 2 and parts[0] != parts[1]
 
 
-def _repeats(stated: Instruction) -> Check:
-    prompt = stated.value("prompt_to_repeat").strip().lower()
-    return lambda text: text.strip().lower().startswith(prompt)
-
-
-def _ends(stated: Instruction) -> Check:
-    phrase = stated.value("end_phrase").strip().lower()
-    return lambda text: text.strip().strip('"').lower().endswith(phrase)
-
-
 def _is_quoted(text: str) -> bool:
     stripped = text.strip()
     return len(stripped) > 1 and stripped[0] == stripped[-1] == '"'
 
 
-def _capital_words(stated: Instruction) -> Check:
-    holds, words = stated.amount("capital_frequency", "capital_relation"), open_linguistics(stated.nltk_data).words
-    return lambda text: holds(sum(word.isupper() for word in words(text)))
-
-
-def _plain(check: Check) -> Callable[[Instruction], Check]:
-    """Make the rule of an instruction that states nothing further."""
-    return lambda _: check
-
-
 RULES: Mapping[str, Callable[[Instruction], Check]] = MappingProxyType(
     {
-        "punctuation:no_comma": _plain(lambda text: "," not in text),
-        "length_constraints:number_words": _number_words,
-        "length_constraints:number_sentences": _number_sentences,
-        "length_constraints:number_paragraphs": _number_paragraphs,
-        "length_constraints:nth_paragraph_first_word": _first_word,
-        "keywords:existence": _existence,
-        "keywords:forbidden_words": _forbidden,
-        "keywords:frequency": _frequency,
-        "keywords:letter_frequency": _letter_frequency,
-        "language:response_language": _language,
-        "detectable_content:number_placeholders": _number_placeholders,
-        "detectable_content:postscript": _postscript,
-        "detectable_format:number_bullet_lists": _number_bullets,
-        "detectable_format:constrained_response": _plain(lambda text: any(answer in text for answer in _ANSWERS)),
-        "detectable_format:number_highlighted_sections": _number_highlights,
-        "detectable_format:multiple_sections": _sections,
-        "detectable_format:json_format": _plain(_is_json),
-        "detectable_format:title": _plain(_has_title),
-        "combination:two_responses": _plain(_is_two_responses),
-        "combination:repeat_prompt": _repeats,
-        "startend:end_checker": _ends,
-        "startend:quotation": _plain(_is_quoted),
-        "change_case:capital_word_frequency": _capital_words,
-        "change_case:english_capital": _plain(lambda text: text.isupper() and is_language(text, "en")),
-        "change_case:english_lowercase": _plain(lambda text: text.islower() and is_language(text, "en")),
+        "punctuation:no_comma": _rule(lambda text: "," not in text),
+        "length_constraints:number_words": _rule(
+            lambda text, holds: holds(len(re.findall(r"\w+", text))), ("num_words", "relation")
+        ),
+        "length_constraints:number_sentences": _rule(
+            lambda text, holds, split: holds(len(split(text))),
+            ("num_sentences", "relation"),
+            lambda stated: open_linguistics(stated.nltk_data).sentences,
+        ),
+        "length_constraints:number_paragraphs": _rule(_has_paragraphs, "num_paragraphs"),
+        "length_constraints:nth_paragraph_first_word": _rule(
+            _begins_paragraph, "num_paragraphs", lambda stated: int(stated.value("nth_paragraph")), "first_word"
+        ),
+        "keywords:existence": _rule(
+            lambda text, keywords: all(re.search(keyword, text, re.IGNORECASE) for keyword in keywords), "keywords"
+        ),
+        "keywords:forbidden_words": _rule(
+            lambda text, words: not any(re.search(rf"\b{word}\b", text, re.IGNORECASE) for word in words),
+            "forbidden_words",
+        ),
+        "keywords:frequency": _rule(
+            lambda text, keyword, holds: holds(len(re.findall(keyword, text, re.IGNORECASE))),
+            "keyword",
+            ("frequency", "relation"),
+        ),
+        "keywords:letter_frequency": _rule(
+            lambda text, letter, holds: holds(text.lower().count(letter)),
+            lambda stated: stated.value("letter").lower(),
+            ("let_frequency", "let_relation"),
+        ),
+        "language:response_language": _rule(is_language, "language"),
+        "detectable_content:number_placeholders": _rule(_has_placeholders, "num_placeholders"),
+        "detectable_content:postscript": _rule(_has_postscript, "postscript_marker"),
+        "detectable_format:number_bullet_lists": _rule(
+            lambda text, wanted: sum(len(pattern.findall(text)) for pattern in _BULLETS) == wanted, "num_bullets"
+        ),
+        "detectable_format:constrained_response": _rule(lambda text: any(answer in text for answer in _ANSWERS)),
+        "detectable_format:number_highlighted_sections": _rule(
+            _has_highlights, lambda stated: int(stated.value("num_highlights"))
+        ),
+        "detectable_format:multiple_sections": _rule(
+            lambda text, splitter, wanted: len(re.split(rf"\s?{splitter}\s?\d+\s?", text)) - 1 >= wanted,
+            "section_spliter",
+            "num_sections",
+        ),
+        "detectable_format:json_format": _rule(_is_json),
+        "detectable_format:title": _rule(_has_title),
+        "combination:two_responses": _rule(_is_two_responses),
+        "combination:repeat_prompt": _rule(
+            lambda text, prompt: text.strip().lower().startswith(prompt),
+            lambda stated: stated.value("prompt_to_repeat").strip().lower(),
+        ),
+        "startend:end_checker": _rule(
+            lambda text, phrase: text.strip().strip('"').lower().endswith(phrase),
+            lambda stated: stated.value("end_phrase").strip().lower(),
+        ),
+        "startend:quotation": _rule(_is_quoted),
+        "change_case:capital_word_frequency": _rule(
+            lambda text, holds, words: holds(sum(word.isupper() for word in words(text))),
+            ("capital_frequency", "capital_relation"),
+            lambda stated: open_linguistics(stated.nltk_data).words,
+        ),
+        "change_case:english_capital": _rule(lambda text: text.isupper() and is_language(text, "en")),
+        "change_case:english_lowercase": _rule(lambda text: text.islower() and is_language(text, "en")),
     }
 )
 """The rule of each instruction by its id."""

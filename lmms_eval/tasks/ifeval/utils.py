@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import ratio
 from lmms_eval.tasks._task_utils.linguistic import data_identity
+from lmms_eval.tasks._task_utils.question import Doc, Settings
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks.ifeval.instructions import RULES, Check, Instruction
-
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 
 
 def _nltk_data(settings: Settings) -> str | None:

@@ -16,10 +16,9 @@ from lmms_eval.metrics.speech import (
 )
 from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.tasks._task_utils.estimates import ratio
-from lmms_eval.tasks._task_utils.question import doc_to_audio, framed
+from lmms_eval.tasks._task_utils.question import Doc, doc_to_audio, framed
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 
-Doc = Mapping[str, Any]
 _QUESTION = "Please recognize the speech and only output the recognized content:"
 _ENGLISH = "en"
 

@@ -11,11 +11,10 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
+from lmms_eval.tasks._task_utils.question import Doc, Settings
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.verdicts import reply_of
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 KINDS = ("conv", "detail", "complex")
 OTHER_KIND, FAILED = [-999, -999], [-1, -1]
 _METRIC = "gpt_eval_llava_"

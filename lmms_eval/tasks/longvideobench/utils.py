@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from lmms_eval.api.outcome import Estimate, SubScore
+from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
-from lmms_eval.tasks._task_utils.estimates import by, mean
-from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
+from lmms_eval.tasks._task_utils.estimates import by, mean, rounded
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, framed, option_lines
 from lmms_eval.tasks._task_utils.submissions import written_json
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 from lmms_eval.utils.answer_reading import guessed, note_reading
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 VIDEOS = MediaFolder(
     "datasets/longvideobench", "longvideobench/LongVideoBench", ("longvideobench_val_v", "longvideobench_test_v")
 )
@@ -90,14 +87,10 @@ def _is_right(row: Mapping[str, Any]) -> float:
 
 def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
     """Return the share of right letters, also by length and by kind of question, to five decimals."""
-    parts = {name: _rounded(by(results, name, _is_right)) for name in ("duration_group", "question_category")}
+    parts = {name: by(results, name, _is_right) for name in ("duration_group", "question_category")}
     clusters = [row.get("video_id") for row in results]
     made = mean([_is_right(row) for row in results], sub_scores=parts, clusters=clusters)
-    return made if made.value is None else replace(made, value=round(made.value, _DECIMALS))
-
-
-def _rounded(parts: Mapping[str, SubScore]) -> dict[str, SubScore]:
-    return {name: replace(part, value=round(part.value, _DECIMALS)) for name, part in parts.items()}
+    return rounded(made, _DECIMALS)
 
 
 def write_submission(answers: Sequence[Mapping[str, str]], args: Any) -> Estimate:

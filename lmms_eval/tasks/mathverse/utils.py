@@ -10,14 +10,13 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.tasks._task_utils import binary_judge, judge_texts
 from lmms_eval.tasks._task_utils.estimates import by, mean
+from lmms_eval.tasks._task_utils.question import Doc, Settings
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 _NOTE = "one question to a judge, not the paper's two steps: not comparable with the paper's numbers"
 
 
@@ -41,15 +40,14 @@ def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Se
 @depends_on(judge_texts.identity(binary_judge.TEXT))
 def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Verdict] | None = None) -> dict[str, Any]:
     """Score as the judge says, by the official reading of its reply and the fixed one; and the document's record."""
-    found = binary_judge.score(verdicts)
-    is_unscored = isinstance(found, Unscored)
-    official, fixed = (found, found) if isinstance(found, Unscored) else (found.official, found.fixed)
+    scores = binary_judge.scores(verdicts, "gpt_eval_score")
+    official = scores["gpt_eval_score"]
     record = {
         **{key: value for key, value in doc.items() if key != "image"},
         "prediction": results[0].strip(),
-        "true_false": None if is_unscored else bool(official),
+        "true_false": None if isinstance(official, Unscored) else bool(official),
     }
-    return {"gpt_eval_score": official, "gpt_eval_score_fixed": fixed, "submission": record}
+    return {**scores, "submission": record}
 
 
 def aggregate(results: Sequence[float], task: Any) -> Estimate:

@@ -72,7 +72,9 @@ def _stated(text: str) -> str:
 
 def _cleaned(text: str) -> str:
     text = text.lower().replace("{}", "")
-    text = _closed(_boxed(text)).split("=")[-1].split("\\approx")[-1]
+    _, opening, rest = text.partition("oxed{")
+    content, closing, _ = rest.rpartition("}")  # a box ends with the last brace of the text
+    text = _closed(content if opening and closing else text).split("=")[-1].split("\\approx")[-1]
     for blank in (" ", "\\,", "\n"):
         text = text.replace(blank, "")
     text = text.replace("∞", "\\infty").replace("\\\\", "\\")
@@ -89,13 +91,6 @@ def _cleaned(text: str) -> str:
     if text == "0.5":
         return "\\frac{1}{2}"
     return re.sub(r"\A(-?\d+)/(-?\d+)\Z", r"\\frac{\1}{\2}", text)
-
-
-def _boxed(text: str) -> str:
-    """Return the text between the opening of a box and the last brace of the text; without a box the text."""
-    _, opening, rest = text.partition("oxed{")
-    content, closing, _ = rest.rpartition("}")
-    return content if opening and closing else text
 
 
 def _closed(text: str) -> str:

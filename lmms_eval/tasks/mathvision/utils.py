@@ -13,15 +13,13 @@ from lmms_eval.filters.reasoning import strip_pairs
 from lmms_eval.metrics.math_answers import installed_reader
 from lmms_eval.tasks._task_utils import binary_judge, judge_texts
 from lmms_eval.tasks._task_utils.estimates import by, mean
-from lmms_eval.tasks._task_utils.question import option_lines
+from lmms_eval.tasks._task_utils.question import Doc, Settings, option_lines
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks.mathvision.answers import final_answer, is_equal
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 _INSTRUCTION = 'Please solve the problem step by step and put your answer in one "\\boxed{}".'
 _THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
@@ -89,10 +87,8 @@ def judged_results(
     verdicts: Mapping[str, Verdict] | None = None,
 ) -> dict[str, Any]:
     """Score as the judge says, by the official reading of its reply and the fixed one."""
-    found = binary_judge.score(verdicts)
-    if isinstance(found, Unscored):
-        return {"llm_as_judge_eval": found, "llm_as_judge_eval_fixed": found}
-    return {"llm_as_judge_eval": float(found.official), "llm_as_judge_eval_fixed": float(found.fixed)}
+    scores = binary_judge.scores(verdicts, "llm_as_judge_eval")
+    return {name: score if isinstance(score, Unscored) else float(score) for name, score in scores.items()}
 
 
 def aggregate_judged(results: Sequence[float], task: Any) -> Estimate:

@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from lmms_eval.errors import ItemError, UsageError
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText
-from lmms_eval.tasks._task_utils.question import LETTERS, option_lines
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, option_lines
 
-Doc = Mapping[str, Any]
 MULTI_CHOICE = "multi_choice"
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _EXAMPLES = 3

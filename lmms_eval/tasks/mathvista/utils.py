@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, SubScore, Unscored
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.tasks._task_utils import judge_texts
-from lmms_eval.tasks._task_utils.estimates import by, mean, part
-from lmms_eval.tasks._task_utils.question import LETTERS
+from lmms_eval.tasks._task_utils.estimates import by, mean, part, rounded
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 from lmms_eval.tasks._task_utils.verdicts import reply_of
@@ -26,15 +24,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-Doc = Mapping[str, Any]
 _LETTER = re.compile(r"\(([a-zA-Z])\)")
-
-
-class ComparedAnswer(Struct, frozen=True):
-    """A compared answer."""
-
-    prediction: str | None
-    is_right: bool
 
 
 def read(doc: Doc, response: str) -> str | None:
@@ -48,39 +38,32 @@ def read(doc: Doc, response: str) -> str | None:
         return None
 
 
-def judged(doc: Doc, extraction: str) -> ComparedAnswer:
-    """Compare an answer with the reference: choices by their text, numbers rounded to the stated places.
+def judged(doc: Doc, extraction: str, as_the_reference: bool = False) -> tuple[str | None, bool]:
+    """Return an answer as it is compared with the reference answer, and whether it is right.
 
-    If no places are stated, numbers are compared as they are.
+    Choices are compared by their text, numbers rounded to the stated places; if no places are stated, as they are.
+
+    Args:
+        doc: the document.
+        extraction: the answer.
+        as_the_reference: compare as the benchmark's usual harness does, which cannot round to a number of places that
+            is a float, and rounds to a whole number if no places are stated.
 
     Raises:
         ItemError: a question with choices has none.
     """
-    precision = doc["precision"]
-    prediction = _normalised(doc, extraction, None if precision is None else int(precision))
-    if doc["answer_type"] == "float" and precision is None and doc["question_type"] != MULTI_CHOICE:
-        return ComparedAnswer(prediction, _are_equal_numbers(extraction, doc.get("answer")))
-    return ComparedAnswer(prediction, _is_right(doc, prediction))
-
-
-def judged_as_the_reference(doc: Doc, extraction: str) -> ComparedAnswer:
-    """Compare as the benchmark's usual harness does: it cannot round to a number of places that is a float."""
-    precision = doc["precision"]
-    is_broken = doc["answer_type"] == "float" and isinstance(precision, float) and doc["question_type"] != MULTI_CHOICE
-    prediction = None if is_broken else _normalised(doc, extraction, precision)
-    return ComparedAnswer(prediction, _is_right(doc, prediction))
-
-
-def _is_right(doc: Doc, prediction: str | None) -> bool:
-    answer = doc.get("answer")
-    return prediction is not None and answer is not None and prediction.strip() == str(answer).strip()
-
-
-def _are_equal_numbers(extraction: str, answer: Any) -> bool:
-    try:
-        return float(extraction) == float(answer)
-    except (TypeError, ValueError):
-        return False
+    precision, answer = doc["precision"], doc.get("answer")
+    is_float = doc["answer_type"] == "float" and doc["question_type"] != MULTI_CHOICE
+    if as_the_reference and is_float and isinstance(precision, float):
+        return None, False
+    places = precision if as_the_reference or precision is None else int(precision)
+    prediction = _normalised(doc, extraction, places)
+    if is_float and precision is None and not as_the_reference:
+        try:
+            return prediction, float(extraction) == float(answer)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return prediction, False
+    return prediction, None not in (prediction, answer) and str(prediction).strip() == str(answer).strip()
 
 
 def _normalised(doc: Doc, extraction: str, precision: int | None) -> str | None:
@@ -113,7 +96,6 @@ def _choices(doc: Doc) -> Sequence[str]:
 
 
 Row = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 _QUESTION = "extraction"
 _JUDGE_TOKENS = 256
 _PARTS = ("question_type", "answer_type")
@@ -156,8 +138,8 @@ def process_results(
         "is_extracted": read(doc, response) is None,
     }  # fmt: skip
     fixed, reference = (
-        {**row, "prediction": found.prediction, "true_false": found.is_right}
-        for found in (judged(doc, told), judged_as_the_reference(doc, told))
+        {**row, "prediction": prediction, "true_false": is_right}
+        for prediction, is_right in (judged(doc, told), judged(doc, told, as_the_reference=True))
     )
     submission = {**fixed, "response": response}
     if isinstance(extraction, Unscored):
@@ -198,8 +180,7 @@ def aggregate(results: Sequence[Row], task: Any) -> Estimate:
 
 def aggregate_reference(results: Sequence[Row]) -> Estimate:
     """Return the share of right answers in percent."""
-    found = mean([_score(row) for row in results], 100.0)
-    return found if found.value is None else replace(found, value=round(found.value, 2))
+    return rounded(mean([_score(row) for row in results], 100.0), 2)
 
 
 def _parts(results: Sequence[Row]) -> dict[str, dict[str, SubScore]]:

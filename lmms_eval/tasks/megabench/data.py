@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import mimetypes
-import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.documents import once_per_document
-from lmms_eval.tasks._task_utils.media_files import hf_home
+from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 
 REPOSITORY = "TIGER-Lab/MEGA-Bench"
@@ -77,16 +76,11 @@ def media_root(data_root: str | Path | None = None) -> Path:
 @functools.lru_cache(maxsize=32)
 def _media_root(data_root: str | None, home: str) -> Path:
     target = Path(home) / MEDIA_FOLDER
-    folders = [target]
-    if data_root is not None:
-        root = Path(data_root).expanduser()
-        names = (REPOSITORY, REPOSITORY.replace("/", "__"), REPOSITORY.split("/")[1])
-        folders = [root, *(root / name for name in names), target]
+    folders = [*([] if data_root is None else copies_below(data_root, REPOSITORY)), target]
     for folder in folders:
         if (folder / _TOP).is_dir():
             return folder.absolute()
-    cached = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
-    for folder in (*folders, *sorted(cached.glob("snapshots/*"))):
+    for folder in (*folders, *hub_snapshots(REPOSITORY)):
         if (folder / ARCHIVE).is_file():
             return unpack(folder / ARCHIVE, target).absolute()
     tried = ", ".join(str(folder / _TOP) for folder in folders)
@@ -177,8 +171,7 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
             raise DataError(f"{where}: column {column} is no Python literal: {error}") from error
     if not isinstance(values["answer"], Mapping):
         raise DataError(f"{where}: column answer must be a mapping of fields")
-    for column in _MEDIA_COLUMNS:
-        _check_paths(values[column], column, where)
+    _check_paths(values, where)
     shared, example, query = (tuple(values[column]) for column in _MEDIA_COLUMNS)
     media = shared + example + query
     videos = [is_video(path) for path in media]
@@ -197,10 +190,12 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
     )
 
 
-def _check_paths(value: Any, column: str, where: str) -> None:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise DataError(f"{where}: column {column} must be a list of paths")
-    for path in value:
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
-            raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")
+def _check_paths(values: Mapping[str, Any], where: str) -> None:
+    for column in _MEDIA_COLUMNS:
+        paths = values[column]
+        if not isinstance(paths, list | tuple) or not all(isinstance(item, str) for item in paths):
+            raise DataError(f"{where}: column {column} must be a list of paths")
+        for path in paths:
+            pure = PurePosixPath(path)
+            if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
+                raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,13 +37,6 @@ class Coordinates(Struct, frozen=True):
 def is_askable(query: Query) -> bool:
     """Return whether all values are names of acceptable length; other values of a reply name no place."""
     return all(isinstance(name, str) and 0 < len(name.strip()) <= MAX_NAME_CHARS for name in query.values())
-
-
-class Geocoder(Protocol):
-    """A source of coordinates for the metric."""
-
-    def locate(self, query: Query) -> Coordinates | None:
-        """Return a place's coordinates; ``None`` if it does not exist. Raises ``NotEvaluated`` without an answer."""
 
 
 class Known(Struct, frozen=True):
@@ -92,7 +85,10 @@ class GeocodeTable(Struct, frozen=True):
         """
         try:
             text = read_plain_text(path)
-            document = _document(text)
+            try:
+                document: Any = json.loads(text)
+            except json.JSONDecodeError:
+                document = [json.loads(line) for line in text.splitlines() if line.strip()]
             if isinstance(document, Mapping) and "entries" in document:
                 return cls.from_entries(document["entries"], complete=bool(document.get("complete", False)))
             return cls.from_entries(document if isinstance(document, list) else [document])
@@ -113,47 +109,13 @@ class GeocodeTable(Struct, frozen=True):
         return None
 
     def locate(self, query: Query) -> Coordinates | None:
+        """Return a place's coordinates; ``None`` if it does not exist. Raises ``NotEvaluated`` without an answer."""
         known = self.find(query)
         if known is None:
             raise NotEvaluated(
                 f"the geocoding table has no {query_key(query):.120}: add it, or give --geocoder nominatim"
             )
         return known.coordinates
-
-
-def _document(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-
-
-class _Server(Protocol):
-    def ask(self, query: Query) -> Coordinates | None: ...
-
-
-class _Memory(Protocol):
-    def find(self, query: Query) -> Known | None: ...
-
-    def keep(self, query: Query, found: Coordinates | None) -> None: ...
-
-
-class ChainedGeocoder(Struct, frozen=True):
-    """Asks the table first, then earlier answers, then the server. Answers of the server are kept, failures are not."""
-
-    server: _Server
-    memory: _Memory
-    table: GeocodeTable | None = None
-
-    def locate(self, query: Query) -> Coordinates | None:
-        known = self.table.find(query) if self.table is not None else None
-        if known is None:
-            known = self.memory.find(query)
-        if known is not None:
-            return known.coordinates
-        found = self.server.ask(query)
-        self.memory.keep(query, found)
-        return found
 
 
 def geocoder_identity(table: str = "", server: str = "") -> str:

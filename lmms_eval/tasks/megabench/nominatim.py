@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.geocoding import Coordinates, Known, Query, coordinates, query_key
+from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable, Known, Query, coordinates, query_key
 
 log = logging.getLogger(__name__)
 PUBLIC_SERVER = "https://nominatim.openstreetmap.org"
@@ -114,22 +114,41 @@ class AnswerMemory:
 
 
 class Nominatim(Struct, frozen=True):
-    """``GET BASE/search`` with a structured query."""
+    """Asks a table first, then earlier answers, then the server: ``GET BASE/search`` with a structured query."""
 
     server: str
-    turns: AnswerMemory
+    memory: AnswerMemory
+    table: GeocodeTable | None = None
     sleep: Callable[[float], None] = time.sleep
+
+    def locate(self, query: Query) -> Coordinates | None:
+        """Return a place's coordinates; ``None`` if it does not exist. Answers are kept, failures are not.
+
+        Raises:
+            NotEvaluated: there is no answer.
+        """
+        known = (self.table.find(query) if self.table is not None else None) or self.memory.find(query)
+        if known is not None:
+            return known.coordinates
+        found = self.ask(query)
+        self.memory.keep(query, found)
+        return found
 
     def ask(self, query: Query) -> Coordinates | None:
         """Return the first hit's coordinates; ``None`` without a hit. Raises ``NotEvaluated`` when the server fails."""
+        try:
+            version = metadata.version("lmms_eval")
+        except metadata.PackageNotFoundError:
+            version = "source"
         parameters = urllib.parse.urlencode({**query, "format": "jsonv2", "limit": 1}, errors="replace")
         request = urllib.request.Request(
-            f"{server_url(self.server)}/search?{parameters}", headers={"User-Agent": _user_agent()}
+            f"{server_url(self.server)}/search?{parameters}",
+            headers={"User-Agent": f"lmms-eval/{version} (evaluation of multimodal models)"},
         )
         reason = ""
         for _ in range(ATTEMPTS):
             now = time.time()
-            self.sleep(max(0.0, self.turns.take_turn(now) - now))
+            self.sleep(max(0.0, self.memory.take_turn(now) - now))
             try:
                 with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
                     content: bytes = reply.read(MAX_REPLY_BYTES + 1)
@@ -147,11 +166,3 @@ class Nominatim(Struct, frozen=True):
             except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, IndexError) as error:
                 reason = f"{type(error).__name__}: {error}"
         raise NotEvaluated(f"the geocoder {server_url(self.server)} gave no answer ({reason})")
-
-
-def _user_agent() -> str:
-    try:
-        version = metadata.version("lmms_eval")
-    except metadata.PackageNotFoundError:
-        version = "source"
-    return f"lmms-eval/{version} (evaluation of multimodal models)"

@@ -58,17 +58,13 @@ class EntryProblem(Struct, frozen=True):
         return {"task_name": self.task_name, "error": self.error}
 
 
-class CheckedSubmission(Struct, frozen=True):
-    """A submission with the problems of its entries."""
+def check(
+    entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]
+) -> tuple[list[EntryProblem], set[int]]:
+    """Compare a submission with the data set that it answers.
 
-    entries: tuple[Mapping[str, Any], ...]
-    problems: tuple[EntryProblem, ...]
-    refused: frozenset[int]
-    """Positions of the entries that are not scored."""
-
-
-def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]) -> CheckedSubmission:
-    """Compare a submission with the data set that it answers."""
+    Returns the problems, and the positions of the entries that are not scored.
+    """
     problems: list[EntryProblem] = []
     refused: set[int] = set()
     first: dict[str, int] = {}
@@ -85,7 +81,7 @@ def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTas
         problems += [EntryProblem(name, error) for error in errors]
         if errors:
             refused.add(position)
-    return CheckedSubmission(tuple(entries), tuple(problems), frozenset(refused))
+    return problems, refused
 
 
 def _query_errors(queries: Any, task: ReferenceTask) -> list[str]:

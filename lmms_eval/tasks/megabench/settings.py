@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
+from lmms_eval.tasks._task_utils.task_options import FLAG, BenchmarkOptions, Rule, at_least
 from lmms_eval.tasks.megabench import data
 from lmms_eval.tasks.megabench.interleave import PictureBudget
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import OutsideData
 from lmms_eval.tasks.megabench.prompts import MAX_FRAMES, MediaAccess
 
 _BUDGET = PictureBudget()
-_NUMBERS = ("max_video_subsample_frame", "max_images", "demo_video_frames", "max_side")
 
 
 class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
     benchmark: ClassVar[str] = "MEGA-Bench"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        **dict.fromkeys(("max_video_subsample_frame", "max_images", "demo_video_frames", "max_side"), at_least(1)),
+        "interleave": FLAG,
+    }
 
     max_video_subsample_frame: int = MAX_FRAMES
     """Frames of a video in the rows that mix pictures and videos."""
@@ -48,13 +52,3 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     @property
     def budget(self) -> PictureBudget:
         return PictureBudget(self.max_images, self.demo_video_frames, self.max_side)
-
-    def check(self) -> None:
-        for name in _NUMBERS:
-            value = getattr(self, name)
-            if name == "max_side" and value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise wrong_option(self.benchmark, name, "a whole number from 1 on", value)
-        if not isinstance(self.interleave, bool):
-            raise wrong_option(self.benchmark, "interleave", "true or false", self.interleave)

@@ -73,15 +73,6 @@ class JudgePanel(Struct, frozen=True):
     """Finds the file of a medium of the data set."""
 
 
-class Sources(Struct, frozen=True):
-    """The data set and the earlier scores that a submission is compared with."""
-
-    tasks: Mapping[str, ReferenceTask]
-    """Tasks of the configuration that the submission answers."""
-    previous: Mapping[str, Mapping[str, Any]]
-    """Entries of an earlier output by task. Entries with unchanged answers keep their scores."""
-
-
 class _Open(Struct, frozen=True):
     """A task to score, or one whose earlier scores are kept."""
 
@@ -94,7 +85,8 @@ class _Open(Struct, frozen=True):
 
 def evaluate(
     submission: Sequence[Mapping[str, Any]],
-    sources: Sources,
+    tasks: Mapping[str, ReferenceTask],
+    previous: Mapping[str, Mapping[str, Any]],
     pool: ScorePool,
     panel: JudgePanel | None,
     watcher: Watcher,
@@ -102,22 +94,37 @@ def evaluate(
     """Score the entries of ``read_submission``. Without a panel, judged fields are not evaluated.
 
     ``problems`` names entries that cannot be scored (unknown tasks, repeated entries, unusable configurations).
+
+    Args:
+        submission: the entries.
+        tasks: tasks of the configuration that the submission answers.
+        previous: entries of an earlier output by task. Entries with unchanged answers keep their scores.
+        pool: workers for the scoring.
+        panel: the judge.
+        watcher: receives the progress.
     """
-    checked = check(submission, sources.tasks)
-    evaluation = EvaluatorOutput(list(submission), list(checked.problems))
+    problems, refused = check(submission, tasks)
+    evaluation = EvaluatorOutput(list(submission), problems)
     positions = [
-        position
-        for position, entry in enumerate(submission)
-        if position not in checked.refused and entry["query_response"]
+        position for position, entry in enumerate(submission) if position not in refused and entry["query_response"]
     ]
     for start in range(0, len(positions), BLOCK):
         begun: list[_Open] = []
         for position in positions[start : start + BLOCK]:
-            item = _begin(position, submission[position], sources)
-            if isinstance(item, EntryProblem):
-                evaluation.problems.append(item)
-            else:
-                begun.append(item)
+            entry = submission[position]
+            task, known = tasks[entry["task_name"]], previous.get(entry["task_name"])
+            queries = tuple(
+                QueryJob(query.get("response"), query["correct_answer"], task.context(query) or "{}")
+                for query in entry["query_response"]
+            )
+            job = TaskJob(task.name, task.metric_info, queries)
+            try:
+                eval_type = job.spec().eval_type
+            except TaskError as error:
+                problems.append(EntryProblem(task.name, str(error)))
+                continue
+            kept = known if known is not None and can_reuse(entry, known) else None
+            begun.append(_Open(position, entry, job, eval_type, kept))
         for item, found in zip(begun, _block(begun, pool, panel), strict=True):
             evaluation.data[item.position] = found.entry
             evaluation.tasks.append(found.score)
@@ -125,21 +132,6 @@ def evaluate(
         if start + BLOCK < len(positions):
             watcher.block(evaluation)
     return evaluation
-
-
-def _begin(position: int, entry: Mapping[str, Any], sources: Sources) -> _Open | EntryProblem:
-    task = sources.tasks[entry["task_name"]]
-    queries = tuple(
-        QueryJob(query.get("response"), query["correct_answer"], task.context(query) or "{}")
-        for query in entry["query_response"]
-    )
-    job = TaskJob(task.name, task.metric_info, queries)
-    try:
-        eval_type = job.spec().eval_type
-    except TaskError as error:
-        return EntryProblem(task.name, str(error))
-    known = sources.previous.get(task.name)
-    return _Open(position, entry, job, eval_type, known if known is not None and can_reuse(entry, known) else None)
 
 
 def _block(begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None) -> Iterator[EvaluatedTask]:
@@ -155,8 +147,12 @@ def _block(begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None) ->
     for item in begun:
         if item.known is not None:
             yield _reused(item.entry, item.known, item.eval_type)
-        else:
-            yield _scored(item.entry, futures[item.position].result(), item.eval_type)
+            continue
+        name, results = item.entry["task_name"], futures[item.position].result()
+        queries = [{**query, **result} for query, result in zip(item.entry["query_response"], results, strict=True)]
+        scores = [result["scores"] for result in results]
+        score = score_task(name, item.eval_type, [one["query"] for one in scores], fixed_queries(scores))
+        yield EvaluatedTask(score, "scored", _with_totals(item.entry, queries, score))
 
 
 def _with_verdicts(judged: Sequence[_Open], panel: JudgePanel) -> Iterator[tuple[_Open, TaskJob]]:
@@ -192,15 +188,15 @@ def can_reuse(entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     queries, scored = entry["query_response"], known.get("query_response")
     if not isinstance(scored, list) or len(scored) != len(queries):
         return False
-    return all(_is_same(query, old) for query, old in zip(queries, scored, strict=True))
-
-
-def _is_same(query: Mapping[str, Any], known: Any) -> bool:
-    if not isinstance(known, Mapping) or not isinstance(known.get("scores"), Mapping):
-        return False
-    scores = known["scores"]
-    is_scored = scores.get("query") is not None and not (scores["query"] == NO_SCORE and not scores.get("field"))
-    return is_scored and all(query.get(key) == known.get(key) for key in ("response", "correct_answer"))
+    for query, old in zip(queries, scored, strict=True):
+        found = old.get("scores") if isinstance(old, Mapping) else None
+        if not isinstance(found, Mapping) or found.get("query") is None:
+            return False
+        if found["query"] == NO_SCORE and not found.get("field"):
+            return False
+        if any(query.get(key) != old.get(key) for key in ("response", "correct_answer")):
+            return False
+    return True
 
 
 def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalType) -> EvaluatedTask:
@@ -215,13 +211,6 @@ def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalT
         known.get("fixed_mean_task_score"),
     )  # fmt: skip
     return EvaluatedTask(score, "reused", _with_totals(entry, queries, score))
-
-
-def _scored(entry: Mapping[str, Any], results: Sequence[Mapping[str, Any]], eval_type: EvalType) -> EvaluatedTask:
-    queries = [{**query, **result} for query, result in zip(entry["query_response"], results, strict=True)]
-    scores = [result["scores"] for result in results]
-    score = score_task(entry["task_name"], eval_type, [item["query"] for item in scores], fixed_queries(scores))
-    return EvaluatedTask(score, "scored", _with_totals(entry, queries, score))
 
 
 def fixed_queries(scores: Iterable[Mapping[str, Any]]) -> dict[int, float]:

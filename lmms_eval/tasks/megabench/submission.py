@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.megabench.data import QueryRow
 from lmms_eval.utils.files import read_plain
 
@@ -73,11 +73,7 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
     Raises:
         DataError: the folder cannot be made or the file cannot be written.
     """
-    try:
-        with replacing(path) as file:
-            file.write(dumps(records).encode("utf-8"))
-    except OSError as error:
-        raise DataError(f"submission file {path} cannot be written: {error.strerror or error}") from error
+    write_whole(path, dumps(records), "submission file ")
 
 
 def read_submission(path: Path) -> list[Mapping[str, Any]]:

@@ -15,7 +15,6 @@ from msgspec import Struct
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.errors import TaskError
 from lmms_eval.stats.interval import MeanSpread, NoInterval, score_interval
-from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes
 from lmms_eval.utils.numbers import SHARES
 
 EvalType = Literal["rule", "llm"]
@@ -45,53 +44,33 @@ def score_task(
     known = [score for score in queries if score is not None]
     if len(known) < len(queries):
         return TaskTotals(name, eval_type, len(queries), None, None)
-    total = _total(known)
-    fixed_mean = None
-    if fixed:
-        fixed_mean = _total(fixed.get(place, score) for place, score in enumerate(known)) / len(queries)
+    repaired = [(fixed or {}).get(place, score) for place, score in enumerate(known)]
+    total, fixed_total = (math.fsum(score for score in scores if score >= 0) for scores in (known, repaired))
+    fixed_mean = fixed_total / len(queries) if fixed else None
     return TaskTotals(name, eval_type, len(queries), total, total / len(queries), fixed_mean)
 
 
-def _total(scores: Iterable[float]) -> float:
-    return math.fsum(score for score in scores if score >= 0)
-
-
-class Means(Struct, frozen=True):
-    """Means over tasks and over queries."""
+class RunSummary(Struct, frozen=True):
+    """Macro and micro means over the tasks that have a mean; 0 without any."""
 
     macro: float
     micro: float
     num_tasks: int
     num_queries: int
-
-
-class RunSummary(Struct, frozen=True):
-    """The summary of a run. With tasks that could not be evaluated, the headline numbers are ``None``."""
-
-    macro: float | None
-    micro: float | None
-    partial: Means
-    """Means over the tasks that have one; equal to the headline if all have."""
-    rule: Means
-    llm: Means
     not_evaluated: tuple[str, ...]
-    """Names of the tasks without a mean."""
+    """Names of the tasks without a mean. If there are any, the means are no headline numbers."""
     fixed_macro: float | None
-    """The macro mean of ``partial`` with repaired scores; ``None`` if no query of any task changes."""
+    """The macro mean with repaired scores; ``None`` if no query of any task changes."""
     fixed_tasks: int
     """Number of tasks that the repair changes."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary under the keys of result files."""
-        summary: dict[str, Any] = {
-            "macro_mean_score": self.macro,
-            "micro_mean_score": self.micro,
-            "num_tasks": self.partial.num_tasks,
-            "num_queries": self.partial.num_queries,
-        }
+        means: dict[str, Any] = {"macro_mean_score": self.macro, "micro_mean_score": self.micro}
+        headline = dict.fromkeys(means) if self.not_evaluated else means
+        summary = {**headline, "num_tasks": self.num_tasks, "num_queries": self.num_queries}
         if self.not_evaluated:
-            partial = {"macro_mean_score": self.partial.macro, "micro_mean_score": self.partial.micro}
-            summary |= {"partial": partial, "not_evaluated": list(self.not_evaluated)}
+            summary |= {"partial": means, "not_evaluated": list(self.not_evaluated)}
         if self.fixed_macro is not None:
             summary["fixed"] = {"macro_mean_score": self.fixed_macro, "num_tasks_affected": self.fixed_tasks}
         return summary
@@ -103,28 +82,18 @@ def summarise(tasks: Iterable[TaskTotals]) -> RunSummary:
     missing: list[TaskTotals] = []
     for task in tasks:
         (missing if task.mean is None else scored).append(task)
-    means = _means(scored)
+    count, queries = len(scored), sum(task.num_query for task in scored)
     affected = sum(task.fixed_mean is not None for task in scored)
     fixed = [(task.mean if task.fixed_mean is None else task.fixed_mean) or 0.0 for task in scored]
     return RunSummary(
-        macro=None if missing else means.macro,
-        micro=None if missing else means.micro,
-        partial=means,
-        rule=_means([task for task in scored if task.eval_type == "rule"]),
-        llm=_means([task for task in scored if task.eval_type == "llm"]),
+        macro=math.fsum(task.mean or 0.0 for task in scored) / count if scored else 0.0,
+        micro=math.fsum(task.total or 0.0 for task in scored) / queries if scored else 0.0,
+        num_tasks=count,
+        num_queries=queries,
         not_evaluated=tuple(task.name for task in missing),
-        fixed_macro=math.fsum(fixed) / len(scored) if affected else None,
+        fixed_macro=math.fsum(fixed) / count if affected else None,
         fixed_tasks=affected,
     )
-
-
-def _means(tasks: Sequence[TaskTotals]) -> Means:
-    queries = sum(task.num_query for task in tasks)
-    if not tasks:
-        return Means(0.0, 0.0, 0, 0)
-    macro = math.fsum(task.mean or 0.0 for task in tasks) / len(tasks)
-    micro = math.fsum(task.total or 0.0 for task in tasks) / queries
-    return Means(macro, micro, len(tasks), queries)
 
 
 def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Mapping[str, Any]) -> Estimate:
@@ -137,10 +106,8 @@ def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Ma
         return Estimate(macro, details=details)
     spread = MeanSpread.stratified([MeanSpread.of_scores(scores, SHARES) for scores in queries], [1.0] * len(queries))
     found = score_interval(macro, spread, SHARES)
-    error = None if math.isnan(spread.error) else spread.error
-    if isinstance(found, NoInterval):
-        return Estimate(macro, error, details)
-    return Estimate(macro, error, details, found.low, found.high)
+    low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
+    return Estimate(macro, None if math.isnan(spread.error) else spread.error, details, low, high)
 
 
 def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskTotals]:
@@ -185,9 +152,13 @@ def macro_mean(values: Sequence[Mapping[str, Any]]) -> Estimate | Withheld:
         },
     }
     parts: dict[str, Any] = {"megabench": details}
-    if sandboxes := distinct_sandboxes(values):
+    sandboxes: list[Any] = []  # several only if a run was resumed on another machine
+    for value in values:
+        if value.get("sandbox") not in (None, *sandboxes):
+            sandboxes.append(value["sandbox"])
+    if sandboxes:
         parts["sandbox"] = sandboxes
-    estimate = macro_estimate(summary.partial.macro, list(queries.values()), parts)
+    estimate = macro_estimate(summary.macro, list(queries.values()), parts)
     if not summary.not_evaluated:
         return estimate
     names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")

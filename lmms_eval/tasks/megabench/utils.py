@@ -15,7 +15,7 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskN
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, sandbox_record, submission, summary
+from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, submission, summary
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
@@ -104,6 +104,15 @@ def doc_to_judge(
     return judge_questions.questions(results[0] if results else "", query, spec)
 
 
+def sandbox_record() -> dict[str, Any]:
+    """Return the layers that confine programs now, and whether running without them is allowed."""
+    from lmms_eval.sandbox.launcher import current_policy
+
+    policy = current_policy()
+    layers = [layer.name for layer in policy.probe() if layer.active]
+    return {"layers": layers, "allow_unsafe_code": policy.allow_unsafe}
+
+
 @depends_on(scoring_data_identity)
 def process_results(
     doc: Mapping[str, Any],
@@ -139,7 +148,7 @@ def process_results(
     if outcome.reading is not None:
         value |= outcome.reading.as_dict()
     if not missing and any(metric.needs == SANDBOX for metric in spec.metrics.values()):
-        value["sandbox"] = sandbox_record.sandbox_record()
+        value["sandbox"] = sandbox_record()
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
-
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
+from lmms_eval.tasks._task_utils.submissions import csv_text, write_whole
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.standalone import EVAL, FIXED, SOURCE, write_text
+from lmms_eval.tasks.milebench.standalone import EVAL, FIXED, SOURCE
 from lmms_eval.tasks.milebench.submission import PREDICTIONS, fingerprint
 
 RESULT_JSON, RESULT_CSV = "result.json", "result.csv"
@@ -23,12 +20,8 @@ PASSED_OVER = frozenset({"image_quantity_level-Accuracy", "image_quantity_level-
 """Keys of ``eval.json`` that are not columns."""
 
 
-class Collection(Struct, frozen=True):
-    """Results by model, category and data set; ``{}`` without one."""
-
-    models: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]
-    absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Data sets without a result, by model."""
+Results = Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]
+"""Results by model, category and data set; ``{}`` without one."""
 
 
 def taxonomy() -> Mapping[str, tuple[str, ...]]:
@@ -45,8 +38,10 @@ def taxonomy() -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def collect(root: Path, models: Sequence[str]) -> Collection:
-    """Read the results of models below ``root``; a model named twice counts once.
+def collect(root: Path, models: Sequence[str]) -> tuple[Results, Mapping[str, Sequence[str]]]:
+    """Read the results of models below ``root``, and name the data sets without one by model.
+
+    A model named twice counts once.
 
     Raises:
         DataError: there is no such folder; or a result is damaged, holds something else than numbers, or was computed
@@ -65,25 +60,22 @@ def collect(root: Path, models: Sequence[str]) -> Collection:
             absent.setdefault(model, []).extend(name for name, result in results.items() if result is None)
     if problems:
         raise DataError("\n".join([f"nothing was collected, for {len(problems)} unusable files:", *problems]))
-    return Collection(found, {model: names for model, names in absent.items() if names})
+    return found, {model: names for model, names in absent.items() if names}
 
 
 def _read(folder: Path, problems: list[str]) -> Mapping[str, Any] | None:
-    """The result in a folder; ``None`` without one. What is wrong with it is added to ``problems``."""
+    """Read the result in a folder; ``None`` without one. What is wrong with it is added to ``problems``."""
     path = folder / EVAL
     if not path.exists():
         return None
     try:
-        content = read_json(path)
-        problem = _problem(content) or staleness(folder)
+        content: Mapping[str, Any] = read_json(path)
+        if problem := _problem(content) or staleness(folder):
+            raise DataError(f"{path} {problem}")
     except DataError as error:
         problems.append(str(error))
         return None
-    if problem:
-        problems.append(f"{path} {problem}")
-        return None
-    result: Mapping[str, Any] = content
-    return result
+    return content
 
 
 def _problem(content: Any) -> str:
@@ -108,7 +100,7 @@ def staleness(folder: Path) -> str:
     return f"was computed from other predictions than {predictions}: evaluate again"
 
 
-def table(collection: Collection) -> list[list[str]]:
+def table(models: Results) -> list[list[str]]:
     """The rows of ``result.csv`` with its header: percentages with two decimals, columns in order of first use."""
     rows = {
         model: {
@@ -118,30 +110,22 @@ def table(collection: Collection) -> list[list[str]]:
             for metric, value in result.items()
             if metric not in PASSED_OVER
         }
-        for model, categories in collection.models.items()
+        for model, categories in models.items()
     }
     columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
     whole = {column for column in columns if all(isinstance(cells.get(column), int) for cells in rows.values())}
     lines = [["Model", *columns]]
     for model, cells in rows.items():
-        lines.append([model, *(_shown(cells.get(column), column in whole) for column in columns)])
+        values = ((cells.get(column), column in whole) for column in columns)
+        lines.append([model, *("" if x is None else str(x if is_whole else float(x)) for x, is_whole in values)])
     return lines
 
 
-def _shown(value: int | float | None, is_whole: bool) -> str:
-    """A column of whole numbers stays whole, as in the reference's file."""
-    if value is None:
-        return ""
-    return str(value) if is_whole else str(float(value))
-
-
-def write_collection(collection: Collection, root: Path) -> None:
+def write_collection(models: Results, root: Path) -> None:
     """Write ``result.json`` and ``result.csv``.
 
     Raises:
         DataError: a file cannot be written.
     """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(table(collection))
-    write_text(root / RESULT_JSON, json.dumps(collection.models, indent=4))
-    write_text(root / RESULT_CSV, text.getvalue())
+    for name, text in ((RESULT_JSON, json.dumps(models, indent=4)), (RESULT_CSV, csv_text(table(models)))):
+        write_whole(root / name, text, survives_power_loss=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
-from lmms_eval.tasks._task_utils.media_files import hf_home
+from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.milebench.facts import datasets, find
 from lmms_eval.tasks.milebench.settings import Settings
@@ -69,14 +68,12 @@ def _root(name: str, data_root: str | None, home: str) -> Path:
     target, archive = Path(home) / FOLDER, archive_name(name)
     folders = [target]
     if data_root is not None:
-        given = Path(data_root).expanduser()
-        below = ("MileBench", REPOSITORY, REPOSITORY.replace("/", "__"))
-        folders = [given, *(given / part for part in below), target]
+        given, *by_owner, by_name = copies_below(data_root, REPOSITORY)
+        folders = [given, by_name, *by_owner, target]
     for folder in folders:
         if (folder / name / f"{name}.json").is_file():
             return folder
-    cached = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
-    for folder in (*folders, *sorted(cached.glob("snapshots/*"))):
+    for folder in (*folders, *hub_snapshots(REPOSITORY)):
         if (folder / archive).is_file():
             unpack(folder / archive, target, name)
             return target
@@ -106,22 +103,21 @@ def unpack(archive: Path, target: Path, name: str) -> None:
             not fit on the disk; then nothing is changed.
     """
     with alone(target):
-        if not (target / name / f"{name}.json").is_file():
-            with unpacked(archive, target) as folder:
-                _place(folder, archive, target, name)
-
-
-def _place(folder: Path, archive: Path, target: Path, name: str) -> None:
-    files = [file for file in folder.rglob("*.json") if file.stem == file.parent.name]
-    found = {file.stem: file.parent for file in files}
-    if name not in found:
-        has = ", ".join(sorted(found)) or "no data set"
-        raise DataError(f"{archive} holds no {name}/{name}.json; it has: {has}")
-    for dataset, content in found.items():
-        if dataset == name and (target / name).exists():
-            raise DataError(f"{target / name} is there without {name}.json; remove it, then {archive} is unpacked")
-        if not (target / dataset).exists():
-            rename(content, target / dataset)
+        if (target / name / f"{name}.json").is_file():
+            return
+        with unpacked(archive, target) as folder:
+            files = [file for file in folder.rglob("*.json") if file.stem == file.parent.name]
+            found = {file.stem: file.parent for file in files}
+            if name not in found:
+                has = ", ".join(sorted(found)) or "no data set"
+                raise DataError(f"{archive} holds no {name}/{name}.json; it has: {has}")
+            for dataset, content in found.items():
+                if dataset == name and (target / name).exists():
+                    raise DataError(
+                        f"{target / name} is there without {name}.json; remove it, then {archive} is unpacked"
+                    )
+                if not (target / dataset).exists():
+                    rename(content, target / dataset)
 
 
 def annotation_file(root: Path, name: str, settings: Settings) -> Path:
@@ -179,12 +175,15 @@ def _row(annotation: AnnotationFile, number: int, name: str, settings: Settings)
         sample_id = int(stated)
     except (TypeError, ValueError):
         raise DataError(f"{where}: sample_id {stated!r} is no whole number") from None
+    known, place = annotation.meta.get("task_instruction"), entry.get("task_instruction_id")
+    if not isinstance(known, list) or not isinstance(place, int) or not 0 <= place < len(known):
+        raise DataError(f"{where}: task_instruction_id {place!r} is no entry of meta_data.task_instruction")
     choices = instance.get("choice_list")
     sheets = instance.get(f"combined_{settings.combine_image}_images") if settings.combine_image else None
     return {
         "sample_id": sample_id,
         "dataset": name,
-        "instruction": _instruction(annotation, entry, where),
+        "instruction": str(known[place]),
         "context": instance["context"],
         "images_path": _texts(instance.get("images_path"), where, "images_path"),
         "choice_list": None if choices is None else [str(choice) for choice in choices],
@@ -195,13 +194,6 @@ def _row(annotation: AnnotationFile, number: int, name: str, settings: Settings)
         "needle_depth": _number(entry.get("depth")),
         "needle_length": _number(entry.get("length")),
     }
-
-
-def _instruction(annotation: AnnotationFile, entry: Mapping[str, Any], where: str) -> str:
-    known, number = annotation.meta.get("task_instruction"), entry.get("task_instruction_id")
-    if isinstance(known, list) and isinstance(number, int) and 0 <= number < len(known):
-        return str(known[number])
-    raise DataError(f"{where}: task_instruction_id {number!r} is no entry of meta_data.task_instruction")
 
 
 def _texts(value: Any, where: str, key: str) -> list[str]:

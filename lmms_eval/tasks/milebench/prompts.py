@@ -7,10 +7,11 @@ by position, whatever the placeholders name. ``by_index`` puts every picture at 
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -24,69 +25,35 @@ from lmms_eval.tasks.milebench.sheets import draw_sheet, plan_sheets
 _WORD = re.compile(r"\s*\S+|\s+\Z")
 
 
-class Tokenizer(Protocol):
-    """Cuts a text into tokens and puts tokens together again."""
+class Tokenizer(Struct, frozen=True):
+    """Cuts a text into tokens, without special ones, and puts tokens together again."""
 
-    def encode(self, text: str) -> Sequence[Any]:
-        """The tokens, without special ones."""
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        """The text of some tokens."""
+    encode: Callable[[str], Sequence[Any]]
+    decode: Callable[[Sequence[Any]], str]
 
 
-class Characters:
-    """One token per code point."""
-
-    def encode(self, text: str) -> Sequence[Any]:
-        return text
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        return "".join(tokens)
-
-
-class Words:
-    """Words with the white space in front of them; white space at the end is a token too."""
-
-    def encode(self, text: str) -> Sequence[Any]:
-        return _WORD.findall(text)
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        return "".join(tokens)
-
-
-class CheckpointTokenizer:
-    """The tokenizer of a checkpoint of the transformers library.
-
-    Raises:
-        TaskError: the library is not installed or the checkpoint has no tokenizer that can be read.
-    """
-
-    def __init__(self, name: str) -> None:
-        try:
-            from transformers import AutoTokenizer
-
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name)
-        except (ImportError, OSError, ValueError, KeyError) as error:
-            raise TaskError(f"MileBench: the tokenizer of {name!r} cannot be loaded: {error}") from error
-
-    def encode(self, text: str) -> Sequence[Any]:
-        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return tokens
-
-    def decode(self, tokens: Sequence[Any]) -> str:
-        return str(self._tokenizer.decode(tokens))
+CHARACTERS = Tokenizer(lambda text: text, "".join)
+"""One token per code point."""
+WORDS = Tokenizer(_WORD.findall, "".join)
+"""Words with the white space in front of them; white space at the end is a token too."""
 
 
 @functools.lru_cache(maxsize=8)
 def tokenizer(name: str) -> Tokenizer:
-    """``characters``, ``words``, or the tokenizer of a checkpoint (folder or name on the hub).
+    """Return ``characters``, ``words``, or the tokenizer of a checkpoint (folder or name on the hub).
 
     Raises:
-        TaskError: it cannot be loaded.
+        TaskError: the transformers library is not installed, or the checkpoint has no tokenizer that can be read.
     """
-    if name == "characters":
-        return Characters()
-    return Words() if name == "words" else CheckpointTokenizer(name)
+    if name in ("characters", "words"):
+        return CHARACTERS if name == "characters" else WORDS
+    try:
+        from transformers import AutoTokenizer
+
+        made: Any = AutoTokenizer.from_pretrained(name)
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        raise TaskError(f"MileBench: the tokenizer of {name!r} cannot be loaded: {error}") from error
+    return Tokenizer(functools.partial(made.encode, add_special_tokens=False), lambda tokens: str(made.decode(tokens)))
 
 
 MARKER = "<ImageHere>"
@@ -125,13 +92,20 @@ class PromptParts(Struct, frozen=True):
 class ContextBudget(Struct, frozen=True):
     """The limit of a context and its counting of tokens."""
 
-    max_context_len: int
+    max_context_len: float
     n_tokens_per_image: int
     tokenizer: Tokenizer
 
-    def left(self, instruction: str) -> int:
+    def left(self, instruction: str) -> float:
         """Return the tokens left for everything except the instruction; may be negative."""
         return self.max_context_len - len(self.tokenizer.encode(instruction))
+
+    def last(self, tokens: Sequence[Any], room: float) -> str:
+        """Return the last tokens as a text: 0 keeps all of them, a negative number cuts from the front."""
+        return self.tokenizer.decode(tokens[-int(room) :])
+
+
+UNLIMITED = ContextBudget(math.inf, 0, CHARACTERS)
 
 
 class PlacedPicture(Struct, frozen=True):
@@ -159,13 +133,13 @@ class FinishedPrompt(Struct, frozen=True):
         return "".join(IMAGE_TOKEN if isinstance(part, PlacedPicture) else part for part in self.parts)
 
 
-def official(sample: PromptParts, folder: str, budget: ContextBudget | None = None, combine: int = 0) -> FinishedPrompt:
+def official(sample: PromptParts, folder: str, budget: ContextBudget = UNLIMITED, combine: int = 0) -> FinishedPrompt:
     """The prompt as the authors' script makes it; cut from the front, the instruction kept, with a ``budget``.
 
     Args:
         sample: the sample.
         folder: its folder of pictures.
-        budget: without one nothing is cut.
+        budget: the limit; by default nothing is cut.
         combine: number of sheets that were asked for; 0 for separate pictures.
 
     Raises:
@@ -182,15 +156,15 @@ def official(sample: PromptParts, folder: str, budget: ContextBudget | None = No
                 f"MileBench, {sample.dataset}, sample {sample.sample_id}: {len(sheets)} sheets, and the official "
                 "prompt takes one; use combine_image=1, or prompt_mode=index, which takes any number"
             )
-        kept, _ = _Walk(budget, sample.instruction, None).run(context)
+        kept, _ = _end_of(context, sample, budget, None)
         text, images = f"{MARKER}\n{sample.instruction}\n{kept}", sheets
     else:
-        kept, images = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
+        kept, images = _end_of(context, sample, budget, _paths(sample, folder))
         text = f"{sample.instruction}\n{kept}"
     return FinishedPrompt(text, tuple(images), _by_position(text, images))
 
 
-def by_index(sample: PromptParts, folder: str, budget: ContextBudget | None = None, combine: int = 0) -> FinishedPrompt:
+def by_index(sample: PromptParts, folder: str, budget: ContextBudget = UNLIMITED, combine: int = 0) -> FinishedPrompt:
     """Return the prompt with every picture at its placeholder, as often as it is named.
 
     Pictures that no placeholder names stand in front, in order; so do sheets, in any number. With a
@@ -209,13 +183,18 @@ def by_index(sample: PromptParts, folder: str, budget: ContextBudget | None = No
             parts.append(piece)
     named = {part.path for part in parts if isinstance(part, PlacedPicture)}
     parts = [*(PlacedPicture(path) for path in paths if path not in named), *parts]
-    if budget is not None:
-        parts = _fitting(parts, budget, budget.left(sample.instruction))
-    if combine:
-        sheets = [PlacedPicture(path) for path in _sheets(sample, folder, combine)]
-        parts = [*sheets, f"\n{sample.instruction}\n", *parts]
-    else:
-        parts = [f"{sample.instruction}\n", *parts]
+    kept: list[Part] = []
+    room = budget.left(sample.instruction)
+    for part in reversed(parts):
+        tokens: Sequence[Any] = () if isinstance(part, PlacedPicture) else budget.tokenizer.encode(part)
+        cost = budget.n_tokens_per_image if isinstance(part, PlacedPicture) else len(tokens)
+        if cost > room:
+            kept += [budget.last(tokens, room)] if tokens and room > 0 else []
+            break
+        kept.append(part)
+        room -= cost
+    sheets = [PlacedPicture(path) for path in _sheets(sample, folder, combine)] if combine else []
+    parts = [*sheets, f"\n{sample.instruction}\n" if combine else f"{sample.instruction}\n", *reversed(kept)]
     text = "".join(MARKER if isinstance(part, PlacedPicture) else part for part in parts)
     images = tuple(part.path for part in parts if isinstance(part, PlacedPicture))
     return FinishedPrompt(text, images, _joined(parts))
@@ -233,63 +212,31 @@ def _sheets(sample: PromptParts, folder: str, combine: int) -> list[str]:
     return [f"{other}/{name}" for name in sample.sheets]
 
 
-class _Walk:
-    """Keeps the end of a text and its pictures: from the last fragment between markers to the first."""
+def _end_of(
+    context: str, sample: PromptParts, budget: ContextBudget, images: Sequence[str] | None
+) -> tuple[str, list[str]]:
+    """Return the end of a text that fits, from the last fragment between markers to the first, and its pictures.
 
-    def __init__(self, budget: ContextBudget | None, instruction: str, images: Sequence[str] | None) -> None:
-        self._budget, self._left = budget, list(images or ())
-        self._separate = images is not None
-        self._room = None if budget is None else budget.left(instruction)
-        self._fragments: list[str] = []
-        self._images: list[str] = []
-        self._total = 0
-        self._leads = False
-
-    def run(self, context: str) -> tuple[str, list[str]]:
-        """Return the kept text and its pictures."""
-        for fragment in reversed(context.split(MARKER)):
-            if not self._keep(fragment) or (self._separate and not self._place_picture()):
-                break
-        return (MARKER if self._leads else "") + MARKER.join(self._fragments), self._images
-
-    def _keep(self, fragment: str) -> bool:
-        if self._budget is None or self._room is None:
-            self._fragments.insert(0, fragment)
-        else:
-            tokens = self._budget.tokenizer.encode(fragment)
-            if len(tokens) + self._total > self._room:
-                if not self._fragments:  # 0 keeps everything, a negative number cuts from the front
-                    self._fragments.append(self._budget.tokenizer.decode(tokens[-self._room :]))
-                return False
-            self._fragments.insert(0, self._budget.tokenizer.decode(tokens))
-            self._total += len(tokens)
-        self._leads = False
-        return True
-
-    def _place_picture(self) -> bool:
-        each = 0 if self._budget is None else self._budget.n_tokens_per_image
-        if self._room is not None and each + self._total > self._room:
-            return False
-        if self._left:
-            self._images.insert(0, self._left.pop())
-            self._leads = True
-            self._total += each
-        return True
-
-
-def _fitting(parts: Sequence[Part], budget: ContextBudget, room: int) -> list[Part]:
-    """The last parts that fit into ``room`` tokens, the first text among them cut from its front."""
-    kept: list[Part] = []
-    for part in reversed(parts):
-        tokens: Sequence[Any] = () if isinstance(part, PlacedPicture) else budget.tokenizer.encode(part)
-        cost = budget.n_tokens_per_image if isinstance(part, PlacedPicture) else len(tokens)
-        if cost > room:
-            if tokens and room > 0:
-                kept.insert(0, budget.tokenizer.decode(tokens[-room:]))
+    ``images``: the pictures of the markers; ``None`` if markers are not separate pictures.
+    """
+    room, left = budget.left(sample.instruction), list(images or ())
+    fragments: list[str] = []
+    shown: list[str] = []
+    total, leads = 0, False
+    for fragment in reversed(context.split(MARKER)):
+        tokens = budget.tokenizer.encode(fragment)
+        if len(tokens) + total > room:
+            if not fragments:
+                fragments.append(budget.last(tokens, room))
             break
-        kept.insert(0, part)
-        room -= cost
-    return kept
+        fragments.insert(0, budget.tokenizer.decode(tokens))
+        total, leads = total + len(tokens), False
+        if images is not None and budget.n_tokens_per_image + total > room:
+            break
+        if left:
+            shown.insert(0, left.pop())
+            total, leads = total + budget.n_tokens_per_image, True
+    return (MARKER if leads else "") + MARKER.join(fragments), shown
 
 
 def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
@@ -335,7 +282,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> FinishedPrompt:
         choices=None if choices is None else tuple(choices),
         sheets=None if sheets is None else tuple(sheets),
     )
-    budget = None
+    budget = UNLIMITED
     limit, each, counter = settings.max_context_len, settings.n_tokens_per_image, settings.tokenizer
     if limit is not None and each is not None and counter is not None:
         budget = ContextBudget(limit, each, tokenizer(counter))
@@ -344,7 +291,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> FinishedPrompt:
 
 
 def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
-    """One user turn: texts and pictures in their places. Pictures that need no change are given as paths.
+    """Return one user turn: texts and pictures in their places. Pictures that need no change are given as paths.
 
     Raises:
         DataError, MediaError: as :func:`prompt_of` and :func:`visuals`.
@@ -352,42 +299,34 @@ def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]
     content: list[dict[str, Any]] = []
     for part in prompt_of(doc, settings).parts:
         if isinstance(part, PlacedPicture):
-            file = _file(doc, settings, part.path)
-            sheet = None if file is not None else _sheet(doc, settings, part.path)
-            content.append(image_part(file) if file is not None else {"type": "image", "url": sheet})
+            found = _picture(doc, settings, part.path)
+            content.append(image_part(found) if isinstance(found, Path) else {"type": "image", "url": found})
         else:
             content.append({"type": "text", "text": part})
     return [{"role": "user", "content": content}]
 
 
 def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
-    """The pictures of the prompt, opened (RGB), in order.
+    """Open the pictures of the prompt (RGB), in order.
 
     Raises:
         DataError: the annotation names sheets that are neither there nor ours. MediaError: a picture cannot be read.
     """
-    found = []
-    for part in prompt_of(doc, settings).parts:
-        if isinstance(part, PlacedPicture):
-            file = _file(doc, settings, part.path)
-            found.append(open_image(file) if file is not None else _sheet(doc, settings, part.path))
-    return found
+    parts = prompt_of(doc, settings).parts
+    found = [_picture(doc, settings, part.path) for part in parts if isinstance(part, PlacedPicture)]
+    return [open_image(picture) if isinstance(picture, Path) else picture for picture in found]
 
 
-def _file(doc: Mapping[str, Any], settings: Settings, path: str) -> Path | None:
-    """Return the path of a picture; ``None`` for a sheet that must be drawn."""
-    file = root(str(doc["dataset"]), settings).absolute() / path
-    return None if settings.combine_image and not file.is_file() else file
-
-
-def _sheet(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
-    """Draw a sheet from its pictures."""
-    folder = root(str(doc["dataset"]), settings).absolute() / str(doc["dataset"]) / "images"
+def _picture(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
+    """Return the path of a picture, or a sheet, which is drawn if its file does not exist."""
+    name = str(doc["dataset"])
+    folder = root(name, settings).absolute()
+    if not settings.combine_image or (folder / path).is_file():
+        return folder / path
     sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
     found = next((sheet for sheet in sheets if sheet.file == Path(path).name), None)
     if found is None:
         raise DataError(
-            f"MileBench, {doc['dataset']}, sample {doc['sample_id']}: there is no sheet {path}; make it with "
-            "combine_images.py"
+            f"MileBench, {name}, sample {doc['sample_id']}: there is no sheet {path}; make it with combine_images.py"
         )
-    return draw_sheet(found, [folder / image for image in doc["images_path"]], settings.font_size)
+    return draw_sheet(found, [folder / name / "images" / image for image in doc["images_path"]], settings.font_size)

@@ -64,19 +64,14 @@ def parse_reference(content: Any, dataset: str, where: str) -> Reference:
         if number is None or number in samples:
             problem = "no object with a sample_id that is a number" if number is None else f"a second sample {number}"
             raise DataError(f"{where}: entry {position} of data is {problem}")
-        missing = _missing_key(sample, is_choice)
-        if missing:
-            raise DataError(f"{where}: sample {number} has no {missing}")
+        given = sample.get("task_instance")
+        instance = given if isinstance(given, Mapping) else {}
+        has = {
+            "list task_instance.images_path": isinstance(instance.get("images_path"), list),
+            "image_quantity_level": "image_quantity_level" in sample,
+            "list task_instance.choice_list": not is_choice or isinstance(instance.get("choice_list"), list),
+        }
+        if missing := [key for key, is_there in has.items() if not is_there]:
+            raise DataError(f"{where}: sample {number} has no {missing[0]}")
         samples[number] = sample
     return Reference(where, facts, samples)
-
-
-def _missing_key(sample: Mapping[str, Any], is_choice: bool) -> str:
-    instance = sample.get("task_instance")
-    if not isinstance(instance, Mapping) or not isinstance(instance.get("images_path"), list):
-        return "list task_instance.images_path"
-    if "image_quantity_level" not in sample:
-        return "image_quantity_level"
-    if is_choice and not isinstance(instance.get("choice_list"), list):
-        return "list task_instance.choice_list"
-    return ""

@@ -11,14 +11,15 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.plots.curve import Axis, AxisRegion, Curve, CurvePanel, Point, curve_panels
+from lmms_eval.plots.curve import Axis, Curve, CurvePanel, Point, curve_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
-from lmms_eval.plots.grid import CellGrid, GridScale, grid_panels
+from lmms_eval.plots.grid import CellGrid, grid_panels
 from lmms_eval.storage.atomic import read_json
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench.collection import staleness
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.report_text import images_csv, report_text, scores_csv, title
-from lmms_eval.tasks.milebench.standalone import FIXED, SUMMARY, write_text
+from lmms_eval.tasks.milebench.standalone import FIXED, SUMMARY
 from lmms_eval.tasks.milebench.submission import PREDICTIONS
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary
 from lmms_eval.tasks.milebench.summary.figures import ScoredDataset
@@ -45,9 +46,13 @@ def write(overview: Overview, folder: Path) -> None:
     Raises:
         DataError: a file cannot be written.
     """
-    write_text(folder / REPORT, json.dumps(overview.as_dict(), indent=2, ensure_ascii=False))
-    write_text(folder / SCORES, scores_csv(overview))
-    write_text(folder / IMAGES, images_csv(overview))
+    contents = {
+        REPORT: json.dumps(overview.as_dict(), indent=2, ensure_ascii=False),
+        SCORES: scores_csv(overview),
+        IMAGES: images_csv(overview),
+    }
+    for name, text in contents.items():
+        write_whole(folder / name, text, survives_power_loss=False)
 
 
 def draw(overview: Overview, folder: Path) -> list[Path]:
@@ -66,7 +71,7 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
         for scope, name in SCOPE_NAMES.items()
     )
-    regions = [AxisRegion(level, low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()]
+    regions = {level: (low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()}
     figure = curve_panels(
         title(overview),
         [
@@ -86,8 +91,8 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         files = save(figure, folder / CURVE)
         if overview.grids:
             grids = [CellGrid(grid.dataset, grid.depths, grid.lengths, grid.cells) for grid in overview.grids]
-            scale = GridScale("depth of the needle", "length of the context", "official score, %")
-            files += save(grid_panels(title(overview), grids, scale), folder / NEEDLES)
+            labels = ("depth of the needle", "length of the context", "official score, %")
+            files += save(grid_panels(title(overview), grids, *labels), folder / NEEDLES)
     except OSError as error:
         raise DataError(f"the plots cannot be written to {folder}: {error.strerror or error}") from error
     return files

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from lmms_eval.stats.interval import NoInterval
+from lmms_eval.tasks._task_utils.submissions import csv_text
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import ROUGE
 from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry
@@ -41,7 +40,8 @@ def title(overview: Overview) -> str:
 def report_text(overview: Overview) -> str:
     """Return all tables with their explanations."""
     parts = [f"{title(overview)}\n\n{score_table(overview)}{METHOD}\n{CONVENTIONS}"]
-    parts += [_gap_lines(overview)] if overview.is_partial else []
+    if overview.is_partial:
+        parts.append(_gap_lines(overview))
     parts.append(
         f"By number of pictures: levels\n\n{_pool_table(overview.levels, 'Level', TERMINAL_SCOPES)}{COMPOSITION}"
     )
@@ -53,8 +53,14 @@ def report_text(overview: Overview) -> str:
         parts += [_grid_table(grid).rstrip("\n") for grid in overview.grids]
     elif labels & {"N-1", "N-2"}:
         parts.append(NO_GRID)
-    parts.append("\n".join(_count_lines(overview)))
-    return "\n\n".join(parts)
+    samples = sum(summary.count for summary in overview.summaries.values())
+    counts = [
+        f"Empty answers: {overview.no_answer} of {samples}; to a choice question one is C officially, wrong if fixed."
+    ]
+    for name, is_fixed in (("official", False), ("fixed", True)):
+        steps = ", ".join(f"{step or 'none'} {count}" for step, count in overview.steps(is_fixed).items())
+        counts.append(f"Samples by the {name} rule that decided: {steps}")
+    return "\n\n".join([*parts, "\n".join(counts)])
 
 
 def score_table(overview: Overview) -> str:
@@ -66,32 +72,29 @@ def score_table(overview: Overview) -> str:
             (f"- {entry.name}", entry) for name, entry in overview.datasets.items() if datasets()[name].label == label
         ]
     summaries = overview.summaries
-    empty = {name: str(summaries[name].no_answer) for name in overview.datasets if name in summaries}
+    parts, empty = [], []
+    for name, entry in rows:
+        summary = summaries.get(entry.name)
+        unit = " (ROUGE-L)" if summary is not None and summary.metric == ROUGE else ""
+        parts.append(f"{name}{unit}{' *' if entry.gaps else ''}")
+        known = summaries.get(name.removeprefix("- ")) if name.removeprefix("- ") in overview.datasets else None
+        empty.append("" if known is None else str(known.no_answer))
+    official, fixed = ([_sides(entry)[side] for _, entry in rows] for side in (0, 1))
     return markdown_table(
         [
-            Column("Part", tuple(_part(name, entry, overview) for name, entry in rows), is_text=True),
+            Column("Part", tuple(parts), is_text=True),
             Column("Samples", tuple(f"{entry.samples}" for _, entry in rows)),
-            Column("Official", tuple(_value(_official(entry)) for _, entry in rows)),
-            Column("CI95", tuple(_range(_official(entry)) for _, entry in rows), is_text=True),
-            Column("Fixed", tuple(_value(_fixed(entry)) for _, entry in rows)),
-            Column("CI95", tuple(_range(_fixed(entry)) for _, entry in rows), is_text=True),
-            Column("Empty", tuple(empty.get(name.removeprefix("- "), "") for name, _ in rows)),
+            Column("Official", tuple(map(_value, official))),
+            Column("CI95", tuple(map(_range, official)), is_text=True),
+            Column("Fixed", tuple(map(_value, fixed))),
+            Column("CI95", tuple(map(_range, fixed)), is_text=True),
+            Column("Empty", tuple(empty)),
         ]
     )
 
 
-def _part(name: str, entry: FigureEntry, overview: Overview) -> str:
-    summary = overview.summaries.get(entry.name)
-    unit = " (ROUGE-L)" if summary is not None and summary.metric == ROUGE else ""
-    return f"{name}{unit}{' *' if entry.gaps else ''}"
-
-
-def _official(entry: FigureEntry) -> Figure | None:
-    return None if entry.scores is None else entry.scores.official
-
-
-def _fixed(entry: FigureEntry) -> Figure | None:
-    return None if entry.scores is None else entry.scores.fixed
+def _sides(entry: FigureEntry) -> tuple[Figure | None, Figure | None]:
+    return (None, None) if entry.scores is None else (entry.scores.official, entry.scores.fixed)
 
 
 def _value(figure: Figure | None) -> str:
@@ -119,17 +122,19 @@ def _gap_lines(overview: Overview) -> str:
 
 def _pool_table(pools: Sequence[CountPool], heading: str, scopes: Sequence[str]) -> str:
     rows = [pool for pool in pools if pool.scope in scopes]
-    columns = [Column("Data sets", tuple(f"{pool.scope} ({pool.datasets})" for pool in rows), is_text=True)]
-    columns.append(Column(heading, tuple(pool.label for pool in rows), is_text=True))
-    columns.append(Column("Samples", tuple(str(pool.samples) for pool in rows)))
+    columns = [
+        Column("Data sets", tuple(f"{pool.scope} ({pool.datasets})" for pool in rows), is_text=True),
+        Column(heading, tuple(pool.label for pool in rows), is_text=True),
+        Column("Samples", tuple(str(pool.samples) for pool in rows)),
+    ]
     for name, pairs in (
         ("By sample", [pool.by_sample for pool in rows]),
         ("By data set", [pool.by_dataset for pool in rows]),
     ):
         columns += [
-            Column(name, tuple(f"{pair.official.value:.1f}" for pair in pairs)),
+            Column(name, tuple(_value(pair.official) for pair in pairs)),
             Column("CI95", tuple(_range(pair.official) for pair in pairs), is_text=True),
-            Column("Fixed", tuple(f"{pair.fixed.value:.1f}" for pair in pairs)),
+            Column("Fixed", tuple(_value(pair.fixed) for pair in pairs)),
         ]
     return markdown_table(columns)
 
@@ -141,14 +146,6 @@ def _grid_table(grid: NeedleGrid) -> str:
         columns.append(Column(length, cells))
     heading = f"{grid.dataset}: official score by depth (rows) and length (columns) of the needle"
     return f"{heading}\n\n{markdown_table(columns)}"
-
-
-def _count_lines(overview: Overview) -> Iterator[str]:
-    samples = sum(summary.count for summary in overview.summaries.values())
-    yield f"Empty answers: {overview.no_answer} of {samples}; to a choice question one is C officially, wrong if fixed."
-    for name, is_fixed in (("official", False), ("fixed", True)):
-        steps = ", ".join(f"{step or 'none'} {count}" for step, count in overview.steps(is_fixed).items())
-        yield f"Samples by the {name} rule that decided: {steps}"
 
 
 def scores_csv(overview: Overview) -> str:
@@ -166,11 +163,11 @@ def scores_csv(overview: Overview) -> str:
             rows.append(
                 [
                     kind, name, entry.title, "" if summary is None else summary.metric, entry.samples, entry.published,
-                    *_cells(_official(entry)), *_cells(_fixed(entry)),
+                    *(cell for side in _sides(entry) for cell in _cells(side)),
                     "" if summary is None else summary.no_answer, "yes" if entry.gaps else "no",
                 ]
             )  # fmt: skip
-    return _csv(rows)
+    return csv_text(rows)
 
 
 def _cells(figure: Figure | None) -> list[str]:
@@ -192,14 +189,8 @@ def images_csv(overview: Overview) -> str:
             ]
             for pool in pools
         ]  # fmt: skip
-    return _csv(rows)
+    return csv_text(rows)
 
 
 def _names(pooling: str) -> list[str]:
     return [f"{pooling}_{rules}{limit}" for rules in ("official", "fixed") for limit in ("", "_low", "_high")]
-
-
-def _csv(rows: Sequence[Sequence[str | int]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

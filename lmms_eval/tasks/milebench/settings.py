@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
-
-BENCHMARK = "MileBench"
-PROMPT_MODES = ("official", "index")
+from lmms_eval.tasks._task_utils.task_options import FLAG, BenchmarkOptions, Rule, at_least, one_of
 
 
 class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
-    benchmark: ClassVar[str] = BENCHMARK
+    benchmark: ClassVar[str] = "MileBench"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "prompt_mode": one_of("official", "index"),
+        "adversarial": FLAG,
+        "combine_image": at_least(0, "a number of sheets, or 0 for none"),
+        "font_size": at_least(1),
+        "max_context_len": at_least(0, "a whole number"),
+        "n_tokens_per_image": at_least(0, "a whole number"),
+    }
 
     prompt_mode: Literal["official", "index"] = "official"
     """Places of the pictures: by position, as in the authors' script, or by the placeholder's index."""
@@ -42,25 +48,9 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
         return "-".join(part for part in parts if part)
 
     def check(self) -> None:
-        if self.prompt_mode not in PROMPT_MODES:
-            raise wrong_option(BENCHMARK, "prompt_mode", "official or index", self.prompt_mode)
-        if not isinstance(self.adversarial, bool):
-            raise wrong_option(BENCHMARK, "adversarial", "true or false", self.adversarial)
-        if not _whole(self.combine_image, 0):
-            raise wrong_option(BENCHMARK, "combine_image", "a number of sheets, or 0 for none", self.combine_image)
-        if not _whole(self.font_size, 1):
-            raise wrong_option(BENCHMARK, "font_size", "a whole number from 1 on", self.font_size)
-        budget = {"max_context_len": self.max_context_len, "n_tokens_per_image": self.n_tokens_per_image}
-        for name, value in budget.items():
-            if value is not None and not _whole(value, 0):
-                raise wrong_option(BENCHMARK, name, "a whole number", value)
-        given = [value is not None for value in (*budget.values(), self.tokenizer)]
+        given = [value is not None for value in (self.max_context_len, self.n_tokens_per_image, self.tokenizer)]
         if any(given) and not all(given):
             raise TaskError(
                 "MileBench: prompts are cut only with all three of max_context_len, n_tokens_per_image and tokenizer "
                 "(characters, words, or a checkpoint); give all or none"
             )
-
-
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

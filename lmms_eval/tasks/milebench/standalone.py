@@ -10,12 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench.reference import Reference
-from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore
-from lmms_eval.tasks.milebench.scoring.results import aggregate
+from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore, aggregate
 from lmms_eval.tasks.milebench.scoring.samples import score_sample
-from lmms_eval.tasks.milebench.submission import PredictionFile
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 
 EVAL, SCORES, EXTRACTED = "eval.json", "eval_score.json", "pred_with_extracted.json"
@@ -64,10 +62,15 @@ class JudgedDataset(Struct, frozen=True):
         return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def evaluate_dataset(reference: Reference, predictions: PredictionFile, allow_partial: bool = False) -> JudgedDataset:
+def evaluate_dataset(
+    reference: Reference, where: str, predictions: Sequence[tuple[int, Mapping[str, Any]]], allow_partial: bool = False
+) -> JudgedDataset:
     """Judge all predictions of a data set.
 
     Args:
+        reference: the annotation.
+        where: the prediction file, for messages.
+        predictions: its records with their samples' numbers.
         allow_partial: leave out missing samples, skip predictions of unknown samples, and use the last of several
             predictions for one sample, each with a warning.
 
@@ -76,15 +79,22 @@ def evaluate_dataset(reference: Reference, predictions: PredictionFile, allow_pa
     """
     by_number: dict[int, Mapping[str, Any]] = {}
     repeated: list[int] = []
-    for number, record in predictions.numbered():
+    for number, record in predictions:
         if number in by_number:
             repeated.append(number)
         by_number[number] = record
-    mismatch = list(_mismatch(reference, by_number, repeated))
+    mismatch = []
+    for numbers, what in (
+        ([number for number in reference.samples if number not in by_number], "without a prediction"),
+        ([number for number in by_number if number not in reference.samples], "unknown"),
+        (repeated, "predicted repeatedly"),
+    ):
+        if numbers:
+            shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if len(numbers) > _SHOWN else "")
+            mismatch.append(f"{len(numbers)} of {len(reference.samples)} samples {what} ({shown})")
     if mismatch and not allow_partial:
         raise DataError(
-            f"{predictions.where} does not fit {reference.where}: {'; '.join(mismatch)}; "
-            "--allow_partial scores what is there"
+            f"{where} does not fit {reference.where}: {'; '.join(mismatch)}; --allow_partial scores what is there"
         )
     judged = tuple(
         JudgedPrediction(
@@ -96,19 +106,10 @@ def evaluate_dataset(reference: Reference, predictions: PredictionFile, allow_pa
         if (sample := reference.samples.get(number)) is not None
     )
     if not judged:
-        raise DataError(f"{predictions.where} has no prediction for any sample of {reference.where}")
+        raise DataError(f"{where} has no prediction for any sample of {reference.where}")
     result = aggregate(reference.facts, [one.score for one in judged])
     notes = (*mismatch, *_notes(judged))
-    return JudgedDataset(predictions.where, result, judged, len(reference.samples), reference.variant, notes)
-
-
-def _mismatch(reference: Reference, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
-    missing = [number for number in reference.samples if number not in found]
-    unknown = [number for number in found if number not in reference.samples]
-    for numbers, what in ((missing, "without a prediction"), (unknown, "unknown"), (repeated, "predicted repeatedly")):
-        if numbers:
-            shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if len(numbers) > _SHOWN else "")
-            yield f"{len(numbers)} of {len(reference.samples)} samples {what} ({shown})"
+    return JudgedDataset(where, result, judged, len(reference.samples), reference.variant, notes)
 
 
 def _notes(judged: Sequence[JudgedPrediction]) -> Iterator[str]:
@@ -149,7 +150,7 @@ def write_evaluation(evaluation: JudgedDataset, folder: Path, source: str) -> No
         files[EXTRACTED] = json.dumps([extracted_record(one) for one in evaluation.judged], indent=4)
     files[EVAL] = json.dumps(result.as_eval())  # written last, so that the others are complete if it exists
     for name, text in files.items():
-        write_text(folder / name, text)
+        write_whole(folder / name, text, survives_power_loss=False)
 
 
 def summary(evaluation: JudgedDataset) -> DatasetSummary:
@@ -199,16 +200,3 @@ def extracted_record(judged: JudgedPrediction) -> dict[str, Any]:
         "extracted": judged.score.extracted,
         "result": judged.score.score,
     }
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file as a whole, without syncing the disk, since these scripts can write it again.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    try:
-        with replacing(path.absolute(), survives_power_loss=False) as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error

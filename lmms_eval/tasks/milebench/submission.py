@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
-from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import read_json, replacing
+from lmms_eval.storage.atomic import read_json
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.milebench.prompts import FinishedPrompt
@@ -59,50 +58,25 @@ def dumps(records: Iterable[Mapping[str, Any]], model: str, generation: Mapping[
     return json.dumps(rows, ensure_ascii=False, indent=4)
 
 
-def write(text: str, path: Path) -> None:
-    """Write the file so that at any instant the old or the new one is there, complete.
+def read_predictions(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+    """Read the records of a ``pred.json``, each with the number of its sample.
 
     Raises:
-        DataError: it cannot be written.
-    """
-    try:
-        with replacing(path) as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-    except OSError as error:
-        raise DataError(f"predictions {path} cannot be written: {error.strerror or error}") from error
-
-
-class PredictionFile(Struct, frozen=True):
-    """The records of a ``pred.json``, in its order."""
-
-    where: str
-    records: tuple[Mapping[str, Any], ...]
-
-    def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield each record with the number of its sample.
-
-        Raises:
-            DataError: a record is no object, or its ``sample_id`` is not a number.
-        """
-        for position, record in enumerate(self.records):
-            number = sample_number(record.get("sample_id")) if isinstance(record, Mapping) else None
-            if number is None:
-                raise DataError(f"{self.where}: record {position} is no object with a sample_id that is a number")
-            yield number, record
-
-
-def read_predictions(path: Path) -> PredictionFile:
-    """Read a ``pred.json``.
-
-    Raises:
-        DataError: it is missing, is not a complete JSON list, or is empty.
+        DataError: it is missing, is not a complete JSON list, or is empty; or a record is no object, or its
+            ``sample_id`` is not a number.
     """
     if not path.is_file():
         raise DataError(f"there are no predictions {path}; a run writes them, --result-dir names one model's folder")
     content = read_json(path)
     if not isinstance(content, list) or not content:
         raise DataError(f"{path} holds no predictions: it must be a list with a record a sample")
-    return PredictionFile(str(path), tuple(content))
+    found = []
+    for position, entry in enumerate(content):
+        number = sample_number(entry.get("sample_id")) if isinstance(entry, Mapping) else None
+        if number is None:
+            raise DataError(f"{path}: record {position} is no object with a sample_id that is a number")
+        found.append((number, entry))
+    return found
 
 
 def sample_number(value: Any) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench import prompts, submission
 from lmms_eval.tasks.milebench.facts import find
 from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
@@ -117,7 +118,7 @@ def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task:
     top = "milebench" if settings.data_folder is None else "milebench_demo"
     path = file_utils.model_folder(output_path, args, marks, top) / described["dataset_name"] / submission.PREDICTIONS
     text = submission.dumps(records, file_utils.shared_model_name(args), described.get("generation_kwargs") or {})
-    submission.write(text, path)
+    write_whole(path, text, "predictions ")
     return Estimate(None, details={**details, "submission_files": [str(path.resolve())]})
 
 

@@ -9,11 +9,9 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
-from lmms_eval.tasks._task_utils.question import LETTERS, read_list
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, read_list
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 DEV = MediaFolder("mlvu", "sy1998/MLVU_dev", ("mlvu_dev",))
 TEST = MediaFolder("mlvu_test", "sy1998/MLVU_Test", ("mlvu_test",))
 DEV_TYPES = ("anomaly_reco", "count", "ego", "needle", "order", "plotQA", "topic_reasoning")
@@ -54,17 +52,12 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
             raise ItemError(
                 f"mlvu: column {column!r} holds {doc[column]!r:.80} ({type(doc[column]).__name__}), no text"
             )
-    found = {METRIC: CHOICES, "mlvu_perception_score": CHOICES, f"{METRIC}_fixed": _letters(doc)}
-    return {name: _row(doc, extract_mcq_answer(results[0], letters)) for name, letters in found.items()}
-
-
-def _letters(doc: Doc) -> tuple[str, ...]:
-    """Return the letters of the candidates: A to D, as by the rule, where the column holds no list of them."""
     try:
         count = len(read_list(doc, "candidates"))
     except (ItemError, KeyError):  # the rule does not read the column
         count = 0
-    return tuple(LETTERS[:count]) or CHOICES
+    found = {METRIC: CHOICES, "mlvu_perception_score": CHOICES, f"{METRIC}_fixed": tuple(LETTERS[:count]) or CHOICES}
+    return {name: _row(doc, extract_mcq_answer(results[0], letters)) for name, letters in found.items()}
 
 
 def _row(doc: Doc, said: str) -> dict[str, Any]:

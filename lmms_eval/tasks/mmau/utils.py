@@ -10,10 +10,9 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu import audio_letter
 from lmms_eval.tasks._task_utils.estimates import by, mean, rounded
-from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, framed, option_lines
 from lmms_eval.tasks._task_utils.submissions import written_json
 
-Doc = Mapping[str, Any]
 _LETTERS = LETTERS[:4]
 _DIGITS = 5
 _SUBMITTED = (

@@ -11,7 +11,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
-from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.tasks._task_utils.question import Doc, Settings, framed
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written, written_json
 from lmms_eval.tasks._task_utils.verdicts import reply_of
@@ -20,8 +20,6 @@ from lmms_eval.tasks.mmbench import circular
 from lmms_eval.tasks.mmbench.letters import LETTERS, find_letter, options_of
 from lmms_eval.utils.answer_reading import note_chance
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 _COLUMNS = ("index", "question", "answer", "prediction", "hint", "source", "split", "category", "L2-category")
 _COLUMNS_CC = ("index", "question", "answer", "prediction", "source", "category")
 _HEAD = "There are several options:"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.mmie.scores_file import compare_judges
-from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import printable
 
 
@@ -25,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LmmsEvalError as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         return error.exit_code
-    sys.stdout.write(json.dumps(to_dict(found), indent=2) + "\n")
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
     return 0
 
 

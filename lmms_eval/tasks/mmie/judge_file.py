@@ -18,13 +18,13 @@ from msgspec import Struct
 from lmms_eval.api.judging import Verdict
 from lmms_eval.engine.judging import JudgementStore, request_id
 from lmms_eval.engine.response_cache import CacheKeys
-from lmms_eval.errors import DataError, JournalError
+from lmms_eval.errors import DataError
 from lmms_eval.judges import ask
 from lmms_eval.judges.providers import Judge
 from lmms_eval.storage.atomic import LatestFile, read_json, write_atomically
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
-from lmms_eval.tasks.mmie.scores_file import write_scores
+from lmms_eval.tasks.mmie.scores_file import scores_csv
 from lmms_eval.tasks.mmie.scoring import QUESTION
 from lmms_eval.tasks.mmie.standalone import Input, Judgements, ViewedRecord, sample_rows, summary
 from lmms_eval.tasks.mmie.submission import OutputText, feedback_from_temporary
@@ -143,10 +143,8 @@ class FileJudging:
     def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
         """Count a verdict. Its replies are already on disk."""
         if verdict.text is None:
-            reason = verdict.error or "no reply"
-            (self._judgements.unreadable if reason.startswith("media:") else self._judgements.unanswered)[index] = (
-                reason
-            )
+            reason, found = verdict.error or "no reply", self._judgements
+            (found.unreadable if reason.startswith("media:") else found.unanswered)[index] = reason
             return
         self._take(index, verdict.text)
         self._reused += is_known
@@ -173,10 +171,7 @@ class FileJudging:
             "reused": self._reused,
             **summary(self._data, rows, self._judgements),
         }
-        try:
-            write_scores(rows, self._places.scores)
-        except OSError as error:
-            raise JournalError(f"cannot write {self._places.scores}: {error.strerror or error}") from error
+        write_atomically(self._places.scores, scores_csv(rows))
         write_atomically(self._places.summary, json.dumps(found, indent=2).encode("ascii") + b"\n")
         return found, "none" if judge is None else judge.name
 

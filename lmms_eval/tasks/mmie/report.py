@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,12 +16,12 @@ from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import csv_text
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 from lmms_eval.tasks.mmie.summary import OVERALL, CategoryRow, CategoryTable, percent, weighted_average
 from lmms_eval.utils.terminal import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
-TITLES = {"categories": "Categories", "fields": "Fields", "subfields": "Subfields"}
 _COUNTS = ("n", "Unparsable", "Unscored", "Skipped")
 FEW = 10
 """A bar of fewer samples is pale."""
@@ -152,48 +150,35 @@ def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> list[str]:
-    try:
-        _put(folder / "report.json", json.dumps(content, indent=2))
-        _put(folder / "scores.csv", _csv(found))
-        plots = _plots(folder, found)
-    except OSError as error:
-        raise DataError(f"the report of MMIE cannot be written to {folder}: {error.strerror or error}") from error
-    return [str(folder), *plots]
-
-
-def _plots(folder: Path, found: CategoryTable) -> list[str]:
-    groups = {"categories": found.categories, "fields": found.fields, "subfields": found.subfields}
-    panels = [BarPanel(TITLES[part], tuple(_bars(rows))) for part, rows in groups.items() if len(rows) > 1]
-    try:
-        figure = bar_panels("MMIE", panels, "mean score in percent", (0.0, 100.0))
-        return [str(path) for path in save(figure, folder / "scores")]
-    except PlotUnavailable as absent:
-        logger.info("{}", absent)
-        return []
-
-
-def _bars(rows: Mapping[str, CategoryRow]) -> Iterator[Bar]:
-    for name, row in rows.items():
-        if row.mean is not None:
-            low, high = (percent(end) for end in row.ends or (None, None))
-            yield Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW)
-
-
-def _csv(found: CategoryTable) -> str:
-    text = io.StringIO(newline="")
+    """Write JSON, CSV and, if it can be drawn, the plot; return the paths of folder and plot."""
     names = [name for name in CategoryRow().as_dict() if name not in ("interval", "percent_interval", "sums")]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["kind", "name", *names, "low", "high"])
-    for kind, rows in (("category", found.categories), ("field", found.fields), ("subfield", found.subfields)):
+    lines: list[list[Any]] = [["kind", "name", *names, "low", "high"]]
+    panels = []
+    for kind, part, rows in (
+        ("category", "Categories", found.categories), ("field", "Fields", found.fields),
+        ("subfield", "Subfields", found.subfields),
+    ):  # fmt: skip
+        bars = []
         for name, row in rows.items():
             values = row.as_dict()
-            writer.writerow([kind, name, *(values[key] for key in names), *(values["interval"] or ("", ""))])
-    return text.getvalue()
-
-
-def _put(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode("utf-8", "replace"))
+            lines.append([kind, name, *(values[key] for key in names), *(values["interval"] or ("", ""))])
+            if row.mean is not None:
+                low, high = (percent(end) for end in row.ends or (None, None))
+                bars.append(Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW))
+        if len(rows) > 1:
+            panels.append(BarPanel(part, tuple(bars)))
+    texts = {"report.json": json.dumps(content, indent=2), "scores.csv": csv_text(lines)}
+    try:
+        for name, text in texts.items():
+            with replacing(folder / name) as file:
+                file.write(text.encode("utf-8", "replace"))
+        figure = bar_panels("MMIE", panels, "mean score in percent", (0.0, 100.0))
+        return [str(folder), *map(str, save(figure, folder / "scores"))]
+    except PlotUnavailable as absent:
+        logger.info("{}", absent)
+        return [str(folder)]
+    except OSError as error:
+        raise DataError(f"the report of MMIE cannot be written to {folder}: {error.strerror or error}") from error
 
 
 def _number(value: float | None, decimals: int) -> str:

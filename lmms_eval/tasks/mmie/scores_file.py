@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval import stats
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import read_json, replacing
-from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, read_score
+from lmms_eval.storage.atomic import read_json
+from lmms_eval.tasks._task_utils.submissions import csv_text
+from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, valid_score
 from lmms_eval.tasks.mmie.summary import percent
 from lmms_eval.utils.files import read_plain_text
 
@@ -29,28 +28,10 @@ COLUMNS = (
 Key = tuple[str, int | None]
 
 
-class JudgeComparison(Struct, frozen=True):
-    """Agreement of two files of scores of the same answers. Undefined measures are ``None``."""
-
-    n: int
-    """Number of samples that both have scored."""
-    only_first: int
-    only_second: int
-    mean_first: float | None
-    mean_second: float | None
-    weighted_kappa: float | None
-    krippendorff_alpha: float | None
-    pearson: float | None
-
-
-def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write a row for each sample. Raises ``OSError``."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(samples)
-    with replacing(path) as file:
-        file.write(text.getvalue().encode("utf-8", "replace"))
+def scores_csv(samples: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return a CSV file with a row for each sample."""
+    rows = ([sample.get(column, "") for column in COLUMNS] for sample in samples)
+    return csv_text([COLUMNS, *rows]).encode("utf-8", "replace")
 
 
 def read_scores(path: Path) -> dict[Key, float]:
@@ -83,8 +64,10 @@ def find_score(scores: Mapping[Key, float], sample: Mapping[str, Any]) -> float 
     return scores.get((sample["id"], sample["position"]), scores.get((sample["id"], None)))
 
 
-def compare_judges(first: Path, second: Path) -> JudgeComparison:
-    """Measure the agreement of two judges about the same answers.
+def compare_judges(first: Path, second: Path) -> dict[str, float | None]:
+    """Measure the agreement of two judges about the same answers; undefined measures are ``None``.
+
+    ``n`` is the number of samples that both have scored.
 
     Raises:
         DataError: as ``read_scores``.
@@ -92,32 +75,24 @@ def compare_judges(first: Path, second: Path) -> JudgeComparison:
     one, other = read_scores(first), read_scores(second)
     both = [key for key in one if key in other]
     left, right = [one[key] for key in both], [other[key] for key in both]
-    return JudgeComparison(
-        n=len(both),
-        only_first=len(one) - len(both),
-        only_second=len(other) - len(both),
-        mean_first=sum(left) / len(left) if left else None,
-        mean_second=sum(right) / len(right) if right else None,
-        weighted_kappa=stats.weighted_kappa(left, right),
-        krippendorff_alpha=stats.krippendorff_alpha(list(zip(left, right, strict=True))),
-        pearson=stats.pearson(left, right),
-    )
+    return {
+        "n": len(both),
+        "only_first": len(one) - len(both),
+        "only_second": len(other) - len(both),
+        "mean_first": sum(left) / len(left) if left else None,
+        "mean_second": sum(right) / len(right) if right else None,
+        "weighted_kappa": stats.weighted_kappa(left, right),
+        "krippendorff_alpha": stats.krippendorff_alpha(list(zip(left, right, strict=True))),
+        "pearson": stats.pearson(left, right),
+    }
 
 
 def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]) -> dict[str, Any]:
     """Compare the judge with people over the samples that both have scored, and correct the mean for its bias."""
-    judge_of_both: list[float] = []
-    human_of_both: list[float] = []
-    judged: list[float] = []
-    for sample in samples:
-        known = find_score(human, sample)
-        if sample["score"] is None:
-            continue
-        if known is None:
-            judged.append(sample["score"])
-        else:
-            judge_of_both.append(sample["score"])
-            human_of_both.append(known)
+    scored = [(sample["score"], find_score(human, sample)) for sample in samples if sample["score"] is not None]
+    judged = [score for score, known in scored if known is None]
+    judge_of_both = [score for score, known in scored if known is not None]
+    human_of_both = [known for _, known in scored if known is not None]
     agreement = stats.human_agreement(judge_of_both, human_of_both)
     corrected = stats.corrected_mean(judged, judge_of_both, human_of_both, SCORES)
     around = None if corrected is None else corrected.interval
@@ -159,8 +134,8 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _score(row: Mapping[str, Any], where: str) -> float | None:
     if "score" not in row:
-        reading = read_score(str(row["gpt_feedback"] or ""))
-        return float(reading.score) if reading.counted and reading.score is not None else None
+        found = valid_score(str(row["gpt_feedback"] or ""))
+        return None if found is None else float(found)
     if row["score"] in (None, ""):
         return None
     try:

@@ -24,36 +24,28 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 Outcome = Literal["scored", "unparsable", "skipped", "unscored"]
 
 
-class ScoreReading(Struct, frozen=True):
-    """The number after the marker."""
-
-    score: int | None
-    """Rounded score, or ``None``."""
-
-    @property
-    def counted(self) -> bool:
-        """Whether the score is 0 ... 6, so that averages include it."""
-        return self.score is not None and LOWEST <= self.score <= HIGHEST
-
-
-def read_score(reply: str) -> ScoreReading:
+def read_score(reply: str) -> int | None:
     """Read the first number after the first marker, rounded to the nearest integer, ties to even.
 
     A number too large for a float is no score.
     """
     _, marker, rest = reply.partition(_MARKER)
     found = _NUMBER.search(rest) if marker else None
-    if found is None:
-        return ScoreReading(None)
     try:
-        return ScoreReading(round(float(found.group())))
+        return None if found is None else round(float(found.group()))
     except OverflowError:
-        return ScoreReading(None)
+        return None
+
+
+def valid_score(reply: str) -> int | None:
+    """Return the score of a reply if it is 0 ... 6, so that averages include it."""
+    score = read_score(reply)
+    return score if score is not None and LOWEST <= score <= HIGHEST else None
 
 
 def is_readable(reply: str) -> bool:
     """Return whether a reply holds a valid score. If not, the question may be asked again."""
-    return read_score(reply).counted
+    return valid_score(reply) is not None
 
 
 class JudgedSample(Struct, frozen=True):
@@ -77,8 +69,7 @@ def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> J
         asked.append(verdicts[name])
     if not asked or asked[0].text is None:
         return JudgedSample("unscored", reason=f"the judge gave no reply: {asked[0].error}" if asked else NO_JUDGE)
-    readings = [read_score(verdict.text or "") for verdict in asked]
-    found = [reading.score if reading.counted else None for reading in readings]
+    found = [valid_score(verdict.text or "") for verdict in asked]
     repeats = tuple(found) if len(found) > 1 else ()
     if found[0] is None:
         return JudgedSample("unparsable", repeats=repeats, reason=NO_SCORE)

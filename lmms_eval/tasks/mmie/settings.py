@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
+from lmms_eval.tasks._task_utils.task_options import FLAG, BenchmarkOptions, Rule, at_least, one_of
 from lmms_eval.tasks.mmie.view import MAX_IMAGES, MODES, Mode, ViewOptions
-
-_NAME = "MMIE"
 
 
 class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
-    benchmark: ClassVar[str] = _NAME
+    benchmark: ClassVar[str] = "MMIE"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "view": one_of(*MODES),
+        "max_images": at_least(1),
+        "strict_images": FLAG,
+        "category_by": one_of("id", "name"),
+        "ask_pictures": ("true, false or a text", lambda value: isinstance(value, bool | str)),
+    }
 
     view: Mode = "official"
     """What the judge sees of an answer: up to the third picture as in the benchmark, or all texts."""
@@ -40,15 +46,3 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     @property
     def view_options(self) -> ViewOptions:
         return ViewOptions(self.view, self.max_images)
-
-    def check(self) -> None:
-        if self.view not in MODES:
-            raise wrong_option(_NAME, "view", " or ".join(MODES), self.view)
-        if not isinstance(self.max_images, int) or isinstance(self.max_images, bool) or self.max_images < 1:
-            raise wrong_option(_NAME, "max_images", "a whole number from 1 on", self.max_images)
-        if not isinstance(self.strict_images, bool):
-            raise wrong_option(_NAME, "strict_images", "true or false", self.strict_images)
-        if self.category_by not in ("id", "name"):
-            raise wrong_option(_NAME, "category_by", "id or name", self.category_by)
-        if not isinstance(self.ask_pictures, bool | str):
-            raise wrong_option(_NAME, "ask_pictures", "true, false or a text", self.ask_pictures)

@@ -13,8 +13,8 @@ from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.tasks.mmie.data.records import Route, route
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 from lmms_eval.tasks.mmie.judge_questions import judge_question
-from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, read_score
-from lmms_eval.tasks.mmie.submission import Placed, RecordProblem, processed_record, read_records
+from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, valid_score
+from lmms_eval.tasks.mmie.submission import AnsweredRecord, RecordProblem, processed_record, read_records
 from lmms_eval.tasks.mmie.summary import table
 from lmms_eval.tasks.mmie.view import Find, View, ViewedPicture, ViewOptions, build_view
 
@@ -22,21 +22,12 @@ NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
 """Outcomes with samples that the summary names."""
 
 
-class ReadingOptions(Struct, frozen=True):
-    """The options for reading a file."""
-
-    find: Find
-    view: ViewOptions = field(default_factory=ViewOptions)
-    strict_images: bool = False
-    """Whether a missing picture fails its record."""
-    category_by_name: bool = False
-    """Whether the record's category overrides that of its id."""
-
-
 class ViewedRecord(Struct, frozen=True):
     """A record and the judge's view of it."""
 
-    placed: Placed
+    position: int
+    """Its place in the file, from 0."""
+    record: AnsweredRecord
     view: View
     route: Route
     occurrence: int
@@ -44,7 +35,7 @@ class ViewedRecord(Struct, frozen=True):
 
     @property
     def id(self) -> Any:
-        return self.placed.record.id
+        return self.record.id
 
     @property
     def key(self) -> tuple[str, int]:
@@ -55,14 +46,14 @@ class ViewedRecord(Struct, frozen=True):
     def category(self) -> str:
         """Tag of the sample. Raises ``LookupError`` if it belongs to no category."""
         if self.route.category is None:
-            raise LookupError(f"record {self.placed.position} ({self.id!r}) belongs to no category")
+            raise LookupError(f"record {self.position} ({self.id!r}) belongs to no category")
         return self.route.category
 
     def processed(self) -> dict[str, Any]:
-        return processed_record(self.placed.record, self.view)
+        return processed_record(self.record, self.view)
 
     def question(self, prompts: JudgeTexts) -> JudgeQuestion:
-        reference = self.placed.record.source.reference_text
+        reference = self.record.source.reference_text
         return judge_question(self.view, self.category, reference, prompts)
 
 
@@ -79,13 +70,13 @@ class Input(Struct, frozen=True):
 
     def everyone(self) -> list[ViewedRecord]:
         """All samples, skipped ones included, in the order of the file."""
-        return sorted((*self.samples, *self.skipped), key=lambda sample: sample.placed.position)
+        return sorted((*self.samples, *self.skipped), key=lambda sample: sample.position)
 
     @property
     def to_judge(self) -> tuple[int, ...]:
         """Indices of the samples that have no problem."""
         bad = {problem.position for problem in self.problems}
-        return tuple(index for index, sample in enumerate(self.samples) if sample.placed.position not in bad)
+        return tuple(index for index, sample in enumerate(self.samples) if sample.position not in bad)
 
 
 class Judgements(Struct):
@@ -98,30 +89,44 @@ class Judgements(Struct):
     """Reasons why a picture could not be read."""
 
 
-def read_input(content: Any, where: str, reading: ReadingOptions) -> Input:
+def read_input(
+    content: Any,
+    where: str,
+    find: Find,
+    view: ViewOptions | None = None,
+    strict_images: bool = False,
+    category_by_name: bool = False,
+) -> Input:
     """Read the samples of a file's content.
+
+    Args:
+        content: the content.
+        where: the file, for messages.
+        find: finds pictures.
+        view: the limits for showing a sample.
+        strict_images: a missing picture fails its record.
+        category_by_name: the record's category overrides that of its id.
 
     Raises:
         DataError: the top level is not a list.
     """
-    placed, problems = read_records(content, where)
+    records, problems = read_records(content, where)
     samples: list[ViewedRecord] = []
     skipped: list[ViewedRecord] = []
     seen: Counter[str] = Counter()
-    for place in placed:
-        source = place.record.source
-        view = build_view(source.question, place.record.answer, reading.find, reading.view)
-        name = json.dumps(source.id, sort_keys=True)
-        sample = ViewedRecord(place, view, route(source.id, source.category, reading.category_by_name), seen[name])
+    for position, record in records.items():
+        source = record.source
+        shown = build_view(source.question, record.answer, find, view)
+        name, way = json.dumps(source.id, sort_keys=True), route(source.id, source.category, category_by_name)
+        (skipped if shown.is_skipped else samples).append(ViewedRecord(position, record, shown, way, seen[name]))
         seen[name] += 1
-        (skipped if view.is_skipped else samples).append(sample)
-        if sample.route.category is None:
+        if way.category is None:
             reason = f"id {source.id!r} belongs to no category: it does not hold SA, PBL or MSR (upper case)"
-        elif reading.strict_images and view.missing:
-            reason = f"{', '.join(view.missing)} not found (--strict_images)"
+        elif strict_images and shown.missing:
+            reason = f"{', '.join(shown.missing)} not found (--strict_images)"
         else:
             continue
-        problems.append(RecordProblem(place.position, source.id, reason))
+        problems.append(RecordProblem(position, source.id, reason))
     problems.sort(key=lambda problem: problem.position)
     return Input(tuple(samples), tuple(skipped), tuple(problems), len(content))
 
@@ -132,25 +137,25 @@ def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
     rows = [
         {**_row(sample, "skipped"), "reason": f"{len(sample.view.images)} pictures"}
         for sample in data.skipped
-        if sample.placed.position not in bad
+        if sample.position not in bad
     ]
     for index, sample in enumerate(data.samples):
-        if sample.placed.position in bad or index in judgements.unreadable:
+        if sample.position in bad or index in judgements.unreadable:
             continue
         if index not in judgements.feedback:
             rows.append({**_row(sample, "unscored"), "reason": judgements.unanswered.get(index, "")})
-        elif (reading := read_score(judgements.feedback[index])).counted:
-            rows.append({**_row(sample, "scored"), "score": reading.score})
+        elif (score := valid_score(judgements.feedback[index])) is not None:
+            rows.append({**_row(sample, "scored"), "score": score})
         else:
             rows.append({**_row(sample, "unparsable"), "reason": NO_SCORE})
     return sorted(rows, key=lambda row: int(row["position"]))
 
 
 def _row(sample: ViewedRecord, outcome: Outcome) -> dict[str, Any]:
-    source, view = sample.placed.record.source, sample.view
+    source, view = sample.record.source, sample.view
     return {
         "id": sample.id,
-        "position": sample.placed.position,
+        "position": sample.position,
         "category": sample.category,
         "field": source.field,
         "subfield": source.subfield,
@@ -170,7 +175,7 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
     problems = list(data.problems)
     for index, text in judgements.unreadable.items():
         sample = data.samples[index]
-        problems.append(RecordProblem(sample.placed.position, sample.id, text))
+        problems.append(RecordProblem(sample.position, sample.id, text))
     problems.sort(key=lambda problem: problem.position)
     named: dict[str, list[dict[str, Any]]] = {outcome: [] for outcome in NAMED}
     for row in rows:
@@ -199,15 +204,15 @@ def warnings(data: Input) -> list[str]:
     """Return remarks on records that are irregular but judged."""
     found = []
     for sample in data.everyone():
-        where = f"record {sample.placed.position}"
+        where = f"record {sample.position}"
         if sample.route.warning:
             found.append(f"{where}: {sample.route.warning}")
         if sample.occurrence:
             found.append(f"{where}: id {sample.id!r} occurs for the {sample.occurrence + 1}. time: both are judged")
-        if sample.route.category == "MSR" and sample.placed.record.source.reference_text is None:
+        if sample.route.category == "MSR" and sample.record.source.reference_text is None:
             found.append(f"{where}: {sample.id!r} has no reference text: the judge is given an empty one")
     return found
 
 
 def _place(sample: ViewedRecord) -> dict[str, Any]:
-    return {"position": sample.placed.position, "id": sample.id}
+    return {"position": sample.position, "id": sample.id}

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.mmie.data.records import QuestionRecord, Segment, json_kind, needed, read_question, read_segments
 from lmms_eval.tasks.mmie.view import View
 
@@ -45,29 +45,23 @@ class RecordProblem(Struct, frozen=True):
     message: str
 
 
-class Placed(Struct, frozen=True):
-    """A record and its position in its file, from 0."""
-
-    position: int
-    record: AnsweredRecord
-
-
-def read_records(content: Any, where: str) -> tuple[list[Placed], list[RecordProblem]]:
-    """Read the records of a file of answers, and name the unusable ones.
+def read_records(content: Any, where: str) -> tuple[dict[int, AnsweredRecord], list[RecordProblem]]:
+    """Read the records of a file of answers by their positions, from 0, and name the unusable ones.
 
     Raises:
         DataError: the top level is not a list.
     """
     if not isinstance(content, list):
         raise DataError(f"{where}: a JSON list of records is needed, not {json_kind(content)}")
-    placed, problems = [], []
+    records: dict[int, AnsweredRecord] = {}
+    problems = []
     for position, entry in enumerate(content):
         try:
-            placed.append(Placed(position, read_record(entry)))
+            records[position] = read_record(entry)
         except DataError as error:
             name = entry.get("id") if isinstance(entry, Mapping) else None
             problems.append(RecordProblem(position, name, str(error)))
-    return placed, problems
+    return records, problems
 
 
 def read_record(entry: Any) -> AnsweredRecord:
@@ -94,7 +88,7 @@ def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str
 
 
 def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
-    """Write the list that ``main.py`` judges. Raises ``OSError``.
+    """Write the list that ``main.py`` judges. Raises ``DataError``.
 
     Pictures of questions keep the names of the data set. Those of answers get their path relative to the file.
     """
@@ -104,8 +98,7 @@ def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) 
         return {**segment, "image": None if image is None else Path(os.path.relpath(image, path.parent)).as_posix()}
 
     content = [{**record, "answer": [*map(beside, record["answer"])], "model": model} for record in records]
-    with replacing(path) as file:
-        file.write(json.dumps(content, indent=1).encode("utf-8", "replace"))
+    write_whole(path, json.dumps(content, indent=1))
 
 
 def processed_record(record: AnsweredRecord, view: View) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from lmms_eval import stats
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
@@ -58,10 +60,7 @@ class CategoryRow(Struct, frozen=True):
     squares: float = 0
 
     def __add__(self, other: CategoryRow) -> CategoryRow:
-        return CategoryRow(*(a + b for a, b in zip(self.values(), other.values(), strict=True)))
-
-    def values(self) -> tuple[Any, ...]:
-        return (self.scored, self.unparsable, self.skipped, self.unscored, self.total, self.squares)
+        return CategoryRow(*map(operator.add, astuple(self), astuple(other)))
 
     @property
     def n(self) -> int:
@@ -136,20 +135,12 @@ class CategoryTable(Struct, frozen=True):
     subfields: Mapping[str, CategoryRow]
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "categories": {name: row.as_dict() for name, row in self.categories.items()},
-            "fields": {name: row.as_dict() for name, row in self.fields.items()},
-            "subfields": {name: row.as_dict() for name, row in self.subfields.items()},
-        }
+        return {part: {name: row.as_dict() for name, row in rows.items()} for part, rows in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> CategoryTable:
-        return cls(
-            *(
-                {name: CategoryRow.from_dict(row) for name, row in content[part].items()}
-                for part in ("categories", "fields", "subfields")
-            )
-        )
+        parts = (content[part] for part in cls.__struct_fields__)
+        return cls(*({name: CategoryRow.from_dict(row) for name, row in rows.items()} for rows in parts))
 
     def __add__(self, other: CategoryTable) -> CategoryTable:
         return CategoryTable(

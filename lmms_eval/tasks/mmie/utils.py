@@ -6,17 +6,18 @@ The task options are those of ``settings.Settings``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers, Unscored
-from lmms_eval.errors import DataError, MediaError
+from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks._task_utils.submissions import submission_path, write_whole
 from lmms_eval.tasks.mmie import judge_prompts, judge_questions, scores_file, scoring, submission, summary
 from lmms_eval.tasks.mmie.data.documents import question_of
 from lmms_eval.tasks.mmie.data.files import image_finder
@@ -91,11 +92,11 @@ def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Pa
     return pieces
 
 
-def _instruction(settings: Settings) -> list[str]:
-    """Return the request for described pictures, for models that cannot draw, if the settings have it."""
+def _asked(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
+    """Return the question's pieces and, for models that cannot draw, the request for described pictures."""
     given = settings.ask_pictures
     wording = given if isinstance(given, str) else INSTRUCTION if given else ""
-    return [wording] if wording else []
+    return [*question_pieces(doc, settings), *([wording] if wording else [])]
 
 
 Options = Mapping[str, Any] | None
@@ -107,16 +108,14 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     Raises:
         MediaError: a picture cannot be read, or is missing and the settings are strict.
     """
-    settings = Settings.of(lmms_eval_specific_kwargs)
-    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
+    pieces = _asked(doc, Settings.of(lmms_eval_specific_kwargs))
     content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
     return [{"role": "user", "content": content}]
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """Return the question with ``<image>`` in place of each existing picture."""
-    settings = Settings.of(lmms_eval_specific_kwargs)
-    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
+    pieces = _asked(doc, Settings.of(lmms_eval_specific_kwargs))
     return "\n".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
@@ -225,8 +224,8 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
         human = scores_file.read_scores(Path(settings.human_scores))
         part["calibration"] = scores_file.calibration(samples, human)
     details: dict[str, Any] = {"mmie": part}
-    if (path := _output(args, f"{task.name}_scores.csv")) is not None:
-        _write(lambda: scores_file.write_scores(samples, path), path)
+    if (path := submission_path(args, f"{task.name}_scores.csv")) is not None:
+        write_whole(path, scores_file.scores_csv(samples))
         details["submission_files"] = [str(path)]
     return Estimate(table.categories[summary.OVERALL].scored, details=details)
 
@@ -237,11 +236,10 @@ def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any
     Raises:
         DataError: the file cannot be written.
     """
-    path = _output(args, f"{task.name}_to_evaluate.json")
+    path = submission_path(args, f"{task.name}_to_evaluate.json")
     if path is None:
         return Estimate(None)
-    model = file_utils.shared_model_name(args)
-    _write(lambda: submission.write_answers(records, model, path), path)
+    submission.write_answers(records, file_utils.shared_model_name(args), path)
     return Estimate(None, details={"submission_files": [str(path)]})
 
 
@@ -277,17 +275,3 @@ def aggregate_f1(values: Sequence[float]) -> float:
 def _mean(scores: Sequence[float]) -> Estimate:
     error = stats.mean_stderr(scores) if len(scores) > 1 else None
     return Estimate(summary.mean(scores), error)
-
-
-def _output(args: Any, name: str) -> Path | None:
-    """Return a file in the run's folder of submissions, or ``None`` without an output folder."""
-    folder = getattr(args, "output_path", None)
-    return None if not folder else (Path(folder) / "submissions" / name).resolve()
-
-
-def _write(write: Callable[[], None], path: Path) -> None:
-    """Call a function that writes a file. Raises ``DataError`` if that fails."""
-    try:
-        write()
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error

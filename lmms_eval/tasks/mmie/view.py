@@ -5,6 +5,7 @@ A ``View`` records everything that is cut, left out or skipped.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -104,66 +105,38 @@ def in_folder(folder: str, further: str | None = None) -> Find:
 def build_view(
     question: Sequence[Segment], answer: Sequence[Segment], find: Find, options: ViewOptions | None = None
 ) -> View:
-    """Build the judge's view of a question and an answer."""
+    """Build the judge's view of a question and an answer.
+
+    In the official mode the answer ends at the third picture of both, except for the text of its first segment.
+    """
     options = options or ViewOptions()
-    builder = _Builder(find, options)
-    shown_question = builder.question(question)
-    shown_answer = builder.answer(answer)
-    return View(
-        question_pieces=tuple(shown_question),
-        answer_pieces=tuple(shown_answer),
-        missing=tuple(builder.missing),
-        lost_texts=builder.lost_texts,
-        lost_images=builder.lost_images,
-        is_skipped=options.mode == "official" and builder.n_images > options.max_images,
-    )
+    is_official = options.mode == "official"
+    missing: list[str] = []
+    n_images = lost_texts = lost_images = 0
 
-
-class _Builder:
-    """Builds the view of one sample and counts its pictures."""
-
-    def __init__(self, find: Find, options: ViewOptions) -> None:
-        self._find, self._options = find, options
-        self._is_official = options.mode == "official"
-        self.n_images = self.lost_texts = self.lost_images = 0
-        self.missing: list[str] = []
-
-    def question(self, segments: Sequence[Segment]) -> list[Piece]:
-        limit = None if self._is_official else self._options.max_images
-        pieces: list[Piece] = []
-        for segment in segments:
-            pieces += self._text(segment)
-            pieces += self._image(segment, limit)
-        return pieces
-
-    def answer(self, segments: Sequence[Segment]) -> list[Piece]:
-        """In the official mode everything ends at the third picture, except the text of the first segment."""
+    def shown(segments: Sequence[Segment], limit: float, has_end: bool) -> tuple[Piece, ...]:
+        nonlocal n_images, lost_texts, lost_images
         pieces: list[Piece] = []
         for number, segment in enumerate(segments):
-            pieces += self._text(segment)
-            pieces += self._image(segment, ANSWER_STOP)
-            if self._is_official and self.n_images >= ANSWER_STOP:
-                self._lose(segments[number + 1 :])
-                break
-        return pieces
+            is_over = has_end and number > 0 and n_images >= ANSWER_STOP
+            if segment.text is not None:
+                lost_texts += is_over
+                pieces += [] if is_over else [f"{segment.text}\n"]
+            found = None if segment.image is None else find(segment.image)
+            if is_over or n_images >= limit:
+                lost_images += isinstance(found, ViewedPicture)
+            elif isinstance(found, Missing):
+                missing.append(found.name)
+            elif found is not None:
+                pieces += [f"Image-{n_images}: ", found, "\n"]
+                n_images += 1
+        return tuple(pieces)
 
-    def _text(self, segment: Segment) -> list[Piece]:
-        return [] if segment.text is None else [segment.text + "\n"]
-
-    def _image(self, segment: Segment, limit: int | None) -> list[Piece]:
-        if segment.image is None:
-            return []
-        if limit is not None and self.n_images >= limit:
-            self._lose([Segment(None, segment.image)])
-            return []
-        found = self._find(segment.image)
-        if isinstance(found, Missing):
-            self.missing.append(found.name)
-            return []
-        self.n_images += 1
-        return [f"Image-{self.n_images - 1}: ", found, "\n"]
-
-    def _lose(self, segments: Sequence[Segment]) -> None:
-        for segment in segments:
-            self.lost_texts += segment.text is not None
-            self.lost_images += segment.image is not None and isinstance(self._find(segment.image), ViewedPicture)
+    return View(
+        question_pieces=shown(question, math.inf if is_official else options.max_images, False),
+        answer_pieces=shown(answer, ANSWER_STOP, is_official),
+        missing=tuple(missing),
+        lost_texts=lost_texts,
+        lost_images=lost_images,
+        is_skipped=is_official and n_images > options.max_images,
+    )

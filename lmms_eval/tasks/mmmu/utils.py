@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.api.outcome import Estimate, Unscored
+from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics import mmmu
 from lmms_eval.tasks._task_utils import binary_judge
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.judge_texts import identity, noted
 from lmms_eval.tasks._task_utils.mmmu import PLACE, accuracy, chosen, doc_to_visual, listed, options, picture
-from lmms_eval.tasks._task_utils.question import option_lines, read_list, times_shown
+from lmms_eval.tasks._task_utils.question import Doc, Settings, option_lines, read_list, times_shown
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 
 __all__ = ["doc_to_visual"]
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 Row = Mapping[str, Any]
 QWEN = "qwen3_vl"
 _ONE_PICTURE = 3
@@ -93,10 +91,7 @@ def process_judged(
     verdicts: Mapping[str, Verdict],
 ) -> dict[str, Any]:
     """Score what the judge says, by the official reading of its reply and by the fixed one."""
-    score = binary_judge.score(verdicts)
-    if isinstance(score, Unscored):
-        return {"llm_as_judge_eval": score, "llm_as_judge_eval_fixed": score}
-    return {"llm_as_judge_eval": score.official, "llm_as_judge_eval_fixed": score.fixed}
+    return binary_judge.scores(verdicts, "llm_as_judge_eval")
 
 
 def aggregate_judged(results: Sequence[float], task: Any) -> Estimate:
@@ -127,7 +122,9 @@ def subject(name: str) -> str:
 def is_right(row: Row) -> bool:
     """Return whether one of the parsed answers is right."""
     if not _is_choice(row):
-        gold = _gold(row["answer"])
+        answer = row["answer"]
+        is_list = not isinstance(answer, str) or (answer.startswith("[") and answer.endswith("]"))
+        gold = read_list({"answer": answer}, "answer") if is_list else [answer]
         return any(
             mmmu.is_right(mmmu.normalised(said) if isinstance(said, str) else said, gold) for said in row["parsed_pred"]
         )
@@ -156,9 +153,3 @@ SUBMISSION = "mmmu_test_for_submission.json"
 
 def _is_choice(doc: Doc) -> bool:
     return bool(doc["question_type"] == "multiple-choice")
-
-
-def _gold(answer: Any) -> list[str]:
-    """The reference answers to an open question: one text, or the text of a list."""
-    is_list = not isinstance(answer, str) or (answer.startswith("[") and answer.endswith("]"))
-    return read_list({"answer": answer}, "answer") if is_list else [answer]

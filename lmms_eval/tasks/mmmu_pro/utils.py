@@ -7,10 +7,8 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.tasks._task_utils.mmmu import accuracy, chosen, listed, options
-from lmms_eval.tasks._task_utils.question import option_lines
+from lmms_eval.tasks._task_utils.question import Doc, Settings, option_lines
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 Row = Mapping[str, Any]
 QWEN = "qwen3_vl"
 

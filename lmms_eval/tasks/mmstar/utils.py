@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
-from lmms_eval.tasks._task_utils.question import LETTERS, framed
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, framed
 
 if TYPE_CHECKING:
     from PIL import Image
 
 log = logging.getLogger(__name__)
-Doc = Mapping[str, Any]
 CHOICES = ("A", "B", "C", "D")
 _ABSENT = (None, "", "nan")
 CATEGORIES = (

@@ -9,11 +9,10 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, SubScore, Unscored
 from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
+from lmms_eval.tasks._task_utils.question import Doc, Settings
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.verdicts import reply_of
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 CAPABILITIES = ("rec", "ocr", "know", "gen", "spat", "math")
 SETS = (
     "rec_gen_know", "rec", "spat_ocr", "spat_math_ocr", "rec_spat", "ocr", "math_ocr", "rec_know", "rec_spat_gen_ocr",

@@ -7,9 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.tasks._task_utils.estimates import by, mean
-from lmms_eval.tasks._task_utils.question import framed, option_lines
-
-Doc = Mapping[str, Any]
+from lmms_eval.tasks._task_utils.question import Doc, framed, option_lines
 
 
 def doc_to_visual(doc: Doc) -> list[Any]:

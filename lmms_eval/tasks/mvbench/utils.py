@@ -10,10 +10,9 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.vqa import without_punctuation
 from lmms_eval.tasks._task_utils.estimates import mean
-from lmms_eval.tasks._task_utils.question import LETTERS
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
-Doc = Mapping[str, Any]
 _OPTION = re.compile(r"([A-E])\.\s*(.+)$", re.IGNORECASE)
 _LETTER = re.compile(r"\b([A-E])\b", re.IGNORECASE)
 _COMMA_IN_NUMBER = re.compile(r"\d,\d")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu import mmmu_letter
-from lmms_eval.tasks._task_utils.question import LETTERS, option_lines
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, option_lines
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 VIDEOS = MediaFolder("nextqa", "lmms-eval/NExTQA", ("nextqa_mc_test",))
 OPTIONS = 5
 

@@ -9,11 +9,9 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import by, mean
-from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, Settings, framed, option_lines
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 VIDEOS = MediaFolder(
     "perceptiontest_val", "lmms-eval/PerceptionTest_Val", ("perceptiontest_val_mc", "perceptiontest_val_mcppl")
 )

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.metrics.answers import extract_mcq_answer
-from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.tasks._task_utils.question import Doc, framed
 from lmms_eval.utils.answer_reading import WHOLE_ANSWER, note_reading
 
-Doc = Mapping[str, Any]
 CHOICES = ("A", "B", "C", "D")
 _INSTRUCTION = "Please answer directly with only the letter of the correct option and nothing else."
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

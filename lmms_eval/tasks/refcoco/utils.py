@@ -12,12 +12,11 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError, MediaError, TaskError
 from lmms_eval.tasks._task_utils.captioning import scored_alike
 from lmms_eval.tasks._task_utils.estimates import mean
+from lmms_eval.tasks._task_utils.question import Doc, Settings
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 Box = Sequence[float]
 Rows = Sequence[Mapping[str, Any]]
 PIXELS = "pixels"

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.errors import ItemError
-from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
+from lmms_eval.tasks._task_utils.question import LETTERS, Doc, framed, option_lines
 from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, note_reading
-
-Doc = Mapping[str, Any]
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:

@@ -7,10 +7,9 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.tasks._task_utils.estimates import mean
-from lmms_eval.tasks._task_utils.question import option_lines
+from lmms_eval.tasks._task_utils.question import Doc, option_lines
 from lmms_eval.utils.answer_reading import FIRST_CHARACTER, NOTHING, note_reading
 
-Doc = Mapping[str, Any]
 _INSTRUCTION = "Answer with the option's letter from the given choices directly."
 
 

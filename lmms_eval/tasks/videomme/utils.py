@@ -13,6 +13,7 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError, MediaError
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, mean
+from lmms_eval.tasks._task_utils.question import Doc, Settings
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 
 ALL_FRAMES = -1
@@ -89,8 +90,6 @@ def shown(blocks: Sequence[TextBlock], frames: int, rate: float, sampled: int) -
     return found
 
 
-Doc = Mapping[str, Any]
-Settings = Mapping[str, Any] | None
 VIDEOS = MediaFolder(
     "videomme",
     "lmms-eval/Video-MME",

@@ -11,9 +11,8 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import by, mean
-from lmms_eval.tasks._task_utils.question import framed, option_lines
+from lmms_eval.tasks._task_utils.question import Doc, framed, option_lines
 
-Doc = Mapping[str, Any]
 log = logging.getLogger(__name__)
 CATEGORIES = ("direct_attributes", "relative_position")
 _OPTION = re.compile(r"\([A-D]\)([^()]+)(?=\([A-D]\)|\Z)")

@@ -28,15 +28,11 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and float(value).is_integer()
 
 
-def _is_length(value: Any) -> bool:
-    return _is_whole(value) and value >= 1
-
-
 def _is_switch(value: Any) -> bool:
     return isinstance(value, bool) or (isinstance(value, int) and value in (0, 1))
 
 
-def _is_text(value: Any) -> bool:
+def _are_texts(value: Any) -> bool:
     return all(isinstance(item, str) for item in (value if isinstance(value, list | tuple) else [value]))
 
 
@@ -49,7 +45,7 @@ class _Kind(Struct, frozen=True):
 
 
 _KINDS = (
-    _Kind("a whole number from 1 on", _is_length, (
+    _Kind("a whole number from 1 on", lambda value: _is_whole(value) and value >= 1, (
         "max_new_tokens", "max_tokens", "max_completion_tokens", "max_gen_toks", "max_length", "num_beams",
         "num_beam_groups", "max_agentic_steps",
     )),
@@ -63,7 +59,7 @@ _KINDS = (
         "encoder_repetition_penalty", "guidance_scale", "guidance_rescale", "max_time",
     )),
     _Kind("true or false", _is_switch, ("do_sample", "use_cache", "skip_special_tokens")),
-    _Kind("a text or a list of texts", _is_text, ("until", "stop", "stop_sequences", "stop_strings")),
+    _Kind("a text or a list of texts", _are_texts, ("until", "stop", "stop_sequences", "stop_strings")),
     _Kind("a mapping, such as {\"enable_thinking\": true}", lambda value: isinstance(value, Mapping), (
         "chat_template_kwargs", "extra_body",
     )),

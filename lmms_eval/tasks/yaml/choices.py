@@ -6,7 +6,7 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -66,7 +66,7 @@ class ChoiceColumns(Struct, frozen=True):
             while values and str(values[-1]).strip().casefold() in _ABSENT:
                 values.pop()
             return values
-        found = _read(row.get(self.columns[0]))
+        found = _read(row.get(self.columns[0]), json.loads, ast.literal_eval)
         return list(found) if isinstance(found, Sequence) and not isinstance(found, str) else []
 
     def rotations(self, row: Row) -> int:
@@ -102,7 +102,10 @@ class ChoiceColumns(Struct, frozen=True):
         changed = dict(row)
         if self.is_list:
             held = row[self.columns[0]]
-            changed[self.columns[0]] = _written(made, held) if isinstance(held, str) else made
+            changed[self.columns[0]] = made
+            if isinstance(held, str):  # a text in the same form: JSON, else Python
+                is_json = _read(held, json.loads) is not None
+                changed[self.columns[0]] = json.dumps(made, ensure_ascii=False) if is_json else repr(list(made))
         else:
             changed |= dict(zip(self.columns, made, strict=False))
         place = (right - turn) % len(options)
@@ -131,22 +134,14 @@ def changed_row(columns: ChoiceColumns, change: str, row: Row) -> dict[str, Any]
     return columns.rotated(row, int(number))
 
 
-def _read(value: Any) -> Any:
+def _read(value: Any, *readers: Callable[[str], Any]) -> Any:
+    """Return the value of a text by the first reader that can read it, or ``None``; any other value unchanged."""
     if not isinstance(value, str):
         return value
-    for read in (json.loads, ast.literal_eval):
+    for read in readers:
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             return read(value)
     return None
-
-
-def _written(options: Sequence[Any], held: str) -> str:
-    """Write a list as text in the form of ``held``: JSON, else Python."""
-    try:
-        json.loads(held)
-    except ValueError:
-        return repr(list(options))
-    return json.dumps(options, ensure_ascii=False)
 
 
 def _turned(options: Sequence[Any], turn: int) -> list[Any]:

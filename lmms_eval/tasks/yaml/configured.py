@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,8 +14,7 @@ from lmms_eval.tasks.data.splits import of_datasets
 from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import named
-from lmms_eval.tasks.yaml.media_policy import media_policy
-from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.task import TaskSource, YamlTask, media_policy
 
 
 def configured_task(source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> Task:
@@ -37,8 +35,12 @@ class ConfiguredTask(YamlTask):
     def __init__(self, source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> None:
         super().__init__(source, options)
         self._cls = cls
+        # Every key with its value, with functions imported and data paths resolved.
+        given = {name: getattr(self.config, name) for name in TaskConfig.model_fields if name != "class_"}
+        kwargs = absolute_paths(self.config.dataset_kwargs)
+        given |= {"dataset_path": str(self.config.dataset_path), "dataset_kwargs": kwargs, "class": cls}
         try:
-            self._opener = cls(config=self._given_config(cls))
+            self._opener = cls(config=given)
         except LmmsEvalError:
             raise
         except Exception as error:  # the constructor is third-party code and may raise anything
@@ -68,9 +70,3 @@ class ConfiguredTask(YamlTask):
         """The fingerprint of a YAML task, with the class's module among the functions."""
         found = super().fingerprint()
         return {**found, "functions": hash_of_text(found["functions"] + hash_of_functions([self._cls]))}
-
-    def _given_config(self, cls: type[ConfigurableTask]) -> dict[str, Any]:
-        """Return every key with its value, with functions imported and data paths resolved."""
-        values = {name: getattr(self.config, name) for name in TaskConfig.model_fields if name != "class_"}
-        kwargs = absolute_paths(self.config.dataset_kwargs)
-        return {**values, "dataset_path": str(self.config.dataset_path), "dataset_kwargs": kwargs, "class": cls}

@@ -55,20 +55,16 @@ _TRIES = 16
 """After so many consecutive missing files the rest of a window counts as unknown."""
 _MAX_PATH = 1_024
 _BASE64_LEAST = 512
-_VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})
+_VIDEO_SUFFIXES = ("mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts")
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(_VIDEO_SUFFIXES, "video"),
+    **dict.fromkeys(AUDIO_SUFFIXES, "audio"),
+    **dict.fromkeys(IMAGE_SUFFIXES, "image"),
+}
+"""Kinds of media by the extension of a path or URL."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256}")
 _QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 _ADDRESSES = ("http://", "https://")
-
-
-def kind_of_name(name: str) -> Kind | None:
-    """Return the kind of medium by the extension of a path or URL."""
-    suffix = name.split("?")[0].rpartition(".")[2].lower()
-    if suffix in IMAGE_SUFFIXES:
-        return "image"
-    if suffix in AUDIO_SUFFIXES:
-        return "audio"
-    return "video" if suffix in _VIDEO_SUFFIXES else None
 
 
 class CountedMedium(Struct, frozen=True):
@@ -95,7 +91,8 @@ def media_of_text(value: str) -> list[CountedMedium] | None:
         names = [single or double for single, double in _QUOTED.findall(text)]
     elif len(text) >= _BASE64_LEAST and _BASE64.match(text):
         return [CountedMedium("image", size)]
-    found = [CountedMedium(kind, name) for name in names if (kind := kind_of_name(name)) is not None]
+    kinds = [_KINDS.get(name.split("?")[0].rpartition(".")[2].lower()) for name in names]
+    found = [CountedMedium(kind, name) for kind, name in zip(kinds, names, strict=True) if kind is not None]
     return found if names and len(found) == len(names) else None
 
 
@@ -167,7 +164,11 @@ class Costs:
         self._files.new_window()
         prompts = self._prompts(indices)
         self._known = dict(zip(indices, prompts, strict=True))
-        return [cost * count for cost, count in zip(prompts, self._counts(indices), strict=True)]
+        if isinstance(self._choices, int):
+            return [cost * max(1, self._choices) for cost in prompts]
+        cells = self._documents.source.cells(self._choices, indices)
+        counts = list_lengths(cells) if is_list(cells.type) else [1] * len(indices)
+        return [cost * max(1, count) for cost, count in zip(prompts, counts, strict=True)]
 
     def of_request(self, index: int) -> float:
         """Return the tokens of one request of a document."""
@@ -201,12 +202,6 @@ class Costs:
             sizes = [self._files.size(one.item) if isinstance(one.item, str) else one.item for one in items]
             total[place] += sum(SCALES[one.kind].tokens(size) for one, size in zip(items, sizes, strict=True))
         return total
-
-    def _counts(self, indices: Sequence[int]) -> list[int]:
-        if isinstance(self._choices, int):
-            return [max(1, self._choices)] * len(indices)
-        cells = self._documents.source.cells(self._choices, indices)
-        return [max(1, count) for count in list_lengths(cells)] if is_list(cells.type) else [1] * len(indices)
 
 
 def _media_of_cells(column: pa.ChunkedArray) -> list[list[CountedMedium] | int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
@@ -30,9 +31,14 @@ def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tup
     Raises:
         TaskError: the request is for a likelihood, which chat plugins cannot answer.
     """
-    task = requests.task
+    task, builder = requests.task, request.build_messages
     place = (request.doc_id, task.name, task.split)
-    show, policy = _visuals(requests, request), requests.prompts.media
+    show, policy = requests.prompts.visuals, requests.prompts.media
+    if isinstance(builder, MessageBuilder) and (own := builder.own) is not None:
+
+        def show(doc: Doc) -> list[Any]:
+            return [part["url"] for turn in own(doc) for part in turn["content"] if part["type"] != "text"]
+
     visual = show if policy is None else lambda doc: policy.media(show(doc))
     if request.kind == "loglikelihood":
         if chat:
@@ -47,32 +53,19 @@ def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tup
     # Plugins of the family expect the few-shot delimiter here. Chat plugins remove it themselves.
     generation = copy.deepcopy(dict(request.generation_after(has_template=False)))
     if chat:
-        return (request.context, _doc_to_messages(requests, request), generation, *place)
+        return (request.context, partial(_messages_of, requests, request), generation, *place)
     if request.kind == "generate_until_multi_round":
         return (request.context, generation, visual, requests.prompts.text, *place)
     return (request.context, generation, visual, *place)
 
 
-def _visuals(requests: RequestSettings, request: Request) -> Callable[[Doc], Any]:
-    builder = request.build_messages
-    if isinstance(builder, MessageBuilder) and builder.own is not None:
-        own = builder.own
-        return lambda doc: [part["url"] for turn in own(doc) for part in turn["content"] if part["type"] != "text"]
-    return requests.prompts.visuals
-
-
-def _doc_to_messages(requests: RequestSettings, request: Request) -> Callable[..., Any]:
-    """Make the function that builds a document's messages, examples included, also for later rounds."""
-    builder = request.build_messages
-
-    def doc_to_messages(doc: Doc, **rounds: Any) -> Any:
-        if rounds.get("round_idx"):
-            return _later_round(requests, doc, rounds)
-        if isinstance(builder, MessageBuilder):
-            return builder.turns(doc)
-        return requests.prompts.allowed(requests.builder.turns(request.doc_id, doc))
-
-    return doc_to_messages
+def _messages_of(requests: RequestSettings, request: Request, doc: Doc, **rounds: Any) -> Any:
+    """Build a document's messages, examples included, also for later rounds."""
+    if rounds.get("round_idx"):
+        return _later_round(requests, doc, rounds)
+    if isinstance(request.build_messages, MessageBuilder):
+        return request.build_messages.turns(doc)
+    return requests.prompts.allowed(requests.builder.turns(request.doc_id, doc))
 
 
 def _later_round(requests: RequestSettings, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:

@@ -95,7 +95,8 @@ def hash_of_functions(values: Any, stated: Any = None, is_scoring: bool = False)
     starts = frozenset(_modules_of(values)) | frozenset(_modules_of(stated))
     if not starts:
         return hash_of_text("")
-    literals = frozenset[str]() if all(map(_is_packaged, starts)) else frozenset(_texts(stated))
+    texts = (leaf for leaf in _leaves(stated) if isinstance(leaf, str) and len(leaf) <= 200)
+    literals = frozenset[str]() if all(map(_is_packaged, starts)) else frozenset(texts)
     return _Code(is_scoring, literals).digest(starts)
 
 
@@ -108,10 +109,6 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     else:
         yield value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    return (leaf for leaf in _leaves(value) if isinstance(leaf, str) and len(leaf) <= 200)
 
 
 def _modules_of(value: Any) -> Iterator[str]:

@@ -127,7 +127,11 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
     path = folder.joinpath(*name.split(".")).with_suffix(".py")
     with _LOCK:
         if path.is_file():
-            return _from_file(path.resolve(), where)
+            path = path.resolve()
+            if path not in _MODULES:
+                dotted = dotted_name(path)
+                _MODULES[path] = _import(dotted, where) if dotted else _execute(path, where)
+            return _MODULES[path]
         name = own_name(name, folder.resolve())
         with _without_current_folder():
             try:
@@ -141,13 +145,6 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
                 hint = f"; did you mean {', '.join(close)}?" if close else ""
                 raise TaskError(f"{where}: there is neither {path} nor an installed module {name!r}{hint}")
             return _import(name, where)
-
-
-def _from_file(path: Path, where: str) -> ModuleType:
-    if path not in _MODULES:
-        dotted = dotted_name(path)
-        _MODULES[path] = _import(dotted, where) if dotted else _execute(path, where)
-    return _MODULES[path]
 
 
 def _execute(path: Path, where: str) -> ModuleType:

@@ -198,12 +198,9 @@ class _View(ModuleType):
         if f"{name}." == _HOME:
             return _View(name, self.__file)
         found = own_name(name, self.__file) if name.startswith(_HOME) else name
-        return importlib.import_module(found) if found != name else _attribute(self.__name__, part)
-
-
-def _attribute(module: str, part: str) -> Any:
-    """Return an attribute or submodule of a module."""
-    return getattr(builtins.__import__(module, None, None, (part,), 0), part)
+        if found != name:
+            return importlib.import_module(found)
+        return getattr(builtins.__import__(self.__name__, None, None, (part,), 0), part)  # also imports a submodule
 
 
 _FINDER = _IncludedFinder()
@@ -273,15 +270,11 @@ def _is_helper(part: str) -> bool:
 @cache
 def dotted_name(path: Path) -> str | None:
     """Return the import name of this file (or folder of modules), if Python can import it."""
-    return next((name for name in (_package_name(path), *_tree_names(path)) if _is_of(name, path)), None)
-
-
-def _tree_names(path: Path) -> Iterator[str]:
-    """Return the names of a path below included folders; the first may already belong to another module."""
+    names = [_package_name(path)]
     for root in _FINDER.above(path):
         parts = ".".join(root.parts_of(path))
-        yield f"{_HOME}{parts}"
-        yield f"{root.alias}.{parts}"
+        names += [f"{_HOME}{parts}", f"{root.alias}.{parts}"]  # the first may already belong to another module
+    return next((name for name in names if _is_of(name, path)), None)
 
 
 def _package_name(path: Path) -> str:

@@ -23,11 +23,7 @@ class _Loader(_BASE):  # type: ignore[misc]  # the C loader has no types
     file: Path
 
 
-def _function(loader: Any, node: yaml.Node) -> FunctionRef:
-    return FunctionRef(str(node.value), str(loader.file))
-
-
-_Loader.add_constructor("!function", _function)
+_Loader.add_constructor("!function", lambda loader, node: FunctionRef(str(node.value), str(loader.file)))
 
 
 class YamlReader:
@@ -57,7 +53,11 @@ class YamlReader:
             self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
         own = self._parsed[path]
         merged: dict[str, Any] = {}
-        for entry in reversed(_entries(own.get("include"), path)):
+        included = own.get("include") or []
+        entries = [included] if isinstance(included, str) else included
+        if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+            raise TaskError(f"{path}: include must be a path or a list of paths")
+        for entry in reversed(entries):
             merged.update(self._read((path.parent / entry).resolve(), (*above, path)))
         merged.update(own)
         merged.pop("include", None)
@@ -103,15 +103,6 @@ def parse_text(text: str, path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise TaskError(f"{path}: a task file must be a mapping of keys, not a {type(data).__name__}")
     return _stated(data, path)
-
-
-def _entries(include: Any, path: Path) -> list[str]:
-    if include is None:
-        return []
-    entries = [include] if isinstance(include, str) else include
-    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise TaskError(f"{path}: include must be a path or a list of paths")
-    return entries
 
 
 def _stated(data: dict[str, Any], path: Path) -> dict[str, Any]:

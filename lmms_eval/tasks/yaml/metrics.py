@@ -13,13 +13,67 @@ from msgspec import Struct
 from lmms_eval.api.registry import AGGREGATIONS as ADDED_AGGREGATIONS
 from lmms_eval.api.registry import METRICS as ADDED_METRICS
 from lmms_eval.api.task import MetricDefinition
-from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.errors import DataError, TaskError, UnknownNameError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.yaml.arguments import arguments_of, nearest, wrong_value
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.functions import named
-from lmms_eval.tasks.yaml.strata import stated_strata
 from lmms_eval.utils.numbers import ScoreRange
+
+
+def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) -> tuple[str, float]:
+    """Read the key ``strata`` of an entry of ``metric_list``: a column, or ``{column: ..., scale: ...}``.
+
+    The scale is a factor of the mean: 100 gives a percentage for documents that count 0 or 1. Without the key, the
+    column is empty and the scale 0.
+
+    Raises:
+        TaskError: it is neither, or the aggregation is a registered one, which does not support strata.
+    """
+    stated = entry.get("strata")
+    if stated is None:
+        return "", 0.0
+    said = f"{where}: key 'metric_list', strata of metric {entry['metric']}"
+    if registered is not None:
+        raise TaskError(
+            f"{said}: aggregation {registered!r} is no mean over strata; give a function that takes the mean over the "
+            "strata of their documents' means"
+        )
+    given = {"column": stated} if isinstance(stated, str) else stated
+    if isinstance(given, Mapping) and {*given} <= {"column", "scale"}:
+        column, scale = given.get("column"), given.get("scale", 1.0)
+        is_scale = isinstance(scale, int | float) and not isinstance(scale, bool) and 0 < scale < math.inf
+        if column and isinstance(column, str) and is_scale:
+            return column, float(scale)
+    raise TaskError(f"{said}: give the name of a column, or {{column: NAME, scale: NUMBER}}, not {stated!r}")
+
+
+def common_column(columns: Sequence[str], where: str) -> str:
+    """Return the column of strata that the metrics of a task share; empty if no metric names one.
+
+    Raises:
+        TaskError: they name several columns; documents are ordered by one column.
+    """
+    named = sorted({*columns} - {""})
+    if len(named) > 1:
+        raise TaskError(f"{where}: key 'metric_list': strata by {' and '.join(named)}; give one column for all metrics")
+    return named[0] if named else ""
+
+
+def strata_of(documents: Documents, column: str, doc_ids: Sequence[int], where: str) -> list[str] | None:
+    """Return the stratum of each document; ``None`` without a column.
+
+    Raises:
+        DataError: the data has no such column of text.
+    """
+    if not column:
+        return None
+    if column not in documents.text_columns:
+        known = ", ".join(documents.text_columns)
+        raise DataError(f"{where}: key 'metric_list': strata by {column!r}: {documents.source.where} has only {known}")
+    return [str(name) for name in documents.source.cells(column, doc_ids).to_pylist()]
+
 
 log = logging.getLogger(__name__)
 BYPASS = "bypass"
@@ -70,26 +124,25 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
         raise TaskError(f"{where}: key 'metric_list': metric must be a name, not a function; use process_results")
     if not isinstance(name, str) or not name:
         raise TaskError(f"{where}: key 'metric_list': an entry without 'metric': {dict(entry)!r}")
-    default_aggregation, default_direction = _defaults(name)
+    known: Any = ADDED_METRICS.get(name) if name in ADDED_METRICS else METRICS.get(name)
     stated = entry.get("aggregation")
     if stated is None:
-        stated = default_aggregation or "mean"
-        if default_aggregation is None:
+        stated = None if known is None else known.aggregation
+        if stated is None:
+            stated = "mean"
             log.warning("%s: metric %s has no aggregation and is not registered: %s is taken", where, name, stated)
     direction = entry.get("higher_is_better")
     if direction is not None and not isinstance(direction, bool):
         raise TaskError(f"{where}: key 'metric_list': higher_is_better must be true or false, not {direction!r}")
     if direction is None:
-        direction = True if default_direction is None else default_direction
+        direction = True if known is None or known.higher_is_better is None else known.higher_is_better
     arguments = {key: value for key, value in entry.items() if key not in _OWN_KEYS}
     _check_arguments(name, arguments, config, where)
     function, registered = aggregation(stated, where)
     own = function if registered else named(function, f"the aggregation of metric {name!r}")
-    strata = stated_strata(entry, registered, where)
-    definition = MetricDefinition(
-        name, own, registered, bool(direction), _range(entry, registered, where), strata.scale if strata else 0.0
-    )
-    return TaskMetric(definition, arguments, strata.column if strata else "")
+    column, scale = stated_strata(entry, registered, where)
+    definition = MetricDefinition(name, own, registered, bool(direction), _range(entry, registered, where), scale)
+    return TaskMetric(definition, arguments, column)
 
 
 def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, where: str) -> None:
@@ -120,15 +173,6 @@ def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, wh
             raise TaskError(f"{where}: key 'metric_list': {error}") from error
 
 
-def _defaults(name: str) -> tuple[str | None, bool | None]:
-    if name in ADDED_METRICS:
-        added = ADDED_METRICS.get(name)
-        return added.aggregation, added.higher_is_better
-    if name in METRICS:
-        return METRICS[name].aggregation, METRICS[name].higher_is_better
-    return None, None
-
-
 def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> ScoreRange | None:
     """Return the range of the entry, else that of the registered aggregation or of the averaged metric."""
     stated, name = entry.get("range"), entry["metric"]
@@ -143,16 +187,14 @@ def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> Scor
 
 
 def _stated_range(stated: Any, where: str) -> ScoreRange:
-    if isinstance(stated, list | tuple) and len(stated) == 2 and all(_is_end(end) for end in stated):
-        low, high = stated
+    ends = stated if isinstance(stated, list | tuple) else ()
+    are_numbers = all(end is None or (isinstance(end, int | float) and not isinstance(end, bool)) for end in ends)
+    if len(ends) == 2 and are_numbers:
+        low, high = ends
         found = ScoreRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
         if found.low < found.high:
             return found
     raise TaskError(f"{where}: give [least, greatest] as numbers, null for an end that is not there, not {stated!r}")
-
-
-def _is_end(end: Any) -> bool:
-    return end is None or (isinstance(end, int | float) and not isinstance(end, bool))
 
 
 def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None]:

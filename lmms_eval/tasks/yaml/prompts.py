@@ -228,7 +228,7 @@ class PromptBuilder:
 
     def __init__(self, prompts: Prompts, documents: Documents, few: FewShot | None, examples: Documents | None) -> None:
         self.prompts, self.documents = prompts, documents
-        self._few, self._examples = few, examples
+        self._few, self._examples, self.has_examples = few, examples, few is not None
 
     def context(self, doc_id: int, question: str | None = None) -> str:
         """Return the prompt as text: system instruction, description, examples, question."""

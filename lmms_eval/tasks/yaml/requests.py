@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
 class RequestSettings:
-    """What all requests of a task with open data share.
+    """The parts that all requests of a task with open data share.
 
     Args:
         task: the task.
@@ -40,6 +41,10 @@ class RequestSettings:
         self.task, self.builder, self.seeding, self.generation, self.cost = task, builder, seeding, generation, cost
         self.prompts, self.documents = builder.prompts, builder.documents
         self.config, self.options, self.where = self.prompts.config, self.prompts.options, self.prompts.where
+        text_alone = not (self.config.description or self.options.system_instruction or builder.has_examples)
+        is_repeatable = seeding.prompt is nullcontext and not self.documents.media_columns
+        self.asks_context = text_alone and is_repeatable and self.config.doc_to_messages is None
+        """Whether the context of a first request is exactly the text of its messages, which is not rendered again."""
         self.implied_stop = implied_stop(self.config, generation)
         self.sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
         """The generation options of each request."""
@@ -58,6 +63,8 @@ class MessageBuilder(Struct, frozen=True):
     """Makes the messages of this request from the full document; by default the task's messages."""
     bare: bool = False
     """Without description and examples, as in later rounds."""
+    question: str | None = None
+    """The text of the task's own messages, if it has been rendered."""
 
     def __call__(self) -> ChatMessages:
         try:
@@ -72,11 +79,12 @@ class MessageBuilder(Struct, frozen=True):
         """Return the messages as plain mappings. A plugin may pass its own copy of the document as ``doc``."""
         with self.requests.seeding.prompt(self.doc_id):
             full = self.requests.documents[self.doc_id] if doc is None else doc
+            prompts, builder = self.requests.prompts, self.requests.builder
             own = None if self.own is None else self.own(full)
-            builder = self.requests.builder
+            if self.question is not None and doc is None:
+                own = prompts.user_turn(prompts.visuals(full), self.question)
             turns = builder.with_system(own or []) if self.bare else builder.turns(self.doc_id, full, own)
-            media = self.requests.prompts.media
-            return turns if media is None else media.turns(turns)
+            return turns if prompts.media is None else prompts.media.turns(turns)
 
 
 class MediaQuestion(Struct, frozen=True):

@@ -67,7 +67,14 @@ def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> ScoringPl
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
     if config.filter_list is None:
         return ScoringPlan((None,), tags, first)
-    return ScoringPlan(tuple(_pipeline(entry, where) for entry in config.filter_list), tags, first)
+    pipelines = []
+    for entry in config.filter_list:
+        name, steps = entry.get("name"), entry.get("filter")
+        if not isinstance(name, str) or not isinstance(steps, list):
+            problem = f"an entry needs name and filter (a list): {dict(entry)!r:.120}"
+            raise TaskError(f"{where}: key 'filter_list': {problem}")
+        pipelines.append(FilterPipeline(name, tuple(_filter(step, where) for step in steps)))
+    return ScoringPlan(tuple(pipelines), tags, first)
 
 
 def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
@@ -86,13 +93,6 @@ def _own_tags(config: TaskConfig, where: str) -> list[tuple[str, str]] | None:
         return parse_reasoning_tags_config(None, config.reasoning_tags)
     except UsageError as error:
         raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
-
-
-def _pipeline(entry: Mapping[str, Any], where: str) -> FilterPipeline:
-    name, steps = entry.get("name"), entry.get("filter")
-    if not isinstance(name, str) or not isinstance(steps, list):
-        raise TaskError(f"{where}: key 'filter_list': an entry needs name and filter (a list): {dict(entry)!r:.120}")
-    return FilterPipeline(name, tuple(_filter(step, where) for step in steps))
 
 
 def _filter(step: Any, where: str) -> Any:
@@ -216,11 +216,18 @@ class AnswerScorer:
                 self.evaluate(doc, values, judged.verdicts_in(verdicts, scope) if verdicts else {})
                 for scope, values in evaluations
             ]
-            each = made if pipeline is None else made[1:]
+            if len(answers) > 1 and not self.predict_only:
+                each = made if pipeline is None else made[1:]
             metrics = made[0] if pipeline is not None or len(made) == 1 else mean_metrics(made)
         except NotEvaluated as absent:
             return PipelineScore(name, filtered, {}, "unscored", absent.reason)
-        return _outcome(name, filtered, metrics, each if len(answers) > 1 and not self.predict_only else [])
+        # Values that were not evaluated are dropped. A document that lacks any value is unscored.
+        missing = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
+        present = {key: value for key, value in metrics.items() if key not in missing}
+        alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
+        status: Any = "unscored" if missing else "scored"
+        reason = "; ".join(dict.fromkeys(missing.values()))
+        return PipelineScore(name, filtered, present, status, reason, alone)
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""
@@ -276,16 +283,6 @@ class AnswerScorer:
         loss, greedy = results[0]
         target = self.prompts.answer_text(doc)
         return LikelihoodItem(-loss, greedy, max(1, len(target.split())), max(1, len(target.encode())))
-
-
-def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequence[Mapping[str, Any]]) -> PipelineScore:
-    """Drop values that were not evaluated. A document that lacks any value is unscored."""
-    absent = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
-    present = {key: value for key, value in metrics.items() if key not in absent}
-    reason = "; ".join(dict.fromkeys(absent.values()))
-    alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
-    status: Any = "unscored" if absent else "scored"
-    return PipelineScore(name, filtered, present, status, reason, alone)
 
 
 def mean_metrics(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

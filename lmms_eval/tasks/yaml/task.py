@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
+from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
@@ -36,10 +37,9 @@ from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.judged import repeated
 from lmms_eval.tasks.yaml.loader import encode
-from lmms_eval.tasks.yaml.media_policy import media_policy
-from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
+from lmms_eval.tasks.yaml.metrics import BYPASS, common_column, strata_of, task_metrics
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, few_shot
-from lmms_eval.tasks.yaml.render import RenderError, check_template
+from lmms_eval.tasks.yaml.render import Doc, RenderError, check_template
 from lmms_eval.tasks.yaml.requests import RequestSettings
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan, thought_tags
 from lmms_eval.tasks.yaml.seeding import Seeding
@@ -50,13 +50,32 @@ from lmms_eval.tasks.yaml.settings import (
     recorded_specific_kwargs,
     shots,
 )
-from lmms_eval.tasks.yaml.strata import common_column, strata_of
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.signatures import accepts
 
+_CACHES = ("HF_HUB_CACHE", "HF_DATASETS_CACHE")
 
-def check_columns(prompts: Prompts, documents: Documents, split: str, from_root: Path | None = None) -> None:
-    """Try the keys that read documents on the first document.
+
+def media_policy(config: TaskConfig, file: str, options: TaskOptions) -> MediaPolicy:
+    """Make the policy of a task: its files are in the hub's caches, the data and media roots, or its YAML folder."""
+    return MediaPolicy.of(Path(file).name, _roots(config, Path(file), options), options.allowed_media)
+
+
+def _roots(config: TaskConfig, file: Path, options: TaskOptions) -> Iterator[Path]:
+    yield hf_home()
+    yield from (Path(folder).expanduser() for name in _CACHES if (folder := os.environ.get(name)))
+    yield from options.media_roots
+    if options.data_root is not None:
+        yield Path(options.data_root).expanduser()
+    if file.is_file():
+        yield file.parent
+    cache_dir = PurePath(str((config.dataset_kwargs or {}).get("cache_dir") or "/"))
+    if not cache_dir.is_absolute() and ".." not in cache_dir.parts and cache_dir.parts:
+        yield from (Path(cache_dir), hf_home() / cache_dir)  # the latter may be a link to the folder of its archives
+
+
+class ColumnCheck:
+    """Tries the keys that read documents on the first document.
 
     ``from_root`` is the ``--data_root`` if the files lie in it without a folder of the benchmark's name. Then every key
     must find its columns, since the files may belong to another benchmark.
@@ -65,91 +84,79 @@ def check_columns(prompts: Prompts, documents: Documents, split: str, from_root:
         DataError: there are no documents, or a column that a key or the task's own code reads is absent or has another
             type; names the column and the existing ones.
     """
-    where, config = prompts.where, prompts.config
-    if not len(documents):
-        raise DataError(f"{where}: {split} has no documents ({documents.source.where})")
-    doc = documents.text_view(0)
-    checks: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [
-        ("doc_to_text", prompts.text), ("doc_to_choice", prompts.choices),
-    ]  # fmt: skip
-    if config.process_results is None and not prompts.options.predict_only:
-        checks.append(("doc_to_target", prompts.target))
-    for key, value_of in checks:
-        spec = getattr(config, key)
-        if isinstance(spec, str):
-            _check_text(key, spec, value_of, doc, documents, where)
-        elif callable(spec):
-            _check_function(key, value_of, doc, documents, where)
-    if from_root is not None:
-        _check_fit(prompts, documents, from_root)
-    documents.drop(0)  # keeps the document and its parsed parts until it is asked
-    if isinstance(config.doc_to_visual, str) and config.doc_to_visual not in documents.columns:
-        raise DataError(_no_column(where, "doc_to_visual", config.doc_to_visual, documents))
 
+    def __init__(self, prompts: Prompts, documents: Documents, split: str, from_root: Path | None) -> None:
+        self._prompts, self._documents, self._where = prompts, documents, prompts.where
+        self._source, config = documents.source.where, prompts.config
+        if not len(documents):
+            raise DataError(f"{self._where}: {split} has no documents ({self._source})")
+        doc = documents.text_view(0)
+        checks: dict[str, Callable[[Doc], Any]] = {"doc_to_text": prompts.text, "doc_to_choice": prompts.choices}
+        if config.process_results is None and not prompts.options.predict_only:
+            checks["doc_to_target"] = prompts.target
+        for key, value_of in checks.items():
+            spec = getattr(config, key)
+            if isinstance(spec, str):
+                self._check_text(key, spec, value_of, doc)
+            elif callable(spec):
+                self._check_function(key, value_of, doc)
+        if from_root is not None:
+            self._check_fit(from_root)
+        documents.drop(0)  # keeps the document and its parsed parts until it is asked
+        if isinstance(config.doc_to_visual, str) and config.doc_to_visual not in documents.columns:
+            raise self._no_column("doc_to_visual", config.doc_to_visual)
 
-def _check_fit(prompts: Prompts, documents: Documents, root: Path) -> None:
-    """Also try the functions that read whole documents, and the reference answer."""
-    config, doc = prompts.config, documents[0]
-    tried: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [("doc_to_messages", prompts.own_turns)]
-    if config.doc_to_target is not None:
-        tried.append(("doc_to_target", prompts.target))
-    for key, value_of in tried:
-        spec = getattr(config, key)
+    def _check_fit(self, root: Path) -> None:
+        """Also try the functions that read whole documents, and the reference answer."""
+        prompts, doc = self._prompts, self._documents[0]
+        tried: dict[str, Callable[[Doc], Any]] = {"doc_to_messages": prompts.own_turns}
+        if prompts.config.doc_to_target is not None:
+            tried["doc_to_target"] = prompts.target
+        for key, value_of in tried.items():
+            spec = getattr(prompts.config, key)
+            try:
+                if isinstance(spec, str) and spec.isidentifier() and spec not in doc:
+                    raise self._no_column(key, spec)
+                self._check_function(key if spec is not None else "doc_to_visual", value_of, doc)
+            except DataError as error:
+                raise DataError(
+                    f"{error}. --data_root {root} has no folder of this benchmark's name, so the file may be another "
+                    "one's: put this one's data into a folder of its name there"
+                ) from error
+
+    def _check_text(self, key: str, spec: str, value_of: Callable[[Doc], Any], doc: Doc) -> None:
+        """Check the name of a column, or a template."""
+        if spec in doc:
+            if key == "doc_to_text" and isinstance(doc[spec], Mapping | list):
+                kind = "mapping" if isinstance(doc[spec], Mapping) else "list"
+                raise DataError(
+                    f"{self._where}: key {key!r}: column {spec!r} of {self._source} holds a {kind}, not a text; write "
+                    f"a template that picks what is asked, such as '{{{{{spec}[...]}}}}'"
+                )
+            return
+        if spec.isidentifier():
+            raise self._no_column(key, spec)
         try:
-            if isinstance(spec, str) and spec.isidentifier() and spec not in doc:
-                raise DataError(_no_column(prompts.where, key, spec, documents))
-            _check_function(key if spec is not None else "doc_to_visual", value_of, doc, documents, prompts.where)
-        except DataError as error:
-            raise DataError(
-                f"{error}. --data_root {root} has no folder of this benchmark's name, so the file may be another "
-                "one's: put this one's data into a folder of its name there"
-            ) from error
+            value_of(doc)
+        except RenderError as error:
+            raise DataError(f"{error} ({self._source})") from error
 
+    def _check_function(self, key: str, value_of: Callable[[Doc], Any], doc: Doc) -> None:
+        """Check the task's own code. Only a missing column is an error; other errors belong to single documents."""
+        try:
+            value_of(doc)
+        except (LmmsEvalError, NotEvaluated) as error:
+            absent = error.__cause__
+            column = absent.args[0] if isinstance(absent, KeyError) and absent.args else None
+            if isinstance(column, str) and column not in self._documents.columns:
+                raise self._no_column(key, column) from error
 
-def _check_text(
-    key: str,
-    spec: str,
-    value_of: Callable[[Mapping[str, Any]], Any],
-    doc: Mapping[str, Any],
-    documents: Documents,
-    where: str,
-) -> None:
-    """Check the name of a column, or a template."""
-    if spec in doc:
-        if key == "doc_to_text" and isinstance(doc[spec], Mapping | list):
-            kind = "mapping" if isinstance(doc[spec], Mapping) else "list"
-            raise DataError(
-                f"{where}: key {key!r}: column {spec!r} of {documents.source.where} holds a {kind}, not a text; write "
-                f"a template that picks what is asked, such as '{{{{{spec}[...]}}}}'"
-            )
-        return
-    if spec.isidentifier():
-        raise DataError(_no_column(where, key, spec, documents))
-    try:
-        value_of(doc)
-    except RenderError as error:
-        raise DataError(f"{error} ({documents.source.where})") from error
-
-
-def _check_function(
-    key: str, value_of: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any], documents: Documents, where: str
-) -> None:
-    """Check the task's own code. Only a missing column is an error here; other errors belong to single documents."""
-    try:
-        value_of(doc)
-    except (LmmsEvalError, NotEvaluated) as error:
-        absent = error.__cause__
-        column = absent.args[0] if isinstance(absent, KeyError) and absent.args else None
-        if isinstance(column, str) and column not in documents.columns:
-            raise DataError(_no_column(where, key, column, documents)) from error
-
-
-def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
-    columns = ", ".join(documents.columns)
-    return (
-        f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}; the "
-        "task's card (README.md next to this file, if any) names the columns that it was written for"
-    )
+    def _no_column(self, key: str, name: str) -> DataError:
+        columns = ", ".join(self._documents.columns)
+        return DataError(
+            f"{self._where}: key {key!r}: there is no column {name!r} in {self._source}; there is: {columns}; the "
+            "task's card (README.md next to this file, if any) names the columns that it was written for"
+        )
 
 
 NO_FILES = "files not here"
@@ -276,7 +283,9 @@ class YamlTask(FamilyInterface, Task):
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
         with copies.offered():  # modules may load data on import
-            resolved = {name: _resolved(name, value, copies) for name, value in _fields(self._raw).items()}
+            resolved = {name: resolve_all(value, name) for name, value in _fields(self._raw).items()}
+            for name in NAMED_KEYS:  # errors of functions for documents or scores name their key
+                resolved[name] = copies.reached(named(resolved[name], name))
         self.config: TaskConfig = self._raw.model_copy(update=resolved)
         config = self.config
         self.name = source.name
@@ -301,11 +310,12 @@ class YamlTask(FamilyInterface, Task):
         self.choice_columns = None if config.choices is None else ChoiceColumns.of(config.choices, self.where)
         """Where documents have their choices, as far as the task says it."""
         self.prompts = Prompts(config, options, self.where)
+        stated = [getattr(config, key) for key in (*PROMPT_KEYS, *SCORING_KEYS)]  # templates may draw too
         self.seeding = Seeding(
             options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
             is_scored_by_us=self._plan.is_ours
             and all(metric.is_ours for metric in self._task_metrics)
-            and not any(_may_draw(getattr(config, key)) for key in (*PROMPT_KEYS, *SCORING_KEYS)),
+            and not any(callable(value) or (isinstance(value, str) and "random" in value) for value in stated),
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
         self._policy = Policy(options.allow_unsafe_code)
@@ -324,7 +334,7 @@ class YamlTask(FamilyInterface, Task):
 
     @cached_property
     def requests(self) -> RequestSettings:
-        """What all requests share. Made at the first exchange: a task may set its generation options during load."""
+        """Parts of all requests, made at the first exchange: a task may set its generation options during load."""
         if self._builder is None:
             raise UsageError(f"task {self.name!r} is used before load()")
         return RequestSettings(self, self._builder, self.seeding, self.generation, self._costs.of_request)
@@ -351,7 +361,7 @@ class YamlTask(FamilyInterface, Task):
             self.seeding.scoring_may_draw,
         )  # fmt: skip
         if carried is None:
-            check_columns(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
+            ColumnCheck(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
 
     def _opened(self) -> Documents:
         """The documents of the evaluated split, with the change of the task's source applied."""
@@ -541,11 +551,12 @@ class YamlTask(FamilyInterface, Task):
         arguments = arguments_of(self.requests, request, chat)
         if not self.source.change:
             return arguments
-        return tuple(self._bound(value, request.doc_id) if callable(value) else value for value in arguments)
 
-    def _bound(self, function: Callable[..., Any], doc_id: int) -> Callable[..., Any]:
-        """Apply a function to the changed document; a plugin passes the document of the data set."""
-        return lambda _doc, **rounds: function(self.documents[doc_id], **rounds)
+        def bound(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda _doc, **rounds: function(self.documents[request.doc_id], **rounds)
+
+        # The functions get the changed document; a plugin passes the document of the data set.
+        return tuple(bound(value) if callable(value) else value for value in arguments)
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
         """Return ``Instance.metadata``: the task's own facts and the keys that identify the document."""
@@ -575,17 +586,6 @@ class YamlTask(FamilyInterface, Task):
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
         if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
             raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")
-
-
-def _may_draw(value: Any) -> bool:
-    """Return whether the value of a key may draw random numbers: a function, or a template with Jinja's ``random``."""
-    return callable(value) or (isinstance(value, str) and "random" in value)
-
-
-def _resolved(key: str, value: Any, copies: LocalCopies) -> Any:
-    """Import the functions of a value. Errors of functions for documents or scores name their key."""
-    made = resolve_all(value, key)
-    return copies.reached(named(made, key)) if key in NAMED_KEYS else made
 
 
 def _fields(config: TaskConfig) -> dict[str, Any]:

@@ -116,22 +116,17 @@ def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
 def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> TaskTable:
     """Read a table once for the hundreds of tasks that need it one after the other."""
     spec = decode(json.loads(encoded))
-    rows = _chosen(rows_of(path, state), spec.get("where") or {}, where)
+    rows, wanted = rows_of(path, state), spec.get("where") or {}
+    if not isinstance(wanted, Mapping) or any(column not in row for row in rows[:1] for column in wanted):
+        raise TaskError(f"{where}: {TABLE_KEY}.where must map columns of the table to texts, not {wanted!r:.80}")
     template = spec["task"]
     named: dict[str, Row] = {}
-    for row in rows:
+    for row in (row for row in rows if all(row[column] == str(text) for column, text in wanted.items())):
         name = _text(template, row, f"{where}: {TABLE_KEY}.task")
         if name in named:
             raise TaskError(f"{where}: {TABLE_KEY} gives two tasks the name {name!r}")
         named[name] = row
     return TaskTable(where, named, spec.get("set") or {}, dict(_groups(named, spec.get("groups") or [], where)))
-
-
-def _chosen(rows: Sequence[Row], wanted: Any, where: str) -> Sequence[Row]:
-    """Return the rows with the cells of ``where``; all rows without it."""
-    if not isinstance(wanted, Mapping) or any(column not in row for row in rows[:1] for column in wanted):
-        raise TaskError(f"{where}: {TABLE_KEY}.where must map columns of the table to texts, not {wanted!r:.80}")
-    return [row for row in rows if all(row[column] == str(text) for column, text in wanted.items())]
 
 
 def _groups(named: Mapping[str, Row], levels: Sequence[Any], where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

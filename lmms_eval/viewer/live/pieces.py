@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from functools import cache
 from typing import Any, Literal, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError, MediaError
 from lmms_eval.viewer.chunks import TaskIndex
@@ -25,15 +25,16 @@ _KEPT = ("type", "path", "url", "name", "frames", "times")
 _PICTURE = "media/"
 
 
-class LazyMedia(Struct):
+class LazyMedia:
     """Names thumbnails by their sources, and makes them when they are requested. Only named files are served.
 
     ``store`` makes the files. Lists of samples only need names; the page of a sample uses the store itself.
     """
 
-    store: MediaStore
-    _named: dict[str, tuple[Mapping[str, Any], MediaFolders]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, store: MediaStore) -> None:
+        self.store = store
+        self._named: dict[str, tuple[Mapping[str, Any], MediaFolders]] = {}
+        self._lock = threading.Lock()
 
     def add(self, medium: Mapping[str, Any], places: MediaFolders) -> Future[Item]:
         """Name the thumbnail of a medium if its file exists, without opening it."""

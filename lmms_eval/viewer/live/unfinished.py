@@ -9,7 +9,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers import harness_runs
 from lmms_eval.compare.readers.samples import ReadTask, SampleCollector, completed
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
-from lmms_eval.engine.judging import PATTERN as JUDGEMENTS
 from lmms_eval.engine.live import RunOutline
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts
@@ -36,28 +34,29 @@ from lmms_eval.viewer.runs import ReportRun, record_places
 from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
 
 
-@dataclass(slots=True)
 class GrowingTask:
-    """The rows of a task in the order of finishing, and the pieces of its index."""
+    """The rows of a task in the order of finishing, and the pieces of its index.
 
-    name: str
-    keys: SampleKeys
-    samples: JournalSamples
-    writer: TaskWriter
-    version: int = 0
-    """Number that increases with every change."""
-    _collector: SampleCollector = field(init=False)
-    _statuses: list[Status] = field(default_factory=list)
-    _read: tuple[int, ReadTask] | None = None
-    _columns: dict[str, IndexColumn] = field(default_factory=dict)
-    """All columns since the start. Their numbers and codes never change, because pages may hold them already."""
-    _index: tuple[int, TaskIndex] | None = None
-    _news: set[int] = field(default_factory=set)
-    _renewed: set[int] = field(default_factory=set)
-    _is_audit_stale: bool = False
+    Args:
+        name: the task's name.
+        keys: how to read its samples.
+        samples: its samples in the journals.
+        writer: makes the pieces of texts.
+    """
 
-    def __post_init__(self) -> None:
-        self._collector = SampleCollector(self.samples, self.name, self.keys)
+    def __init__(self, name: str, keys: SampleKeys, samples: JournalSamples, writer: TaskWriter) -> None:
+        self.name, self.samples, self.writer = name, samples, writer
+        self.version = 0
+        """Number that increases with every change."""
+        self._collector = SampleCollector(samples, name, keys)
+        self._statuses: list[Status] = []
+        self._read: tuple[int, ReadTask] | None = None
+        self._columns: dict[str, IndexColumn] = {}
+        """All columns since the start. Their numbers and codes never change, because pages may hold them already."""
+        self._index: tuple[int, TaskIndex] | None = None
+        self._news: set[int] = set()
+        self._renewed: set[int] = set()
+        self._is_audit_stale = False
 
     @property
     def size(self) -> int:
@@ -275,7 +274,7 @@ class UnfinishedRun:
         self._lock = threading.RLock()
         self._machine_name = socket.gethostname()
         self._run = FollowedRun(folder, self._take, budget_s)
-        self._prompts = _GrowingPrompts(folder)
+        self._prompts = JudgePrompts(folder)
         self._by_key: dict[str, dict[str, GrowingTask]] = {}
         self._begun = self._run.begun
         self._details_told = 0.0
@@ -317,7 +316,7 @@ class UnfinishedRun:
     def _drop_earlier(self) -> None:
         """Drop all rows if the run was begun anew."""
         if self._begun != self._run.begun:
-            self._by_key, self._begun, self._prompts = {}, self._run.begun, _GrowingPrompts(self.folder)
+            self._by_key, self._begun, self._prompts = {}, self._run.begun, JudgePrompts(self.folder)
 
     def _take(self, found: Finished) -> None:
         self._drop_earlier()
@@ -340,7 +339,8 @@ class UnfinishedRun:
     def _report_run(self, tasks: Mapping[str, TaskRows] | None = None) -> ReportRun:
         rows = RunRows(self.name, str(self.folder), harness_runs.OWN, tasks or {})
         places = record_places(self.folder, self._viewed.options.allowed)
-        return ReportRun(rows, {}, self._run.record, places, tuple(self._run.problems), self._prompts.present())
+        self._prompts.renew()
+        return ReportRun(rows, {}, self._run.record, places, tuple(self._run.problems), self._prompts)
 
     def _details_due(self) -> set[str]:
         version = sum(task.version for task in self._tasks.values())
@@ -413,20 +413,3 @@ class UnfinishedRun:
     def _reason(self) -> str:
         """The reason why numbers have no interval. During the run, it would be valid for one look only."""
         return RUNNING if self._run.is_going else ""
-
-
-class _GrowingPrompts:
-    """Prompts of a judge during the run. They are read again from time to time if the journal has grown."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._found = JudgePrompts(folder)
-        self._size, self._next = 0, 0.0
-
-    def present(self) -> JudgePrompts:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + DETAILS_EVERY_S
-            size = sum(path.stat().st_size for path in self._folder.glob(JUDGEMENTS))
-            if size != self._size:
-                self._found, self._size = JudgePrompts(self._folder), size
-        return self._found

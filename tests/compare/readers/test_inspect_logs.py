@@ -14,8 +14,9 @@ import pytest
 from lmms_eval.cli.main import main
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError, UsageError
+from tests.installed import needs
 
-pytest.importorskip("inspect_ai", reason="logs are made and read by inspect_ai: the extra inspect")
+needs("inspect_ai", "logs are made and read by inspect_ai: the extra inspect")
 
 MAKE = """
 from inspect_ai import Task, eval, task

@@ -62,7 +62,7 @@ def write(folder: Path, code: str = CODE) -> Path:
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True)
-    tokenizer = tiny._build_tokenizer(tiny._Architecture((), "", None, None))
+    tokenizer = tiny._build_tokenizer(tiny._Architecture((), "", None, {}, {}))
     tokenizer.save_pretrained(folder)
     (folder / "modeling_stub.py").write_text(code)
     config = {

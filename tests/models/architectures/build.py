@@ -157,7 +157,7 @@ def tokenizer_for(model_type, family):
     texts |= {"<|vision_start|>", "<|vision_end|>", *TOKENS.get(model_type, {}).get("more", ())}
     by_name = {name: KNOWN.get(name, f"<|{name}|>") for name in sorted(named)}
     special = tuple(dict.fromkeys([*sorted(texts - {tiny.PAD, tiny.BOS, tiny.EOS, tiny.UNK}), *by_name.values()]))
-    made = tiny._build_tokenizer(tiny._Architecture(special, "", None, None))
+    made = tiny._build_tokenizer(tiny._Architecture(special, "", None, {}, {}))
     made._set_model_specific_special_tokens(by_name)
     return after_a_blank(made, WORDS[model_type]) if model_type in WORDS else made
 

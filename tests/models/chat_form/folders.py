@@ -142,7 +142,7 @@ def write(folder: Path, name: str, code: str = "", **config) -> Path:
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True)
-    tiny._build_tokenizer(tiny._Architecture((), "", None, None)).save_pretrained(folder)
+    tiny._build_tokenizer(tiny._Architecture((), "", None, {}, {})).save_pretrained(folder)
     (folder / "modeling_stub.py").write_text(code or CODES[name])
     content = {
         "model_type": "stub_of_a_family",

@@ -32,7 +32,7 @@ class Parts:
 
 
 def tokenizer_of(parts):
-    plan = tiny._Architecture(parts.special, parts.image, None, None)
+    plan = tiny._Architecture(parts.special, parts.image, None, {}, {})
     made = tiny._build_tokenizer(plan)
     for name, token in parts.named:
         made._set_model_specific_special_tokens({name: token})

@@ -17,7 +17,11 @@ from tests.models.openai.support import make_request
 from tests.models.remote.dialects import ANTHROPIC
 from tests.servers.stub import StubServer
 
-ANTHROPIC.need()
+
+@pytest.fixture(autouse=True, scope="module")
+def _package() -> None:
+    """Imported by the process that runs these tests alone."""
+    ANTHROPIC.need()
 
 
 def payload(request: Any, **arguments: Any) -> dict[str, Any]:

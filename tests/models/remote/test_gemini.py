@@ -19,7 +19,11 @@ from tests.models.remote.dialects import GEMINI
 from tests.servers.dialects import PIXEL
 from tests.servers.stub import StubServer
 
-GEMINI.need()
+
+@pytest.fixture(autouse=True, scope="module")
+def _package() -> None:
+    """Imported by the process that runs these tests alone."""
+    GEMINI.need()
 
 
 def test_system_prompt_and_options() -> None:

@@ -23,8 +23,7 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import (
     rhyming_part,
     syllable_totals,
 )
-from lmms_eval.tasks.megabench.metrics.values import DetailedScore
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec

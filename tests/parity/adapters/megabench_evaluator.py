@@ -18,7 +18,7 @@ from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import JudgePanel, Sources, evaluate
+from lmms_eval.tasks.megabench.standalone import JudgePanel, evaluate
 from lmms_eval.tasks.megabench.submission import dumps, read_submission, record
 from tests.parity import vectors
 from tests.parity.adapters.megabench import outside_data, same
@@ -81,7 +81,7 @@ def evaluated(
 ) -> dict[str, Any]:
     """The output file's content, as a reader of the file has it."""
     panel = JudgePanel(ask, lambda name: SLICE / name)
-    found = evaluate(submission, Sources(reference(configuration), previous or {}), _pool(), panel, Silent())
+    found = evaluate(submission, reference(configuration), previous or {}, _pool(), panel, Silent())
     content: dict[str, Any] = json.loads(json.dumps(found.as_dict()))
     return content
 

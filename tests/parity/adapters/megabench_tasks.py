@@ -12,7 +12,7 @@ from lmms_eval.sandbox.launcher import current_policy, not_confined
 from lmms_eval.tasks.megabench.metrics import METRICS, SANDBOX
 from lmms_eval.tasks.megabench.reference import ReferenceTask
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel, Sources, evaluate
+from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel, evaluate
 from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, outside_data, same
 from tests.parity.adapters.megabench_judges import Recorded, picture, wrong_request
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
@@ -95,7 +95,7 @@ def evaluated(record: Mapping[str, Any], recorded: Recorded | None) -> Evaluator
     pool = ScorePool(1, data=outside_data(record))
     try:
         panel = JudgePanel(answers, picture) if recorded else None
-        return evaluate(entries, Sources(tasks, previous), pool, panel, Silent())
+        return evaluate(entries, tasks, previous, pool, panel, Silent())
     finally:
         pool.close()
 

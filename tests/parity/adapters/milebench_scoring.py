@@ -14,9 +14,8 @@ from lmms_eval.cli import milebench
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.milebench.collection import collect, write_collection
-from lmms_eval.tasks.milebench.scoring.letters import official_letter
-from lmms_eval.tasks.milebench.scoring.levels import image_level
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
+from lmms_eval.tasks.milebench.scoring.fixed_choice import official_letter
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore, image_level
 from lmms_eval.tasks.milebench.scoring.samples import distinct_word_rouge, normalise, score_sample
 from lmms_eval.tasks.milebench.standalone import EVAL, SCORES, reported
 from tests.parity.compare import agree
@@ -189,7 +188,7 @@ def suite_verdicts(expected: Path, root: Path) -> Iterator[Verdict]:
         yield same_json(path, root / path.relative_to(expected))
     models = list(read_json(expected / "result.json"))
     for prefix, order in (("", models), ("reversed_order.", models[::-1])):
-        write_collection(collect(root, order), root)
+        write_collection(collect(root, order)[0], root)
         yield from same_table(expected, prefix, root)
 
 
@@ -232,7 +231,7 @@ def check_collection(folder: Path) -> Sequence[Verdict]:
     with tempfile.TemporaryDirectory() as temporary:
         root = copied(folder / "outputs", Path(temporary) / "outputs")
         try:
-            write_collection(collect(root, case["models"]), root)
+            write_collection(collect(root, case["models"])[0], root)
         except DataError as error:
             if not is_refused:
                 return [failed(f"was refused: {error}")]

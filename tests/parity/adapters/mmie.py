@@ -13,7 +13,7 @@ from lmms_eval.models.chat_form.internvl import choose_grid
 from lmms_eval.models.chat_form.loading import device_map
 from lmms_eval.tasks.mmie.data.records import route
 from lmms_eval.tasks.mmie.judge_prompts import OFFICIAL
-from lmms_eval.tasks.mmie.scoring import read_score
+from lmms_eval.tasks.mmie.scoring import read_score, valid_score
 from lmms_eval.tasks.mmie.submission import feedback_from_temporary, processed_record, read_records
 from lmms_eval.tasks.mmie.summary import official_average
 from lmms_eval.tasks.mmie.view import build_view, in_folder
@@ -30,8 +30,9 @@ def verdict(is_right: bool, found: Any) -> Verdict:
 
 @line_adapter("mmie/units/find_score.jsonl")
 def check_score(vector: Vector) -> Verdict:
-    found = read_score(vector.record["text"])
-    return verdict((found.score, found.counted) == (vector.record["score"], vector.record["counted"]), found)
+    text = vector.record["text"]
+    found = read_score(text), valid_score(text) is not None
+    return verdict(found == (vector.record["score"], vector.record["counted"]), found)
 
 
 @line_adapter("mmie/units/average.jsonl")
@@ -99,11 +100,11 @@ def processed(entries: Any, folder: Path) -> tuple[list[dict[str, Any]], str, li
     here = Path.cwd()
     os.chdir(folder)
     try:
-        for place in placed:
-            view = build_view(place.record.source.question, place.record.answer, find)
+        for record in placed.values():
+            view = build_view(record.source.question, record.answer, find)
             printed += "".join(f"{name} not found!\n" for name in view.missing)
             if not view.is_skipped:
-                records.append(processed_record(place.record, view))
+                records.append(processed_record(record, view))
     finally:
         os.chdir(here)
     return records, printed, [problem.message for problem in problems]

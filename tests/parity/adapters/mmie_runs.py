@@ -19,7 +19,7 @@ from lmms_eval.cli import mmie
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.judges.internvl.loading import ChatJudge, InternVLOptions
 from lmms_eval.judges.providers import Judge
-from lmms_eval.models.chat_form.form import Checkpoint
+from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.mmie.judge_file import OutputFiles
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
@@ -107,7 +107,7 @@ def copied(case: Path) -> Iterator[Path]:
 
 def run(argv: Sequence[str], replies: dict[str, str]) -> Outcome:
     canned = Canned(replies)
-    model = ChatJudge(Checkpoint(canned, None), InternVLOptions("canned"))
+    model = ChatJudge(InternVLForm(canned, None, {}, {}), InternVLOptions("canned"))
     given = mmie.parser().parse_args(list(argv))
     printed, complaints = io.StringIO(), io.StringIO()
     code, error = 1, ""

@@ -18,14 +18,17 @@ from tests.parity.vectors import GOLDEN_DIR
     ],
 )  # fmt: skip
 def test_replies(reply, official, fixed):
-    assert binary_judge.read(reply) == binary_judge.BinaryScore(official, fixed)
+    assert binary_judge.read(reply) == (official, fixed)
 
 
 def test_without_a_reply_there_is_no_score():
-    assert binary_judge.score({}) == Unscored("needs a judge: give --judge_model")
+    def scores(verdicts):
+        return list(binary_judge.scores(verdicts, "right").values())
+
+    assert scores({}) == [Unscored("needs a judge: give --judge_model")] * 2
     lost = Verdict("binary", None, False, "j", error="timeout: 5 s")
-    assert binary_judge.score({"binary": lost}) == Unscored("the judge gave no reply: timeout: 5 s")
-    assert binary_judge.score({"binary": Verdict("binary", "1", True, "j")}) == binary_judge.BinaryScore(1, 1)
+    assert scores({"binary": lost}) == [Unscored("the judge gave no reply: timeout: 5 s")] * 2
+    assert binary_judge.scores({"binary": Verdict("binary", "1", True, "j")}, "right") == {"right": 1, "right_fixed": 1}
 
 
 def test_the_question_shows_all_parts_as_they_are():

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval.tasks.data import sources
-from lmms_eval.tasks.data.blocks import Blocks
-from lmms_eval.tasks.data.sources import ParquetSource
+from lmms_eval.tasks.data.sources import Blocks, ParquetSource
 
 TABLES = [pa.table({"n": list(range(start, start + 4))}) for start in (0, 4, 8)]
 

@@ -9,40 +9,19 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench.geocoding import (
-    ChainedGeocoder,
     Coordinates,
     GeocodeTable,
-    Known,
-    Query,
     geocoder_identity,
 )
 from lmms_eval.tasks.megabench.metrics.geography import open_geocoder
+from lmms_eval.tasks.megabench.nominatim import Nominatim
 from tests.cases import for_each
 
 PARIS = {"query": {"country": "France", "city": "Paris"}, "lat": 48.8566, "lon": "2.3522"}
 NOWHERE = {"query": {"country": "France", "city": "Nowhere"}, "lat": None, "lon": None}
 
 
-class Told:
-    """A server and its memory, with what they were asked."""
-
-    def __init__(self, answer: Coordinates | Exception | None) -> None:
-        self.answer, self.asked, self.kept = answer, [], {}  # type: ignore[var-annotated]
-
-    def ask(self, query: Query) -> Coordinates | None:
-        self.asked.append(dict(query))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def find(self, query: Query) -> Known | None:
-        return self.kept.get(str(query))
-
-    def keep(self, query: Query, found: Coordinates | None) -> None:
-        self.kept[str(query)] = Known(found)
-
-
-@for_each(
+@pytest.mark.parametrize(
     "text",
     [
         json.dumps([PARIS, NOWHERE], indent=1),
@@ -93,24 +72,6 @@ def test_unusable_tables(tmp_path: Path, text: str, message: str) -> None:
         GeocodeTable.read(path)
 
 
-def test_the_chain_asks_for_what_is_new_and_keeps_answers() -> None:
-    told = Told(None)
-    chain = ChainedGeocoder(told, told, GeocodeTable.from_entries([PARIS]))
-    lyon = {"country": "France", "city": "Lyon"}
-    assert chain.locate(PARIS["query"]) == Coordinates(48.8566, 2.3522)  # type: ignore[arg-type]
-    assert chain.locate(lyon) is chain.locate(lyon) is None
-    assert told.asked == [lyon]
-
-
-def test_failures_are_never_kept() -> None:
-    told = Told(NotEvaluated("down"))
-    chain = ChainedGeocoder(told, told)
-    for _ in range(2):
-        with pytest.raises(NotEvaluated, match="down"):
-            chain.locate({"country": "France", "city": "Lyon"})
-    assert len(told.asked) == 2 and not told.kept
-
-
 def test_identity(tmp_path: Path) -> None:
     seen: set[Any] = {geocoder_identity()}
     assert seen == {""}
@@ -132,4 +93,4 @@ def test_the_options_choose_the_geocoder(tmp_path: Path) -> None:
     path.write_text(json.dumps([PARIS]))
     assert isinstance(open_geocoder(str(path)), GeocodeTable)
     chain = open_geocoder(str(path), "http://127.0.0.1:9")
-    assert isinstance(chain, ChainedGeocoder) and chain.table is not None
+    assert isinstance(chain, Nominatim) and chain.table is not None

@@ -14,7 +14,7 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench import nominatim
-from lmms_eval.tasks.megabench.geocoding import ChainedGeocoder, Coordinates, Known
+from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable, Known
 from lmms_eval.tasks.megabench.nominatim import PUBLIC_SERVER, AnswerMemory, Nominatim, cache_file, server_url
 from tests.cases import for_each
 
@@ -101,9 +101,21 @@ def test_no_hit_is_no_place(server: Server, memory: AnswerMemory) -> None:
 def test_failures_are_no_score(server: Server, memory: AnswerMemory, answer: tuple[int, bytes], attempts: int) -> None:
     server.answers = [answer]
     with pytest.raises(NotEvaluated, match="gave no answer"):
-        ChainedGeocoder(Nominatim(server.url, memory), memory).locate(QUERY)
+        Nominatim(server.url, memory).locate(QUERY)
     assert len(server.requests) == attempts
     assert memory.find(QUERY) is None
+    with pytest.raises(NotEvaluated, match="gave no answer"):  # a failure is never kept
+        Nominatim(server.url, memory).locate(QUERY)
+    assert len(server.requests) == 2 * attempts
+
+
+def test_only_places_that_neither_table_nor_memory_has_are_asked_for(server: Server, memory: AnswerMemory) -> None:
+    server.answers = [(200, b"[]")]
+    entry = {"query": {"country": "France", "city": "Lyon"}, "lat": 45.75, "lon": 4.85}
+    geocoder = Nominatim(server.url, memory, GeocodeTable.from_entries([entry]))
+    assert geocoder.locate({"country": "France", "city": "Lyon"}) == Coordinates(45.75, 4.85)
+    assert geocoder.locate(QUERY) is geocoder.locate(QUERY) is None
+    assert len(server.requests) == 1
 
 
 @pytest.mark.usefixtures("quick")
@@ -126,7 +138,7 @@ def test_answers_outlive_the_process_and_belong_to_a_server(server: Server, tmp_
 
 
 def test_a_question_is_asked_once(server: Server, memory: AnswerMemory) -> None:
-    chain = ChainedGeocoder(Nominatim(server.url, memory), memory)
+    chain = Nominatim(server.url, memory)
     assert [chain.locate(QUERY) for _ in range(3)] == [Coordinates(48.85, 2.35)] * 3
     assert len(server.requests) == 1
 
@@ -145,7 +157,7 @@ def test_turns_are_a_second_apart_for_all_processes(tmp_path: Path) -> None:
 def test_requests_wait_for_their_turn(server: Server, memory: AnswerMemory) -> None:
     waits: list[float] = []
     for city in ("a", "b", "c"):
-        Nominatim(server.url, memory, waits.append).ask({"country": "x", "city": city})
+        Nominatim(server.url, memory, sleep=waits.append).ask({"country": "x", "city": city})
     assert waits[0] == 0
     assert waits[1] == pytest.approx(1, abs=0.5) and waits[2] == pytest.approx(2, abs=0.5)
 

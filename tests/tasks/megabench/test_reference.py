@@ -6,8 +6,8 @@ TASKS = {"t": reference("t"), "u": reference("u")}
 
 
 def problems(*entries):
-    checked = check(entries, TASKS)
-    return [problem.error for problem in checked.problems], set(checked.refused)
+    found, refused = check(entries, TASKS)
+    return [problem.error for problem in found], refused
 
 
 def test_a_right_submission_has_no_problems():

@@ -2,7 +2,7 @@ import pytest
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import BLOCK, JudgePanel, Sources, can_reuse, evaluate
+from lmms_eval.tasks.megabench.standalone import BLOCK, JudgePanel, can_reuse, evaluate
 from tests.cases import for_each
 from tests.tasks.megabench.submissions import INFO, JUDGED, entry, query, reference
 
@@ -22,7 +22,7 @@ def run(entries, tasks, previous=None, panel=None, workers=1):
     watcher = Watcher()
     pool = ScorePool(workers)
     try:
-        found = evaluate(entries, Sources(tasks, previous or {}), pool, panel, watcher)
+        found = evaluate(entries, tasks, previous or {}, pool, panel, watcher)
     finally:
         pool.close()
     return found.as_dict(), watcher

@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.summary import Means, TaskTotals, score_task, summarise
+from lmms_eval.tasks.megabench.summary import TaskTotals, score_task, summarise
 
 
 def test_an_excluded_query_stays_in_the_denominator() -> None:
@@ -26,8 +26,6 @@ def test_summary() -> None:
         "num_tasks": 2,
         "num_queries": 4,
     }
-    assert summary.rule == Means(1.0, 1.0, 1, 1)
-    assert summary.llm.num_queries == 3
 
 
 def test_a_task_without_a_mean_takes_the_headline_away() -> None:

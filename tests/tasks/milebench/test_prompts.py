@@ -6,11 +6,11 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.prompts import (
-    Characters,
+    CHARACTERS,
+    WORDS,
     ContextBudget,
     PlacedPicture,
     PromptParts,
-    Words,
     by_index,
     official,
 )
@@ -42,12 +42,12 @@ def test_a_marker_without_a_picture_shows_nothing() -> None:
 
 
 def test_a_context_without_room_keeps_its_end() -> None:
-    made = official(sample("one {image#1} two {image#2} three"), "T", ContextBudget(20, 5, Characters()))
+    made = official(sample("one {image#1} two {image#2} three"), "T", ContextBudget(20, 5, CHARACTERS))
     assert shown(made.parts) == ["Look.\n", "[2]", " three"]
 
 
 def test_the_room_for_pictures_counts_without_any_too() -> None:
-    made = official(sample("a<ImageHere>b", images=0), "T", ContextBudget(8, 5, Characters()))
+    made = official(sample("a<ImageHere>b", images=0), "T", ContextBudget(8, 5, CHARACTERS))
     assert made.text == "Look.\nb"
 
 
@@ -73,7 +73,7 @@ def test_by_index_every_picture_stands_where_it_is_named() -> None:
     ],
 )
 def test_by_index_keeps_the_instruction_and_the_end(room: int, wanted: list[str]) -> None:
-    made = by_index(sample("{image#1} b c {image#2} d e?"), "T", ContextBudget(room, 4, Words()))
+    made = by_index(sample("{image#1} b c {image#2} d e?"), "T", ContextBudget(room, 4, WORDS))
     assert shown(made.parts) == wanted
 
 

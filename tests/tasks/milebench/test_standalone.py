@@ -9,7 +9,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.reference import parse_reference
 from lmms_eval.tasks.milebench.standalone import JudgedDataset, evaluate_dataset, write_evaluation
-from lmms_eval.tasks.milebench.submission import PredictionFile
+from lmms_eval.tasks.milebench.submission import sample_number
 from tests.cases import for_each
 
 CHOICES = ["Left, then right", "Right"]
@@ -26,11 +26,12 @@ def evaluated(answers: dict[Any, Any], allow_partial: bool = False, gold: str = 
         for number in range(1, n + 1)
     ]
     annotation = parse_reference({"meta_data": {"question_type": "multi-choice"}, "data": data}, "TQA", "TQA.json")
-    records = tuple(
+    records = [
         {"sample_id": number, "image": ["x/a"], "gt_response": gold, "pred_response": answer, "gen_kwargs": {}}
         for number, answer in answers.items()
-    )
-    return evaluate_dataset(annotation, PredictionFile("m/TQA/pred.json", records), allow_partial)
+    ]
+    numbered = [(sample_number(record["sample_id"]) or 0, record) for record in records]
+    return evaluate_dataset(annotation, "m/TQA/pred.json", numbered, allow_partial)
 
 
 def test_scores_follow_the_prediction_file() -> None:
@@ -65,7 +66,7 @@ def test_what_is_there_can_be_scored() -> None:
 
 
 def test_ids_may_be_texts_of_digits() -> None:
-    assert evaluated({"1": "B", "2": "B", "3": "B"}).result.official.overall.total == 3
+    assert evaluated({"1": "B", "2": "B", "3": "B"}).result.as_eval()["image_quantity_level-Result"]["Few"] == [3, 3]
 
 
 def test_failed_samples_are_named() -> None:
@@ -79,7 +80,7 @@ def test_failed_samples_are_named() -> None:
 
 def test_another_reference_answer_is_a_warning() -> None:
     found = evaluated({1: "A", 2: "A", 3: "A"}, gold="Left, then right")
-    assert (found.result.official.overall.total, found.result.fixed.overall.total) == (3, 0)
+    assert (found.result.as_eval()["Accuracy"], found.result.as_fixed()["Accuracy"]) == (1, 0)
     assert "3 gt_response differ from the annotation, first in sample 1" in found.warnings[0]
 
 

@@ -10,6 +10,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench import submission
 from lmms_eval.tasks.milebench.prompts import FinishedPrompt
 from lmms_eval.tasks.milebench.submission import read_predictions, sample_number
@@ -67,8 +68,8 @@ def test_the_folder_of_a_model(arguments: dict[str, Any], marks: list[str], want
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file", encoding="utf-8")
-    with pytest.raises(DataError, match="cannot be written"):
-        submission.write("[]", tmp_path / "taken" / "pred.json")
+    with pytest.raises(DataError, match=r"predictions .*pred\.json cannot be written"):
+        write_whole(tmp_path / "taken" / "pred.json", "[]", "predictions ")
 
 
 def test_missing_predictions_are_named(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_files_without_predictions(tmp_path: Path, text: str, problem: str) -> N
 def test_records_without_a_number(tmp_path: Path, record: Any) -> None:
     (tmp_path / "pred.json").write_text(json.dumps([{"sample_id": 1}, record]))
     with pytest.raises(DataError, match="record 1"):
-        list(read_predictions(tmp_path / "pred.json").numbered())
+        read_predictions(tmp_path / "pred.json")
 
 
 def test_numbers_of_samples() -> None:

@@ -130,8 +130,9 @@ def test_the_script_judges_the_answers_of_a_run_alike(finished: FinishedRun, tmp
     assert ended.code == 0, ended.shown
     assert "not found" not in ended.out
     same = compare_judges(finished.out / "submissions" / "mmie_scores.csv", tmp_path / "eval_result.scores.csv")
-    assert (same.n, same.only_first, same.only_second) == (len(PARSED), 0, 0)
-    assert same.weighted_kappa == 1 and same.mean_first == pytest.approx(finished.numbers["categories"]["AVG"]["mean"])
+    assert (same["n"], same["only_first"], same["only_second"]) == (len(PARSED), 0, 0)
+    assert same["weighted_kappa"] == 1
+    assert same["mean_first"] == pytest.approx(finished.numbers["categories"]["AVG"]["mean"])
 
 
 def test_kills_in_generation_and_in_judging_change_nothing(finished: FinishedRun, data: Path, tmp_path: Path) -> None:

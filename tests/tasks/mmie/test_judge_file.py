@@ -9,7 +9,7 @@ from lmms_eval.judges import JudgeOptions, open_judge, register_script
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
-from lmms_eval.tasks.mmie.standalone import ReadingOptions, read_input
+from lmms_eval.tasks.mmie.standalone import read_input
 from lmms_eval.tasks.mmie.view import in_folder
 from tests.tasks.mmie.answers import record, records, write
 
@@ -37,9 +37,7 @@ class Jury:
 def start(tmp_path):
     def run(jury, content=None, prompts=None, retries=0, save_step=3):
         folder = write(tmp_path / "in", content if content is not None else records(9))
-        data = read_input(
-            json.loads((folder / "data.json").read_text()), "data.json", ReadingOptions(in_folder(str(folder)))
-        )
+        data = read_input(json.loads((folder / "data.json").read_text()), "data.json", in_folder(str(folder)))
         places = OutputFiles.of(tmp_path / "out", "r.json")
         summary, _ = FileJudging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
         return summary, json.loads(places.output.read_text()), places

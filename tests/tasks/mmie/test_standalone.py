@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lmms_eval.tasks.mmie.judge_prompts import built_in
-from lmms_eval.tasks.mmie.standalone import Judgements, ReadingOptions, read_input, sample_rows, summary
+from lmms_eval.tasks.mmie.standalone import Judgements, read_input, sample_rows, summary
 from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
 
 
@@ -25,7 +25,7 @@ CONTENT = [
 
 
 def read(**options):
-    return read_input(CONTENT, "f", ReadingOptions(find, **options))
+    return read_input(CONTENT, "f", find, **options)
 
 
 def test_what_is_judged_skipped_and_refused():

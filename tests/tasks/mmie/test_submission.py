@@ -97,7 +97,7 @@ def test_what_is_refused(change, said):
 
 def test_bad_records_do_not_stop_the_others():
     placed, problems = read_records([ASKED, 7, {"id": "SA-2"}, {**ASKED, "id": "SA-3"}], "f.json")
-    assert [(place.position, place.record.id) for place in placed] == [(0, "SA-1"), (3, "SA-3")]
+    assert [(position, record.id) for position, record in placed.items()] == [(0, "SA-1"), (3, "SA-3")]
     assert [(problem.position, problem.id) for problem in problems] == [(1, None), (2, "SA-2")]
 
 

@@ -65,6 +65,16 @@ def test_one_request(tmp_path: Path) -> None:
     assert answer.usage[0] is not None and answer.usage[0].output_tokens == 2
 
 
+def test_the_question_is_rendered_once(tmp_path: Path) -> None:
+    code = "calls = []\ndef text(doc):\n    calls.append(doc)\n    return f'{doc[\"question\"]} {len(calls)}'\n"
+    for changes in ({}, {"description": "Look. "}):
+        task = loaded(tmp_path / str(len(changes)), {**changes, "doc_to_text": Function("utils.text")}, code)
+        (request,) = task.exchange(0, 0).open()
+        ((_, (text,)),) = turns_of(request)
+        assert (text == request.context) == (not changes), "text in front of the question is not part of it"
+        assert text.startswith("Look. " * len(changes) + "sky colour ")
+
+
 def test_one_request_per_choice(tmp_path: Path) -> None:
     task = loaded(tmp_path, {"output_type": "multiple_choice", "doc_to_choice": "options", "metric_list": None})
     answer, asked = converse(task, 2, loss([-3.0, -1.0, -2.0], greedy=1))

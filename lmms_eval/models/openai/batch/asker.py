@@ -11,7 +11,6 @@ from time import monotonic
 from typing import Any
 
 import orjson
-from msgspec import Struct
 
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
@@ -45,41 +44,38 @@ _UNANSWERED: Mapping[str, tuple[ErrorKind, bool]] = {
 line for a request. Requests of a batch that a user has cancelled are not retried."""
 
 
-class ResultReader(Struct, frozen=True):
-    """Reads lines of output and error files of one service.
+def read_result(
+    line: bytes, parse: Callable[[bytes, str], Reply], shown: str, key_name: str
+) -> tuple[str, Reply | AttemptError] | None:
+    """Read a line of an output or error file: the request's id, and its reply or failure.
 
-    ``parse`` reads an answer of status 200, ``shown`` is the address for messages, and ``key_name`` is the variable of
-    the key.
+    Args:
+        line: the line.
+        parse: reads an answer of status 200.
+        shown: the address for messages.
+        key_name: the environment variable of the key.
+
+    Returns:
+        ``None`` if the line does not name a request.
     """
-
-    parse: Callable[[bytes, str], Reply]
-    shown: str
-    key_name: str
-
-    def read(self, line: bytes) -> tuple[str, Reply | AttemptError] | None:
-        """Read the request's id and its reply or failure from a line; ``None`` if it does not name a request."""
-        try:
-            record = decode_body(line)
-        except orjson.JSONDecodeError:
-            return None
-        if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
-            return None
-        try:
-            return record["custom_id"], self._reply(record)
-        except AttemptError as error:
-            return record["custom_id"], error
-
-    def _reply(self, record: Mapping[str, Any]) -> Reply:
-        error, response = record.get("error"), record.get("response")
-        if not isinstance(response, Mapping):
-            details = error if isinstance(error, Mapping) else {}
-            reason = str(details.get("message") or error or "no response")
-            raise unanswered(str(details.get("code") or "completed"), reason, self.shown)
-        raw = orjson.dumps(response.get("body"))
-        status = response.get("status_code")
-        if status == 200:
-            return self.parse(raw, self.shown)
-        raise status_error(status if isinstance(status, int) else 500, raw, {}, self.shown, self.key_name)
+    try:
+        record = decode_body(line)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
+        return None
+    request_id, error, response = record["custom_id"], record.get("error"), record.get("response")
+    if not isinstance(response, Mapping):
+        details = error if isinstance(error, Mapping) else {}
+        reason = str(details.get("message") or error or "no response")
+        return request_id, unanswered(str(details.get("code") or "completed"), reason, shown)
+    raw, status = orjson.dumps(response.get("body")), response.get("status_code")
+    if status != 200:
+        return request_id, status_error(status if isinstance(status, int) else 500, raw, {}, shown, key_name)
+    try:
+        return request_id, parse(raw, shown)
+    except AttemptError as failure:
+        return request_id, failure
 
 
 def unanswered(code: str, reason: str, shown: str) -> AttemptError:
@@ -100,35 +96,34 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
 
 
 class _Watched:
-    """A batch that is polled until it ends."""
+    """A batch that is polled until it ends or is given up."""
 
     def __init__(self, part: BatchPart, ended_before: int) -> None:
         self.part, self.since, self.failed_looks = part, monotonic(), 0
         self.ended_before = ended_before
-
-
-class _Ended(Struct, frozen=True):
-    """A batch that has ended or is given up: its last known state, and in the latter case the reason."""
-
-    watched: _Watched
-    batch: Mapping[str, Any]
-    error: AttemptError | None = None
+        self.batch: Mapping[str, Any] = {}
+        """The last known state."""
+        self.error: AttemptError | None = None
+        """The reason why it is given up."""
 
 
 class BatchAsker:
-    """Answers the requests of a run in batches. The ledger holds the batches of earlier starts."""
+    """Answers the requests of a run in batches. The ledger holds the batches of earlier starts.
+
+    ``read`` reads a line of the results (``read_result``).
+    """
 
     def __init__(
         self,
         client: BatchClient,
         ledger: Ledger,
         arguments: Arguments,
-        reader: ResultReader,
+        read: Callable[[bytes], tuple[str, Reply | AttemptError] | None],
         stops: StopSending,
         tally: Tally,
     ) -> None:
         self._client, self._ledger, self._arguments = client, ledger, arguments
-        self._reader, self._stops, self._tally = reader, stops, tally
+        self._read, self._stops, self._tally = read, stops, tally
         self._open: dict[str, Request] = {}
         """Requests without an answer, by id."""
         self._tries: Counter[str] = Counter()
@@ -159,7 +154,12 @@ class BatchAsker:
         finally:
             for unsent in (*self._full, *([self._draft.close()] if self._draft is not None else [])):
                 unsent.remove()
-            self._log_live_batches()
+            for watched in self._wanted():
+                log.warning(
+                    "batch %s continues at %s: start the same command again to get its answers",
+                    watched.part.batch_id,
+                    self._client.shown,
+                )
 
     async def _answers(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         while (taken := await asyncio.to_thread(stream.take_full, TAKEN)) is not None:
@@ -274,16 +274,17 @@ class BatchAsker:
         self._watch(part)
         return []
 
-    async def _wait(self, stream: RequestStream) -> tuple[list[Request], list[_Ended]]:
+    async def _wait(self, stream: RequestStream) -> tuple[list[Request], list[_Watched]]:
         """Wait until batches end or requests arrive. If both are empty, the stream was stopped."""
         taking = asyncio.ensure_future(self._next(stream))
-        ended: list[_Ended] = []
+        ended: list[_Watched] = []
         try:
             while not ended and not taking.done():
                 await asyncio.wait({taking}, timeout=self._pause)
                 self._pause = min(self._pause * POLL_GROWTH, self._arguments.batch_poll_s)
                 if not taking.done():
-                    ended = await self._look()
+                    # Returns those that have ended or are given up.
+                    ended = [watched for watched in self._wanted() if await self._is_over(watched)]
         finally:
             taking.cancel()
             await asyncio.wait({taking})  # it returns its requests in its last step, so no request is lost
@@ -296,44 +297,38 @@ class BatchAsker:
             await asyncio.get_running_loop().create_future()
         return taken
 
-    async def _look(self) -> list[_Ended]:
-        """Poll all batches with open requests. Returns those that have ended or are given up."""
-        looks = [await self._look_at(watched) for watched in self._wanted()]
-        return [ended for ended in looks if ended is not None]
-
-    async def _look_at(self, watched: _Watched) -> _Ended | None:
+    async def _is_over(self, watched: _Watched) -> bool:
         part = watched.part
         try:
-            batch = await self._client.look(part.batch_id)
+            watched.batch = await self._client.look(part.batch_id)
         except AttemptError as error:
             watched.failed_looks += 1
-            is_over = not error.retry or watched.failed_looks > self._arguments.max_retries
-            return _Ended(watched, {}, error) if is_over else None
+            if not error.retry or watched.failed_looks > self._arguments.max_retries:
+                watched.error = error
+            return watched.error is not None
         watched.failed_looks = 0
-        if batch.get("status") != part.status:
-            part.status = str(batch.get("status"))
-            log.info("batch %s: %s", part.batch_id, _progress(batch))
-        if part.status in ENDED:
-            return _Ended(watched, batch)
-        if monotonic() - watched.since > self._arguments.batch_timeout:
+        if watched.batch.get("status") != part.status:
+            part.status = str(watched.batch.get("status"))
+            log.info("batch %s: %s", part.batch_id, _progress(watched.batch))
+        if part.status not in ENDED and monotonic() - watched.since > self._arguments.batch_timeout:
             limit = f"{self._arguments.batch_timeout:g} s (batch_timeout=...)"
-            reason = f"{self._client.shown} has not finished it within {limit}"
-            return _Ended(watched, batch, AttemptError("timeout", reason))
-        return None
+            watched.error = AttemptError("timeout", f"{self._client.shown} has not finished it within {limit}")
+        return part.status in ENDED or watched.error is not None
 
-    async def _take_in(self, ended: _Ended) -> AsyncGenerator[Response, None]:
+    async def _take_in(self, watched: _Watched) -> AsyncGenerator[Response, None]:
         """Yield the answers and failures of a batch. Requests to retry go into the next batch."""
-        watched, part = ended.watched, ended.watched.part
+        part = watched.part
         self._watched.remove(watched)
-        error = ended.error or await self._fetch(ended)
-        if error is not None:
+        if watched.error is None:
+            await self._fetch(watched)
+        if (error := watched.error) is not None:
             reason = f"batch {part.batch_id}: {error}; it is kept at the service: start the same command again"
             for request_id in self._expected(watched):
                 yield self._failed(request_id, AttemptError(error.kind, reason))
             return
-        self._note_limit(ended)
+        self._note_limit(watched)
         again: set[str] = set()
-        for request_id, outcome in self._results(ended):
+        for request_id, outcome in self._results(watched):
             response = self._settle(request_id, outcome)
             if response is None:
                 again.add(request_id)
@@ -346,42 +341,41 @@ class BatchAsker:
                 yield response
         self._ledger.over(part)
 
-    async def _fetch(self, ended: _Ended) -> AttemptError | None:
-        """Fetch both files of results. Returns the failure, if any."""
+    async def _fetch(self, watched: _Watched) -> None:
+        """Fetch both files of results. After a failure, the batch is given up."""
         try:
-            for name, path in ended.watched.part.results.items():
-                if ended.batch.get(name):
-                    await self._client.download(str(ended.batch[name]), path)
+            for name, path in watched.part.results.items():
+                if watched.batch.get(name):
+                    await self._client.download(str(watched.batch[name]), path)
         except AttemptError as error:
-            return error
-        return None
+            watched.error = error
 
-    def _results(self, ended: _Ended) -> Iterator[tuple[str, Reply | AttemptError]]:
+    def _results(self, watched: _Watched) -> Iterator[tuple[str, Reply | AttemptError]]:
         """Yield one result for each open request from the fetched files. Requests without a line have failed."""
-        watched, seen = ended.watched, set[str]()
+        seen = set[str]()
         for name, path in watched.part.results.items():
-            if not ended.batch.get(name):
+            if not watched.batch.get(name):
                 continue
             with open(path, "rb") as lines:
                 for line in lines:
-                    result = self._reader.read(line)
+                    result = self._read(line)
                     if result is not None and result[0] not in seen and self._expects(watched, result[0]):
                         seen.add(result[0])
                         yield result
         for request_id in self._expected(watched):
             if request_id not in seen:
-                yield request_id, batch_failure(ended.batch, self._client.shown)
+                yield request_id, batch_failure(watched.batch, self._client.shown)
 
-    def _note_limit(self, ended: _Ended) -> None:
+    def _note_limit(self, watched: _Watched) -> None:
         """Send fewer batches at a time if the service's queue was full. This is not a try while other batches end."""
-        failure = batch_failure(ended.batch, self._client.shown)
-        if ended.batch.get("status") != "failed" or failure.kind != "rate_limit":
+        failure = batch_failure(watched.batch, self._client.shown)
+        if watched.batch.get("status") != "failed" or failure.kind != "rate_limit":
             self._ended += 1
             return
         others = len(self._wanted())
         self._most_live = max(1, others)
-        if others or self._ended > ended.watched.ended_before:
-            self._tries.subtract(self._expected(ended.watched))
+        if others or self._ended > watched.ended_before:
+            self._tries.subtract(self._expected(watched))
 
     def _settle(self, request_id: str, outcome: Reply | AttemptError) -> Response | None:
         """Return the response to a request; ``None`` if it is to be retried."""
@@ -415,14 +409,6 @@ class BatchAsker:
     def _wanted(self) -> list[_Watched]:
         """Return the batches with open requests."""
         return [watched for watched in self._watched if any(name in self._open for name in watched.part.ids)]
-
-    def _log_live_batches(self) -> None:
-        for watched in self._wanted():
-            log.warning(
-                "batch %s continues at %s: start the same command again to get its answers",
-                watched.part.batch_id,
-                self._client.shown,
-            )
 
 
 async def _is_stopped(stream: RequestStream) -> bool:

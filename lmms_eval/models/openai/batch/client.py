@@ -151,27 +151,28 @@ class Ledger:
     def enter(self, part: BatchPart) -> None:
         """Record the requests of a batch, before it is sent."""
         self._parts[part.name] = part
-        self._journal.append({"part": part.name, "ids": list(part.ids)})
-        self._journal.sync()
+        self._record(part, ids=list(part.ids))
 
     def uploaded(self, part: BatchPart, file_id: str) -> None:
         """Record the file's id, before the batch is created."""
         part.file_id = file_id
-        self._journal.append({"part": part.name, "file_id": file_id})
-        self._journal.sync()
+        self._record(part, file_id=file_id)
 
     def created(self, part: BatchPart, batch_id: str) -> None:
         """Record the batch's id."""
         part.batch_id = batch_id
         self.batch_ids.append(batch_id)
-        self._journal.append({"part": part.name, "batch_id": batch_id})
-        self._journal.sync()
+        self._record(part, batch_id=batch_id)
 
     def over(self, part: BatchPart) -> None:
         """Close a batch after its results are read, or if it was never created."""
         self._journal.append({"part": part.name, "over": True})
         self._parts.pop(part.name, None)
         part.remove()
+
+    def _record(self, part: BatchPart, **facts: object) -> None:
+        self._journal.append({"part": part.name, **facts})
+        self._journal.sync()
 
     def _apply(self, record: dict[str, object]) -> None:
         name = str(record["part"])
@@ -339,7 +340,7 @@ class BatchClient:
             ) as answer:
                 if answer.status not in (200, 201):
                     raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
-                    raise self._failures.of_status(answer.status, raw.decode("utf-8", "replace"), answer.headers)
+                    raise self._failures.of_status(answer.status, raw, answer.headers)
                 yield answer
         except (aiohttp.ClientError, OSError) as error:  # includes timeouts and broken connections
             raise self._failures.of_transport(error) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.errors import DataError
 from lmms_eval.plots.figure import new_figure, save
-from lmms_eval.plots.radar import Polygon, Rung, draw_ladder, draw_radar
+from lmms_eval.plots.radar import Rung, draw_ladder, draw_radar
 from lmms_eval.tasks.general_bench.levels.report import Ranked
 
 if TYPE_CHECKING:
@@ -49,11 +49,9 @@ def figure(ranked: Ranked) -> Figure:
     grid = made.add_gridspec(1, 2, width_ratios=(1.15, 1))
     left, right = made.add_subplot(grid[0, 0], projection="polar" if is_radar else None), made.add_subplot(grid[0, 1])
     reports = ranked.modalities.values()
-    polygons = [
-        Polygon(f"level {level}", tuple(report.levels[level] for report in reports))
-        for level in (2, 3, 4)
-        if level in ranked.levels
-    ]
+    polygons = {
+        f"level {level}": [report.levels[level] for report in reports] for level in (2, 3, 4) if level in ranked.levels
+    }
     if is_radar:
         spokes = []
         for name, report in ranked.modalities.items():  # with the exact values, which the drawing then omits
@@ -63,9 +61,9 @@ def figure(ranked: Ranked) -> Figure:
         left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, fontsize=9, frameon=False)
     else:
         bars = [
-            Rung(f"{name}, {polygon.label}", polygon.values[place])
+            Rung(f"{name}, {label}", values[place])
             for place, name in enumerate(ranked.modalities)
-            for polygon in polygons
+            for label, values in polygons.items()
         ]
         draw_ladder(left, bars, "score by modality")
     levels = sorted(ranked.levels.items())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
 from lmms_eval.errors import DataError
-from lmms_eval.stats.interval import Interval, NoInterval
-from lmms_eval.storage.atomic import read_json, replacing
+from lmms_eval.stats.interval import NoInterval
+from lmms_eval.storage.atomic import read_json
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskMean, read_folder, read_scores
-from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, Keyword, ModelBreakdown, breakdown
-from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
+from lmms_eval.tasks.megabench.breakdown.statistics import ModelBreakdown, TaskGroup, breakdown
+from lmms_eval.tasks.megabench.facts import demo_labels, labels
 from lmms_eval.utils.terminal import Column, markdown_table
 
 ANALYSIS = "analysis"
@@ -40,14 +39,10 @@ def derive(folder: Path) -> ModelBreakdown:
     if not folder.is_dir():
         raise DataError(f"breakdown: there is no folder {folder}; give the one that holds the evaluator's output files")
     results = read_folder(folder)
-    found = breakdown(results, _labels_of(results))
+    is_demo = demo_labels().keys() >= {result.name for result in results}
+    found = breakdown(results, demo_labels() if is_demo else labels())
     write(folder / ANALYSIS, results, found)
     return found
-
-
-def _labels_of(results: Sequence[TaskMean]) -> Mapping[str, Labels]:
-    """Return the labels of the benchmark's tasks, or of the demonstration's if all results are of the demonstration."""
-    return demo_labels() if demo_labels().keys() >= {result.name for result in results} else labels()
 
 
 def derive_single_image(source: Path, target: Path) -> ModelBreakdown:
@@ -93,56 +88,32 @@ def write(folder: Path, results: Sequence[TaskMean], found: ModelBreakdown) -> N
         INTERVALS: found.intervals(),
     }
     for name, content in contents.items():
-        path = folder / name
-        try:
-            with replacing(path, survives_power_loss=False) as file:  # the same command writes it again
-                file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8"))
-        except OSError as error:
-            raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-class _Row(Struct, frozen=True):
-    part: str
-    name: str
-    tasks: int
-    score: float
-    fixed: float
-    interval: Interval | NoInterval
-    is_small: bool = False
+        write_whole(folder / name, json.dumps(content, indent=4, ensure_ascii=False), survives_power_loss=False)
 
 
 def table(found: ModelBreakdown) -> str:
     """Return all numbers with their intervals, for a terminal; a column ``Fixed`` if a repaired score differs."""
-    rows = list(_rows(found))
-    columns = [
-        Column("Part", tuple(row.part for row in rows), is_text=True),
-        Column("Keyword", tuple(row.name for row in rows), is_text=True),
-        Column("Tasks", tuple(str(row.tasks) for row in rows)),
-        Column("Score", tuple(f"{row.score:.4f}" for row in rows)),
-    ]
-    if any(not math.isclose(row.fixed, row.score, abs_tol=1e-9) for row in rows):
-        columns.append(Column("Fixed", tuple(f"{row.fixed:.4f}" for row in rows)))
-    columns.append(Column("CI95", tuple(_shown(row.interval, row.is_small) for row in rows), is_text=True))
-    return markdown_table(columns)
-
-
-def _rows(found: ModelBreakdown) -> Iterator[_Row]:
-    for name, side in (("core", found.core), ("open", found.open)):
-        if side is not None:
-            yield _Row("summary", name, side.tasks, side.macro_mean, side.fixed, side.interval)
-    total = sum(side.tasks for side in (found.core, found.open) if side is not None)
-    yield _Row("summary", "overall", total, found.overall, found.overall_fixed, found.overall_interval)
+    rows = [("summary", name, side) for name, side in found.sides.items() if side is not None]
+    rows.append(("summary", "overall", found.overall))
     for dimension, keywords in found.keywords.items():
-        for name, item in keywords.items():
-            is_small = item.count < SMALL_N
-            yield _Row(TITLES[dimension], name, item.count, item.average, item.fixed, item.interval, is_small)
+        rows += [(TITLES[dimension], name, keyword) for name, keyword in keywords.items()]
 
+    def around(part: str, group: TaskGroup) -> str:
+        if isinstance(group.interval, NoInterval):
+            return group.interval.reason
+        few = " (few tasks)" if group.is_small and part != "summary" else ""
+        return f"[{group.interval.low:.4f}, {group.interval.high:.4f}]{few}"
 
-def _shown(interval: Interval | NoInterval, is_small: bool) -> str:
-    if isinstance(interval, NoInterval):
-        return interval.reason
-    text = f"[{interval.low:.4f}, {interval.high:.4f}]"
-    return f"{text} (few tasks)" if is_small else text
+    columns = [
+        Column("Part", tuple(part for part, _, _ in rows), is_text=True),
+        Column("Keyword", tuple(name for _, name, _ in rows), is_text=True),
+        Column("Tasks", tuple(str(group.tasks) for _, _, group in rows)),
+        Column("Score", tuple(f"{group.score:.4f}" for _, _, group in rows)),
+    ]
+    if any(not math.isclose(group.fixed, group.score, abs_tol=1e-9) for _, _, group in rows):
+        columns.append(Column("Fixed", tuple(f"{group.fixed:.4f}" for _, _, group in rows)))
+    columns.append(Column("CI95", tuple(around(part, group) for part, _, group in rows), is_text=True))
+    return markdown_table(columns)
 
 
 def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
@@ -155,16 +126,16 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
     from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
     from lmms_eval.plots.figure import save
 
-    def bar(name: str, keyword: Keyword) -> Bar:
+    def bar(name: str, keyword: TaskGroup) -> Bar:
         found = keyword.interval
         low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
-        return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.count < SMALL_N)
+        return Bar(f"{name} ({keyword.tasks})", keyword.score, low, high, keyword.is_small)
 
     panels = [
         BarPanel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))
         for dimension, keywords in found.keywords.items()
     ]
-    figure = bar_panels(f"{title}: overall {found.overall:.4f}", panels, "mean score of the tasks, 95 % interval")
+    figure = bar_panels(f"{title}: overall {found.overall.score:.4f}", panels, "mean score of the tasks, 95 % interval")
     try:
         return save(figure, folder / PLOT)
     except OSError as error:

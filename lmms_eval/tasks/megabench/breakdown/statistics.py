@@ -25,87 +25,83 @@ EXPECTED = {"core": (440, 273), "open": (65, 42)}
 """Tasks of the full set and of the single-image set."""
 
 
-class JudgeSide(Struct, frozen=True):
-    """The tasks without a judge (core) or with one (open)."""
+class TaskGroup(Struct, frozen=True):
+    """The number of some tasks: those without a judge (core), with one (open), of one label, or all."""
 
     tasks: int
     samples: int
-    """Queries; demonstrations are not counted."""
-    macro_mean: float
-    interval: Interval | NoInterval
-    fixed: float
-    """``macro_mean`` with the official evaluator's faults repaired."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values under the keys of the leaderboard's files."""
-        return {
-            "num_eval_tasks": self.tasks,
-            "num_eval_samples": self.samples,
-            "macro_mean_score": self.macro_mean,
-        }
-
-
-class Keyword(Struct, frozen=True):
-    """The tasks with one label."""
-
-    count: int
-    samples: int
-    """Queries and demonstrations."""
-    average: float
+    """Queries; of a label also the demonstrations."""
+    score: float
+    """Mean of the tasks' scores."""
     interval: Interval | NoInterval
     """95 %, over the tasks; none for a single task."""
     fixed: float
-    """``average`` with the official evaluator's faults repaired."""
+    """``score`` with the official evaluator's faults repaired."""
+
+    @property
+    def is_small(self) -> bool:
+        return self.tasks < SMALL_N
+
+    def as_side(self) -> dict[str, Any]:
+        """Return core or open under the keys of the leaderboard's files."""
+        return {"num_eval_tasks": self.tasks, "num_eval_samples": self.samples, "macro_mean_score": self.score}
+
+    def as_keyword(self) -> dict[str, Any]:
+        """Return a label's tasks under the keys of the leaderboard's files."""
+        return {"count": self.tasks, "num_samples": self.samples, "tasks": [], "average_score": self.score}
+
+    def with_interval(self) -> dict[str, Any]:
+        """Return the score with its interval and the repaired score."""
+        found = {"score": self.score, "ci95": None}
+        if isinstance(self.interval, NoInterval):
+            return {**found, "no_interval": self.interval.reason, "fixed": self.fixed}
+        return {**found, "ci95": [self.interval.low, self.interval.high], "fixed": self.fixed}
 
 
 class ModelBreakdown(Struct, frozen=True):
     """The leaderboard's numbers of one model."""
 
-    core: JudgeSide | None
-    open: JudgeSide | None
-    overall: float
-    overall_interval: Interval | NoInterval
-    overall_fixed: float
-    keywords: Mapping[str, Mapping[str, Keyword]]
+    core: TaskGroup | None
+    open: TaskGroup | None
+    overall: TaskGroup
+    keywords: Mapping[str, Mapping[str, TaskGroup]]
     """Dimension -> keyword, in order of first use."""
     unknown: tuple[str, ...]
     """Tasks outside the benchmark, which do not count."""
+
+    @property
+    def sides(self) -> dict[str, TaskGroup | None]:
+        return {"core": self.core, "open": self.open}
 
     def as_dict(self) -> dict[str, Any]:
         """``summary_and_keyword_stats.json``."""
         return {
             "model_summary": {
-                "core": self.core and self.core.as_dict(),
-                "open": self.open and self.open.as_dict(),
-                "overall_score": self.overall,
+                **{name: side and side.as_side() for name, side in self.sides.items()},
+                "overall_score": self.overall.score,
             },
             "keyword_stats": {
-                dimension: {
-                    name: {"count": of.count, "num_samples": of.samples, "tasks": [], "average_score": of.average}
-                    for name, of in self.keywords[dimension].items()
-                }
+                dimension: {name: keyword.as_keyword() for name, keyword in self.keywords[dimension].items()}
                 for dimension in DIMENSIONS
             },
         }
 
     def intervals(self) -> dict[str, Any]:
         """Return our own file next to the official two: 95 % intervals and the marks of small counts."""
-        summary = {"core": _side_interval(self.core), "open": _side_interval(self.open)}
         return {
             "level": 0.95,
             "method": "Wilson's over tasks with their effective number",
             "small_n": SMALL_N,
             "model_summary": {
-                **summary,
-                "overall": _with_interval(self.overall, self.overall_interval, self.overall_fixed),
+                **{
+                    name: side and {"num_eval_tasks": side.tasks, **side.with_interval()}
+                    for name, side in self.sides.items()
+                },
+                "overall": self.overall.with_interval(),
             },
             "keyword_stats": {
                 dimension: {
-                    name: {
-                        "count": keyword.count,
-                        **_with_interval(keyword.average, keyword.interval, keyword.fixed),
-                        "small_n": keyword.count < SMALL_N,
-                    }
+                    name: {"count": keyword.tasks, **keyword.with_interval(), "small_n": keyword.is_small}
                     for name, keyword in keywords.items()
                 }
                 for dimension, keywords in self.keywords.items()
@@ -116,7 +112,7 @@ class ModelBreakdown(Struct, frozen=True):
     def warnings(self) -> list[str]:
         """Return remarks on missing parts that matter for comparisons."""
         found = []
-        for name, side in (("core", self.core), ("open", self.open)):
+        for name, side in self.sides.items():
             count = 0 if side is None else side.tasks
             if count not in EXPECTED[name]:
                 full, single = EXPECTED[name]
@@ -127,7 +123,7 @@ class ModelBreakdown(Struct, frozen=True):
 
 
 def breakdown(results: Iterable[TaskMean], labels: Mapping[str, Labels]) -> ModelBreakdown:
-    """Statistics over the tasks that ``labels`` knows.
+    """Compute statistics over the tasks that ``labels`` knows.
 
     Means of core and open are exactly rounded; averages of keywords are added from left to right, as the published
     files were made. The overall score is the mean of both sides weighted by their number of tasks.
@@ -136,86 +132,65 @@ def breakdown(results: Iterable[TaskMean], labels: Mapping[str, Labels]) -> Mode
     unknown: list[TaskMean] = []
     for result in results:
         (known if result.name in labels else unknown).append(result)
-    core = [result for result in known if result.eval_type != "llm"]
-    judged = [result for result in known if result.eval_type == "llm"]
-    sides = _side(core), _side(judged)
-    overall = _overall(*((side.macro_mean, side.tasks) if side else None for side in sides))
+    core, judged = ([result for result in known if (result.eval_type == "llm") == side] for side in (False, True))
+    core_side, open_side = _side(core), _side(judged)
+    overall = _overall([(side.score, side.tasks) for side in (core_side, open_side) if side is not None])
+    # tasks are drawn within core and within open
+    sides = [[result.score for result in side] for side in (core, judged) if side]
+    interval: Interval | NoInterval = NoInterval("no task")
+    if sides:
+        spreads = [MeanSpread.of_scores(side, SHARES) for side in sides]
+        interval = score_interval(overall, MeanSpread.stratified(spreads, [len(side) for side in sides]), SHARES)
+    queries = sum(result.num_query for result in known)
     return ModelBreakdown(
-        core=sides[0],
-        open=sides[1],
-        overall=overall,
-        overall_fixed=math.fsum(result.fixed_score for result in known) / len(known) if known else 0.0,
-        overall_interval=_overall_interval(core, judged, overall),
+        core=core_side,
+        open=open_side,
+        overall=TaskGroup(len(known), queries, overall, interval, _fixed(known) if known else 0.0),
         keywords={dimension: _keywords(known, labels, dimension) for dimension in DIMENSIONS},
         unknown=tuple(result.name for result in unknown),
     )
 
 
 def overall_score(results: Iterable[TaskMean], labels: Mapping[str, Labels]) -> float:
-    """The overall score of ``breakdown`` alone: without keywords and intervals, for numbers that are redrawn."""
+    """Return the overall score of ``breakdown`` without keywords and intervals, for numbers that are redrawn."""
     scores = [(result.eval_type == "llm", result.score) for result in results if result.name in labels]
     sides = [[score for is_judged, score in scores if is_judged == side] for side in (False, True)]
-    return _overall(*((math.fsum(side) / len(side), len(side)) if side else None for side in sides))
+    return _overall([(math.fsum(side) / len(side), len(side)) for side in sides if side])
 
 
-def _side(results: Sequence[TaskMean]) -> JudgeSide | None:
+def _side(results: Sequence[TaskMean]) -> TaskGroup | None:
     if not results:
         return None
-    scores = [result.score for result in results]
-    mean = math.fsum(scores) / len(scores)
-    fixed = math.fsum(result.fixed_score for result in results) / len(results)
-    return JudgeSide(len(results), sum(result.num_query for result in results), mean, _interval(mean, scores), fixed)
+    mean = math.fsum(result.score for result in results) / len(results)
+    return _group(results, mean, sum(result.num_query for result in results))
 
 
-def _overall(*sides: tuple[float, int] | None) -> float:
+def _group(results: Sequence[TaskMean], mean: float, samples: int) -> TaskGroup:
+    spread = MeanSpread.of_scores([result.score for result in results], SHARES)
+    return TaskGroup(len(results), samples, mean, score_interval(mean, spread, SHARES), _fixed(results))
+
+
+def _fixed(results: Sequence[TaskMean]) -> float:
+    return math.fsum(result.fixed_score for result in results) / len(results)
+
+
+def _overall(sides: Sequence[tuple[float, int]]) -> float:
     """Combine macro means, each with its number of tasks."""
-    known = [side for side in sides if side is not None]
-    if len(known) < 2:
-        return known[0][0] if known else 0.0
-    return sum(mean * tasks for mean, tasks in known) / sum(tasks for _, tasks in known)
+    if len(sides) < 2:
+        return sides[0][0] if sides else 0.0
+    return sum(mean * tasks for mean, tasks in sides) / sum(tasks for _, tasks in sides)
 
 
-def _overall_interval(core: Sequence[TaskMean], judged: Sequence[TaskMean], overall: float) -> Interval | NoInterval:
-    """Tasks are drawn within core and within open."""
-    sides = [[result.score for result in side] for side in (core, judged) if side]
-    if not sides:
-        return NoInterval("no task")
-    spread = MeanSpread.stratified(
-        [MeanSpread.of_scores(side, SHARES) for side in sides], [len(side) for side in sides]
-    )
-    return score_interval(overall, spread, SHARES)
-
-
-def _keywords(results: Sequence[TaskMean], labels: Mapping[str, Labels], dimension: str) -> dict[str, Keyword]:
-    groups: dict[str, list[TaskMean]] = {}
+def _keywords(results: Sequence[TaskMean], labels: Mapping[str, Labels], dimension: str) -> dict[str, TaskGroup]:
+    members: dict[str, list[TaskMean]] = {}
     for result in results:
         found = getattr(labels[result.name], _LABELS[dimension])
         for name in found if dimension == "skills" else (found,) if found else ():
-            groups.setdefault(name, []).append(result)
-    return {name: _keyword(group) for name, group in groups.items()}
-
-
-def _keyword(results: Sequence[TaskMean]) -> Keyword:
-    total = 0.0
-    for result in results:  # not sum(), which compensates from Python 3.12 on
-        total += result.score
-    average = total / len(results)
-    samples = sum(result.num_query + result.num_demo for result in results)
-    fixed = math.fsum(result.fixed_score for result in results) / len(results)
-    return Keyword(len(results), samples, average, _interval(average, [result.score for result in results]), fixed)
-
-
-def _interval(mean: float, scores: Sequence[float]) -> Interval | NoInterval:
-    return score_interval(mean, MeanSpread.of_scores(scores, SHARES), SHARES)
-
-
-def _with_interval(value: float, interval: Interval | NoInterval, fixed: float) -> dict[str, Any]:
-    if isinstance(interval, NoInterval):
-        return {"score": value, "ci95": None, "no_interval": interval.reason, "fixed": fixed}
-    return {"score": value, "ci95": [interval.low, interval.high], "fixed": fixed}
-
-
-def _side_interval(side: JudgeSide | None) -> dict[str, Any] | None:
-    if side is None:
-        return None
-    return {"num_eval_tasks": side.tasks, **_with_interval(side.macro_mean, side.interval, side.fixed)}
+            members.setdefault(name, []).append(result)
+    groups = {}
+    for name, group in members.items():
+        total = 0.0
+        for result in group:  # not sum(), which compensates from Python 3.12 on
+            total += result.score
+        groups[name] = _group(group, total / len(group), sum(result.num_query + result.num_demo for result in group))
+    return groups

@@ -15,14 +15,14 @@ _WORD = re.compile(r"\w*")
 _LONG_INPUT = 10_000
 
 
-class Fenced(Struct, frozen=True):
-    """A code block: if ``found``, ``text`` is the content of the first block, else the input."""
+class Excerpt(Struct, frozen=True):
+    """A part of a text, such as the content of its first code block; if none is ``found``, the text itself."""
 
     text: str
     found: bool
 
 
-def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
+def extract_fence(text: str, mode: FenceMode = "plain") -> Excerpt:
     """Extract the first code block of ``text``. Word characters after the opening backticks are its language tag.
 
     ``plain`` strips the content on both sides. ``ascii`` keeps the indentation of the first line and drops blanks at
@@ -32,28 +32,28 @@ def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
         text = text.rstrip()
     start = text.find(_FENCE)
     if start < 0:
-        return Fenced(text, False)
+        return Excerpt(text, False)
     tag = _WORD.match(text, start + len(_FENCE))
     body = tag.end() if tag else start + len(_FENCE)
     end = text.find(_FENCE, body)
     if end < 0:
-        return Fenced(text, False)
+        return Excerpt(text, False)
     content = text[body:end]
     if mode == "plain":
-        return Fenced(content.strip(), True)
+        return Excerpt(content.strip(), True)
     blank = len(content) - len(content.lstrip())
     content = content[content.rfind("\n", 0, blank) + 1 :]
     if mode == "ascii":
-        return Fenced(content.rstrip(), True)
+        return Excerpt(content.rstrip(), True)
     newline = content.find("\n", len(content.rstrip()))
-    return Fenced(content if newline < 0 else content[:newline], True)
+    return Excerpt(content if newline < 0 else content[:newline], True)
 
 
-def extract_json_fence(text: str) -> Fenced:
+def extract_json_fence(text: str) -> Excerpt:
     """Extract the first block whose tag begins with ``json``, stripped; the rest of the tag (``jsonc``) is kept."""
     start = text.find(_JSON_FENCE)
     body = start + len(_JSON_FENCE)
     end = text.find(_FENCE, body)
     if start < 0 or end < 0:
-        return Fenced(text, False)
-    return Fenced(text[body:end].strip(), True)
+        return Excerpt(text, False)
+    return Excerpt(text[body:end].strip(), True)

@@ -8,9 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
-
-from lmms_eval.tasks.megabench.conversions.fences import extract_json_fence
+from lmms_eval.tasks.megabench.conversions.fences import Excerpt, extract_json_fence
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 
 MAX_SPANS = 2_000
@@ -24,16 +22,7 @@ _BACKSLASH_QUOTE = re.compile(r"\\(?=[\"'])")
 _MASKED_DOUBLE, _MASKED_SINGLE = "__DOUBLE_QUOTE__", "__SINGLE_QUOTE__"
 
 
-class AnswerPart(Struct, frozen=True):
-    """The part of a reply that holds its answer."""
-
-    text: str
-    is_marked: bool
-    """Whether it follows ``Answer:``; otherwise it is the whole reply."""
-
-
-class _Noted(Struct, frozen=True):
-    value: Any
+_UNREADABLE = object()
 
 
 def read_structure(text: str, *, whole_answer: bool = False) -> Any:
@@ -46,16 +35,16 @@ def read_structure(text: str, *, whole_answer: bool = False) -> Any:
     """
     text = extract_json_fence(answer_part(text, whole_answer=whole_answer).text).text
     for span in reversed(deque(_spans(text), maxlen=MAX_SPANS)):  # the last one counts
-        noted = _read_span(span)
-        if noted is not None:
-            return noted.value
+        value = _read_span(span)
+        if value is not _UNREADABLE:
+            return value
     return [] if text.startswith("[") else {}
 
 
-def answer_part(text: str, *, whole_answer: bool = False) -> AnswerPart:
-    """Return the part that ``read_structure`` reads, stripped."""
+def answer_part(text: str, *, whole_answer: bool = False) -> Excerpt:
+    """Return the part that ``read_structure`` reads, stripped: what follows ``Answer:`` if it is found."""
     answer = (_ANSWER_REST if whole_answer else _ANSWER_LINE).search(text)
-    return AnswerPart((answer.group(1) if answer else text).strip(), answer is not None)
+    return Excerpt((answer.group(1) if answer else text).strip(), answer is not None)
 
 
 def _spans(text: str) -> Iterator[str]:
@@ -64,15 +53,20 @@ def _spans(text: str) -> Iterator[str]:
     brackets = "".join(_BRACKET.findall(text))
     positions = [match.start() for match in _BRACKET.finditer(text)]
     partner = _partners(brackets)
-    reach = _reach(brackets, partner)
+    # for each index the last "]" before an unmatched brace, skipping {...}; -1 without one
+    reach = [-1] * (len(brackets) + 1)
+    for place in range(len(brackets) - 1, -1, -1):
+        kind, further = brackets[place], reach[place + 1]
+        if kind == "{":
+            reach[place] = reach[partner[place] + 1] if partner[place] >= 0 else -1
+        elif kind != "}":
+            reach[place] = place if kind == "]" and further < 0 else further
     index = 0
     while index < len(brackets):
         last = partner[index] if brackets[index] == "{" else reach[index + 1] if brackets[index] == "[" else -1
-        if last < 0:
-            index += 1
-            continue
-        yield text[positions[index] : positions[last] + 1]
-        index = last + 1
+        if last >= 0:
+            yield text[positions[index] : positions[last] + 1]
+        index = max(index, last) + 1
 
 
 def _partners(brackets: str) -> list[int]:
@@ -87,39 +81,21 @@ def _partners(brackets: str) -> list[int]:
     return partner
 
 
-def _reach(brackets: str, partner: list[int]) -> list[int]:
-    """Return for each index the last ``]`` before an unmatched brace, skipping ``{...}``; -1 without one."""
-    reach = [-1] * (len(brackets) + 1)
-    for index in range(len(brackets) - 1, -1, -1):
-        kind = brackets[index]
-        if kind == "{":
-            reach[index] = reach[partner[index] + 1] if partner[index] >= 0 else -1
-        elif kind != "}":
-            further = reach[index + 1]
-            reach[index] = index if kind == "]" and further < 0 else further
-    return reach
-
-
-def _read_span(span: str) -> _Noted | None:
+def _read_span(span: str) -> Any:
+    """Read a literal or JSON, also with loose quotes; ``_UNREADABLE`` if it is neither."""
     span = _unquote_structures(span)
-    try:
-        return _Noted(read_literal(span))
-    except LiteralError:
-        pass
-    if _BACKSLASH_QUOTE.search(span):
+    literals = [span, _BACKSLASH_QUOTE.sub(r"\\\\", span)] if _BACKSLASH_QUOTE.search(span) else [span]
+    for text in literals:
         try:
-            return _Noted(read_literal(_BACKSLASH_QUOTE.sub(r"\\\\", span)))
+            return read_literal(text)
         except LiteralError:
             pass
-    noted = _read_json(span)
-    return noted if noted is not None else _read_json(_LOOSE_QUOTE.sub('"', span))
-
-
-def _read_json(text: str) -> _Noted | None:
-    try:
-        return _Noted(json.loads(text))
-    except (ValueError, RecursionError):
-        return None
+    for text in (span, _LOOSE_QUOTE.sub('"', span)):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    return _UNREADABLE
 
 
 def _unquote_structures(span: str) -> str:
@@ -128,38 +104,20 @@ def _unquote_structures(span: str) -> str:
     replacement: dict[str, str] = {}
     for content in dict.fromkeys(re.findall(r'"([^"]*)"', masked)):
         if content.lstrip().startswith(("{", "[")):
-            standard = _standard_json(_unmask(content, '"', "'"))
-            if standard is not None:
-                replacement[content] = standard
-    if replacement:
-        masked = _replace_quoted(masked, replacement)
-    return _unmask(masked, '\\"', "\\'")
-
-
-def _standard_json(text: str) -> str | None:
-    """Write a JSON object or array in standard spelling; ``None`` for any other text."""
-    try:
-        value = json.loads(text)
-        return json.dumps(value) if isinstance(value, dict | list) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _unmask(text: str, double: str, single: str) -> str:
-    return text.replace(_MASKED_DOUBLE, double).replace(_MASKED_SINGLE, single)
-
-
-def _replace_quoted(text: str, replacement: dict[str, str]) -> str:
-    """Replace ``"key"`` wherever it occurs, whatever the quotes around it belong to."""
-    pieces = text.split('"')
-    output = [pieces[0]]
-    index = 1
+            try:
+                value = json.loads(content.replace(_MASKED_DOUBLE, '"').replace(_MASKED_SINGLE, "'"))
+                if isinstance(value, dict | list):
+                    replacement[content] = json.dumps(value)
+            except (ValueError, RecursionError):
+                pass
+    # "key" is replaced wherever it occurs, whatever the quotes around it belong to
+    pieces = masked.split('"')
+    output, index = [pieces[0]], 1
     while index < len(pieces):
-        closed = index + 1 < len(pieces)
-        if closed and pieces[index] in replacement:
+        if index + 1 < len(pieces) and pieces[index] in replacement:
             output += [replacement[pieces[index]], pieces[index + 1]]
             index += 2
         else:
             output += ['"', pieces[index]]
             index += 1
-    return "".join(output)
+    return "".join(output).replace(_MASKED_DOUBLE, '\\"').replace(_MASKED_SINGLE, "\\'")

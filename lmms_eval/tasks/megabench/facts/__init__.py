@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 from collections.abc import Mapping
@@ -11,6 +10,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
+
+from lmms_eval.utils.files import Row, read_table
 
 Subset = Literal["core", "open"]
 
@@ -45,26 +46,19 @@ class DatasetTask(Struct, frozen=True):
     """Weight by field, auxiliary scores included."""
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+_FOLDER = Path(__file__).parent
 
 
-def _labels(row: Mapping[str, str]) -> Labels:
-    return Labels(
-        tuple(row["skills"].split(";")),
-        row["input_format"],
-        row["output_format"],
-        row["visual_inputs"],
-        row["application"],
-    )
+def _labels(row: Row) -> Labels:
+    single = (row[name] for name in ("input_format", "output_format", "visual_inputs", "application"))
+    return Labels(tuple(row["skills"].split(";")), *single)
 
 
 @functools.cache
 def tasks() -> Mapping[str, DatasetTask]:
     """Return all 505 tasks by name, in the order of the data set (core, then open)."""
     found: dict[str, DatasetTask] = {}
-    for row in _rows("tasks.tsv"):
+    for row in read_table(_FOLDER / "tasks.tsv"):
         metrics = json.loads(row["metrics"])
         found[row["task"]] = DatasetTask(
             name=row["task"],
@@ -91,4 +85,4 @@ def labels() -> Mapping[str, Labels]:
 @functools.cache
 def demo_labels() -> Mapping[str, Labels]:
     """Return the labels of the demonstration's tasks, in the published wording (``demo.tsv``)."""
-    return MappingProxyType({row["task"]: _labels(row) for row in _rows("demo.tsv")})
+    return MappingProxyType({row["task"]: _labels(row) for row in read_table(_FOLDER / "demo.tsv")})

@@ -11,8 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.metrics.values import MetricValue
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import MetricValue, OutsideData
 
 Metric = Callable[..., MetricValue]
 """Computes the score from the response and the truth (or evaluation context); judged metrics also get the verdict."""
@@ -30,8 +29,6 @@ class MetricSpec(Struct, frozen=True):
     """``module.function`` below this package; empty if there is no function."""
     needs_context: bool = False
     """Whether it gets the sample's evaluation context instead of the truth."""
-    whole_answer: bool = False
-    """Whether it gets the whole parsed response and the whole truth, as auxiliary metrics do."""
     needs: Need | None = None
     """A need outside this package; without a function the metric is not evaluated."""
     judged: bool = False
@@ -39,8 +36,7 @@ class MetricSpec(Struct, frozen=True):
     reads_text: bool = False
     """Whether it takes the bare reply of the ``dummy`` parser; other metrics need a value by field."""
     gives_info: bool = False
-    """Whether it returns ``Scored``; an error text becomes the information."""
-
+    """Whether it returns a ``DetailedScore``; an error text becomes the information."""
     fixed: str = ""
     """``module.function`` of the variant without the official one's faults (scoring rules §3); empty: no such fault."""
 
@@ -114,10 +110,6 @@ _BY_MODULE = {
         "dict_set_equality_agg_jaccard",
         "dict_jaccard_agg_jaccard",
         "dict_nbbox_iou_tuple_agg_jaccard",
-        "nbbox_iou_tuple",
-        "nbbox_iou_single",
-        "nbbox_iou_sequence",
-        "xml_nbbox_iou_single",
     ),
     "coordinates": ("xml_norm_point_distance", "sequence_coords_similarity"),
     "values": ("nli_entailment", "unsupported"),
@@ -164,9 +156,7 @@ _SPECIAL = (
         gives_info=True,
     ),
     MetricSpec("ascii_art_gpt4o_judge", "judged.ascii_art_gpt4o_judge", needs="a judge model", judged=True),
-    MetricSpec(
-        "geo_proximity_location_dict", "geography.geo_proximity_location_dict", needs="a geocoder", whole_answer=True
-    ),
+    MetricSpec("geo_proximity_location_dict", "geography.geo_proximity_location_dict", needs="a geocoder"),
 )
 
 METRICS: Mapping[str, MetricSpec] = MappingProxyType(

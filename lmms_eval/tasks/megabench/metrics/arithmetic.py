@@ -102,7 +102,11 @@ class _Reader(Struct, frozen=True):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
             return node.value
         if isinstance(node, ast.Name):
-            return self._named(node.id)
+            if node.id in _TRUTH_VALUES:
+                return _TRUTH_VALUES[node.id]
+            if node.id in self.vocabulary.names:
+                return self.vocabulary.names[node.id]
+            raise ArithmeticRefused(f"the name {node.id!r} is unknown")
         if isinstance(node, ast.BoolOp):
             return self._choice(node)
         if isinstance(node, ast.List):
@@ -110,13 +114,6 @@ class _Reader(Struct, frozen=True):
         if isinstance(node, ast.Tuple):
             return tuple(self.value(item) for item in node.elts)
         return self._calculation(node)
-
-    def _named(self, name: str) -> Number:
-        if name in _TRUTH_VALUES:
-            return _TRUTH_VALUES[name]
-        if name in self.vocabulary.names:
-            return self.vocabulary.names[name]
-        raise ArithmeticRefused(f"the name {name!r} is unknown")
 
     def _choice(self, node: ast.BoolOp) -> Value:
         """Return the first value that decides an ``and`` or ``or``; later ones are not evaluated."""

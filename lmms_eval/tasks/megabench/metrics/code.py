@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, SandboxRefused, run
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
@@ -23,15 +21,6 @@ PACKAGES = ("numpy",)
 _MAIN_GUARD = 'if __name__ == "__main__":'
 
 
-class TestCase(Struct, frozen=True):
-    """Input lines joined by newlines, and the expected output, stripped at its end."""
-
-    __test__ = False
-
-    text: str
-    expected: str
-
-
 def program_judge(response: Any, context: Mapping[str, Any]) -> float:
     """Share of the test cases that the program passes; as the official judge runs programs.
 
@@ -42,14 +31,11 @@ def program_judge(response: Any, context: Mapping[str, Any]) -> float:
         NotEvaluated: programs are not run here.
         ConversionError: the test cases are malformed.
     """
-    limits = Limits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=OFFICIAL_OUTPUT)
 
-    def passes(source: str, case: TestCase) -> bool:
-        one_namespace = _MAIN_GUARD in source
-        program = Program(source, case.text, "captured", one_namespace=one_namespace, packages=PACKAGES)
-        return _passed(_run(program, limits), case)
+    def program(source: str, text: str) -> Program:
+        return Program(source, text, "captured", one_namespace=_MAIN_GUARD in source, packages=PACKAGES)
 
-    return _share(response, context, passes)
+    return _share(response, context, program, OFFICIAL_OUTPUT)
 
 
 def program_judge_fixed(response: Any, context: Mapping[str, Any]) -> float:
@@ -57,44 +43,42 @@ def program_judge_fixed(response: Any, context: Mapping[str, Any]) -> float:
 
     One ``__main__`` namespace, ``exit(0)`` is a good end, 1 MiB of output.
     """
-    limits = Limits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=FIXED_OUTPUT)
-
-    def passes(source: str, case: TestCase) -> bool:
-        program = Program(source, case.text + "\n", packages=PACKAGES)
-        return _passed(_run(program, limits), case)
-
-    return _share(response, context, passes)
+    return _share(response, context, lambda source, text: Program(source, f"{text}\n", packages=PACKAGES), FIXED_OUTPUT)
 
 
-def read_test_cases(context: Mapping[str, Any]) -> list[TestCase]:
-    """The test cases of an evaluation context. Raises ``ConversionError``."""
+def read_test_cases(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Read the test cases of an evaluation context: the input, and the expected output, stripped at its end.
+
+    Raises ``ConversionError``.
+    """
     found = context.get("test_case")
     entries = [found] if isinstance(found, Mapping) else found
     if not isinstance(entries, list | tuple):
         raise ConversionError("the evaluation context has no test cases")
-    return [_test_case(entry) for entry in entries]
+    cases = []
+    for entry in entries:
+        lines, expected = (entry.get("input"), entry.get("expected")) if isinstance(entry, Mapping) else (None, None)
+        if not isinstance(expected, str):
+            raise ConversionError("the expected output of a test case must be a text")
+        if not isinstance(lines, str | list | tuple) or not all(isinstance(line, str) for line in lines):
+            raise ConversionError("the input of a test case must be a list of texts")
+        cases.append(("\n".join(lines), expected.rstrip()))
+    return cases
 
 
-def _test_case(entry: Any) -> TestCase:
-    lines, expected = (entry.get("input"), entry.get("expected")) if isinstance(entry, Mapping) else (None, None)
-    if not isinstance(expected, str):
-        raise ConversionError("the expected output of a test case must be a text")
-    if not isinstance(lines, str | list | tuple) or not all(isinstance(line, str) for line in lines):
-        raise ConversionError("the input of a test case must be a list of texts")
-    return TestCase("\n".join(lines), expected.rstrip())
-
-
-def _share(response: Any, context: Mapping[str, Any], passes: Callable[[str, TestCase], bool]) -> float:
+def _share(
+    response: Any, context: Mapping[str, Any], program: Callable[[str, str], Program], output_bytes: int
+) -> float:
     cases = read_test_cases(context)
     if not cases or not isinstance(response, str):
         return 0.0
-    deadline = time.monotonic() + PROGRAM_S
-    passed = sum(time.monotonic() < deadline and passes(response, case) for case in cases)
+    limits = Limits(cpu_s=CPU_S, wall_s=WALL_S, output_bytes=output_bytes)
+    deadline, passed = time.monotonic() + PROGRAM_S, 0
+    for text, expected in cases:
+        if time.monotonic() < deadline:
+            outcome = _run(program(response, text), limits)
+            passed += outcome.reason == "ok" and outcome.stdout.decode("utf-8", "replace").rstrip() == expected
     return passed / len(cases)
-
-
-def _passed(outcome: Outcome, case: TestCase) -> bool:
-    return outcome.reason == "ok" and outcome.stdout.decode("utf-8", "replace").rstrip() == case.expected
 
 
 def _run(program: Program, limits: Limits) -> Outcome:

@@ -11,8 +11,7 @@ from lmms_eval.tasks._task_utils.linguistic import open_linguistics
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics.constraints_verse import clean_lines, poetry_meter, rhyming_scheme, syllables
 from lmms_eval.tasks.megabench.metrics.constraints_words import acrostic, contain, length
-from lmms_eval.tasks.megabench.metrics.values import DetailedScore
-from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
+from lmms_eval.tasks.megabench.metrics.values import NO_DATA, DetailedScore, OutsideData
 
 _VERSE: Mapping[str, Callable[[list[str], str], bool]] = MappingProxyType(
     {"syllables": syllables, "rhyming_scheme": rhyming_scheme, "poetry_meter": poetry_meter}

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from msgspec import Struct
 
 from lmms_eval.tasks._task_utils.linguistic import Linguistics
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
@@ -24,27 +22,13 @@ _BOLD = "**"
 _BOUNDS: Mapping[str, Callable[[int, int], bool]] = {">": operator.gt, "<": operator.lt}
 
 
-class Occurrence(Struct, frozen=True):
-    """A phrase in a sentence."""
+def parse_constraint(name: str, value: str) -> dict[str, Any]:
+    """Read a constraint such as ``contain1##position`` with the value ``[boat, vessel]##2``.
 
-    sentence: int
-    """Number of the sentence, from 1."""
-    count: int
-
-
-class WordConstraint(Struct, frozen=True):
-    """A constraint such as ``contain1##position`` with the value ``[boat, vessel]##2``."""
-
-    kind: str
-    """``contain`` or ``contain_only``."""
-    words: Any
-    """The text that lists the words."""
-    limits: Mapping[str, Any]
-    """``position_only``, ``position`` and ``times``, as far as they are given."""
-
-
-def parse_constraint(name: str, value: str) -> WordConstraint:
-    """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not match."""
+    Returns the values by lower-case names without numbers: the text that lists the words as ``contain`` or
+    ``contain_only``, and ``position_only``, ``position`` and ``times``, as far as they are given. Raises
+    ``ConversionError`` if the parts do not match.
+    """
     names = [part.rstrip("0123456789").lower() for part in name.split("##")]
     values = [part.strip().strip('"') for part in value.split("##")]
     if len(names) != len(values):
@@ -52,10 +36,9 @@ def parse_constraint(name: str, value: str) -> WordConstraint:
     parts: dict[str, Any] = {
         part: int(text) if re.fullmatch("[0-9]+", text) else text for part, text in zip(names, values, strict=True)
     }
-    kind = next((kind for kind in ("contain_only", "contain") if kind in parts), None)
-    if kind is None:
+    if not parts.keys() & {"contain", "contain_only"}:
         raise ConversionError(f"constraint {name!r} is neither contain nor contain_only")
-    return WordConstraint(kind, parts[kind], parts)
+    return parts
 
 
 def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguistics]) -> bool:
@@ -65,42 +48,34 @@ def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguist
         ConversionError: an unreadable constraint, or a text over the limits of this module.
         NotEvaluated: ``linguistics`` has no data.
     """
-    constraint = parse_constraint(name, value)
-    if constraint.kind == "contain":
-        groups = [str_to_list(constraint.words)]
-    else:  # the lists of contain_only are alternatives
-        groups = list(read_literal(_WORD.sub(r'"\g<0>"', constraint.words)))
+    stated = parse_constraint(name, value)
+    if is_only := "contain_only" in stated:  # its lists are alternatives
+        groups = list(read_literal(_WORD.sub(r'"\g<0>"', stated["contain_only"])))
+    else:
+        groups = [str_to_list(stated["contain"])]
     text = text.replace(_BOLD, "")
     if len(text) > MAX_CHARS:
         raise ConversionError(f"{len(text)} characters are too many to be searched for words")
     language = linguistics()
     sentences = _lemmatised_sentences(text, language)
-    found = [_occurrences((_lemmatised(phrase, language) for phrase in group), sentences) for group in groups]
-    hits = [occurrences for occurrences in found if occurrences]
-    if not hits or (constraint.kind == "contain_only" and len(hits) > 1):
-        return False
-    return _within_limits(hits[0], constraint.limits)
+    hits = []
+    for group in groups:
+        phrases = [_lemmatised(phrase, language) for phrase in group]
+        # the sentences, from 1, that hold a phrase, also inside a word, with its frequency
+        counts = [(number, one.count(phrase)) for phrase in phrases for number, one in enumerate(sentences, start=1)]
+        if occurrences := [(number, count) for number, count in counts if count]:
+            hits.append(occurrences)
+    return bool(hits) and not (is_only and len(hits) > 1) and _within_limits(hits[0], stated)
 
 
-def _within_limits(occurrences: list[Occurrence], limits: Mapping[str, Any]) -> bool:
+def _within_limits(occurrences: list[tuple[int, int]], limits: Mapping[str, Any]) -> bool:
     """Check the limits. ``position_only`` decides alone, and ``times`` overrides ``position``, as officially."""
+    places = [place for place, _ in occurrences]
     if "position_only" in limits:
-        return [occurrence.sentence for occurrence in occurrences] == [limits["position_only"]]
+        return places == [limits["position_only"]]
     if "times" in limits:
-        return bool(sum(occurrence.count for occurrence in occurrences) == limits["times"])
-    if "position" in limits:
-        return any(occurrence.sentence == limits["position"] for occurrence in occurrences)
-    return True
-
-
-def _occurrences(phrases: Iterable[str], sentences: list[str]) -> list[Occurrence]:
-    """Find the occurrences of each phrase as part of a text, also inside a word."""
-    counts = (
-        Occurrence(number, sentence.count(phrase))
-        for phrase in phrases
-        for number, sentence in enumerate(sentences, start=1)
-    )
-    return [occurrence for occurrence in counts if occurrence.count]
+        return bool(sum(count for _, count in occurrences) == limits["times"])
+    return "position" not in limits or limits["position"] in places
 
 
 @functools.lru_cache(maxsize=4)
@@ -140,13 +115,10 @@ def acrostic(text: str, letters: str, *, alliteration: bool) -> bool:
     lines = [line.strip() for line in text.replace(_BOLD, "").strip().lower().split("\n")]
     if len(lines) != len(letters):
         return False
-    return all(
-        _begins(line, letter, alliteration=alliteration) for line, letter in zip(lines, letters.lower(), strict=False)
-    )
-
-
-def _begins(line: str, letter: str, *, alliteration: bool) -> bool:
-    if letter == " " or not line:
-        return letter == " " and not line
-    words = line.split(" ") if alliteration else [line]
-    return all(word[0] == letter for word in words)
+    for line, letter in zip(lines, letters.lower(), strict=False):
+        if letter == " " or not line:
+            if letter != " " or line:
+                return False
+        elif not all(word[0] == letter for word in (line.split(" ") if alliteration else [line])):
+            return False
+    return True

@@ -6,19 +6,15 @@ import functools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.megabench.geocoding import (
-    REMEDY,
-    ChainedGeocoder,
-    Coordinates,
-    Geocoder,
-    GeocodeTable,
-    is_askable,
-)
-from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
+from lmms_eval.tasks.megabench.geocoding import REMEDY, Coordinates, GeocodeTable, is_askable
+from lmms_eval.tasks.megabench.metrics.values import NO_DATA, OutsideData
+
+if TYPE_CHECKING:
+    from lmms_eval.tasks.megabench.nominatim import Nominatim
 
 DECAY_KM = 100.0
 KEYS = frozenset({"country", "province_or_state", "municipality"})
@@ -54,7 +50,7 @@ def proximity(first: Coordinates, second: Coordinates) -> float:
 
 
 @functools.lru_cache(maxsize=4)
-def open_geocoder(table: str = "", server: str = "") -> Geocoder:
+def open_geocoder(table: str = "", server: str = "") -> GeocodeTable | Nominatim:
     """Open the geocoder of a run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
 
     Raises:
@@ -67,14 +63,13 @@ def open_geocoder(table: str = "", server: str = "") -> Geocoder:
     if server:
         from lmms_eval.tasks.megabench.nominatim import AnswerMemory, Nominatim
 
-        memory = AnswerMemory(server)
-        return ChainedGeocoder(Nominatim(server, memory), memory, entries)
+        return Nominatim(server, AnswerMemory(server), entries)
     if entries is None:
         raise NotEvaluated(f"there is no geocoder: {REMEDY}")
     return entries
 
 
-def _locate(place: Mapping[str, Any], geocoder: Geocoder) -> Coordinates | None:
+def _locate(place: Mapping[str, Any], geocoder: GeocodeTable | Nominatim) -> Coordinates | None:
     """Look up by country, state and city; without a hit by country and city."""
     wide = {"country": place["country"], "city": place["municipality"]}
     queries = ({**wide, "state": place["province_or_state"]}, wide)

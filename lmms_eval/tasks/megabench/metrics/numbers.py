@@ -22,6 +22,7 @@ from lmms_eval.tasks.megabench.metrics.arithmetic import (
 )
 from lmms_eval.tasks.megabench.metrics.latex_process import evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
+from lmms_eval.tasks.megabench.metrics.values import text_of
 
 MAX_LATEX_TOKENS = 250
 """Most tokens that are parsed as LaTeX: the parser takes milliseconds a token, and a valid prefix is enough."""
@@ -34,6 +35,7 @@ ANGLE_CLIP = 10.0
 _SIMPLE_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(/100)\s*)?", re.ASCII)
 _EQUALS = re.compile(r"(?:=|≈|\\approx)\s*(.*)")
+_truth_text = functools.partial(text_of, wanted="the truth must be a text")
 
 
 def number_rel_diff_ratio(response: Any, truth: Any) -> float:
@@ -104,7 +106,7 @@ def general_single_numerical_match(response: Any, truth: Any) -> float:
 def boxed_single_numerical_match(response: Any, truth: Any) -> float:
     r"""``general_single_numerical_match`` of the contents of the first ``\boxed{...}`` on each side."""
     boxed = response if isinstance(response, str) else str(response)
-    truth = unbox(_text(truth))
+    truth = unbox(_truth_text(truth))
     inner_response, inner_truth = _bare_texts(unbox(boxed), truth)
     try:
         return _compare_readings(inner_response, inner_truth, read_number(inner_response), read_number(inner_truth))
@@ -121,7 +123,7 @@ def general_single_numerical_match_fixed(response: Any, truth: Any) -> float:
 def boxed_single_numerical_match_fixed(response: Any, truth: Any) -> float:
     r"""``general_single_numerical_match_fixed`` of the contents of the first ``\boxed{...}`` on each side."""
     boxed = response if isinstance(response, str) else str(response)
-    return general_single_numerical_match_fixed(unbox(boxed), unbox(_text(truth)))
+    return general_single_numerical_match_fixed(unbox(boxed), unbox(_truth_text(truth)))
 
 
 def positive_int_match_fixed(response: Any, truth: Any) -> float:
@@ -149,7 +151,7 @@ def _repaired_reading(text: str) -> Value | None:
 
 
 def _bare_texts(response: Any, truth: Any) -> tuple[str, str]:
-    return _bare(response if isinstance(response, str) else str(response)), _bare(_text(truth))
+    return _bare(response if isinstance(response, str) else str(response)), _bare(_truth_text(truth))
 
 
 def _bare(text: str) -> str:
@@ -227,9 +229,3 @@ def _float_in(text: str) -> float | int | None:
     except ValueError:
         return None
     return int(number) if number.is_integer() else number
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"the truth must be a text, not {type(value).__name__}")
-    return value

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list, str_to_set, to_frozen_set, to_set
 from lmms_eval.tasks.megabench.conversions.geometry import is_number
+from lmms_eval.tasks.megabench.metrics.values import text_of
 
 _IGNORED_IN_TUPLES = str.maketrans("", "", " -\n\t_.")
 
 
-def set_equality(response: Any, truth: Any) -> float:
+Reader = Callable[[Any], set[Any] | str]
+"""``to_set``, or ``to_frozen_set`` in the repaired variants: there the texts of nested lists are sets of tuples."""
+
+
+def set_equality(response: Any, truth: Any, read: Reader = to_set) -> float:
     """Equality of two sets. The texts of nested lists are empty sets, hence equal to each other."""
-    return float(to_set(response) == to_set(truth))
+    return float(read(response) == read(truth))
 
 
-def set_equality_fixed(response: Any, truth: Any) -> float:
-    """``set_equality`` where the texts of nested lists are sets of tuples."""
-    return float(to_frozen_set(response) == to_frozen_set(truth))
-
-
-def set_equality_case_insensitive(response: Any, truth: Any) -> float:
+def set_equality_case_insensitive(response: Any, truth: Any, read: Reader = to_set) -> float:
     """``set_equality`` of upper-cased items; every item must be a text."""
-    return _upper_case_equality(to_set(response), to_set(truth))
-
-
-def set_equality_case_insensitive_fixed(response: Any, truth: Any) -> float:
-    """``set_equality_case_insensitive`` where the texts of nested lists are sets of tuples, hence no texts."""
-    return _upper_case_equality(to_frozen_set(response), to_frozen_set(truth))
-
-
-def _upper_case_equality(*sides: Iterable[Any]) -> float:
+    sides = read(response), read(truth)
     if not all(isinstance(item, str) for side in sides for item in side):
         return 0.0
     predicted, true = ({item.upper() for item in side} for side in sides)
@@ -53,39 +46,20 @@ def str_set_equality_comma_fixed(response: Any, truth: Any) -> float:
 
 def str_set_equality_line_break(response: Any, truth: Any) -> float:
     """Equality of the sets of lower-cased lines; a backslash followed by ``n`` is a line break too."""
-    predicted, true = (set(_text(side).replace("\\n", "\n").lower().split("\n")) for side in (response, truth))
+    predicted, true = (set(text_of(side).replace("\\n", "\n").lower().split("\n")) for side in (response, truth))
     return float(predicted == true)
 
 
-def jaccard_index(response: Any, truth: Any) -> float:
+def jaccard_index(response: Any, truth: Any, read: Reader = to_set) -> float:
     """Intersection over union of two sets, 1 if both are empty, 0 for a missing response."""
-    if response is None:
-        return 0.0
-    return _jaccard(set(to_set(response)), set(to_set(truth)))
+    return 0.0 if response is None else _jaccard(set(read(response)), set(read(truth)))
 
 
-def jaccard_index_fixed(response: Any, truth: Any) -> float:
-    """``jaccard_index`` where the texts of nested lists are sets of tuples."""
-    if response is None:
-        return 0.0
-    return _jaccard(set(to_frozen_set(response)), set(to_frozen_set(truth)))
-
-
-def jaccard_index_case_insensitive(response: Any, truth: Any) -> float:
+def jaccard_index_case_insensitive(response: Any, truth: Any, read: Reader = to_set) -> float:
     """Jaccard index of lower-cased texts, or of tuples of texts cleaned of blanks, hyphens, underscores and dots."""
     if response is None:
         return 0.0
-    return _jaccard_without_case(to_set(response), to_set(truth))
-
-
-def jaccard_index_case_insensitive_fixed(response: Any, truth: Any) -> float:
-    """``jaccard_index_case_insensitive`` where the texts of nested lists are sets of tuples."""
-    if response is None:
-        return 0.0
-    return _jaccard_without_case(to_frozen_set(response), to_frozen_set(truth))
-
-
-def _jaccard_without_case(predicted: Iterable[Any], true: Collection[Any]) -> float:
+    predicted, true = read(response), read(truth)
     if not true:
         raise ValueError("the truth is an empty set")
     if all(isinstance(item, str) for item in true):
@@ -115,12 +89,18 @@ def set_precision_fixed(response: Any, truth: Any) -> float:
     return len(predicted & true) / len(predicted) if predicted else float(not true)
 
 
+set_equality_fixed, set_equality_case_insensitive_fixed, jaccard_index_fixed, jaccard_index_case_insensitive_fixed = (
+    functools.partial(metric, read=to_frozen_set)
+    for metric in (set_equality, set_equality_case_insensitive, jaccard_index, jaccard_index_case_insensitive)
+)
+
+
 def chess_move_list_jaccard_index(response: Any, truth: Any) -> float:
     """Jaccard index of two sets of chess moves without a last ``!`` and a last ``#``."""
     if response is None:
         return 0.0
     predicted, true = (
-        {_text(move).removesuffix("!").removesuffix("#") for move in str_to_set(side)} for side in (response, truth)
+        {text_of(move).removesuffix("!").removesuffix("#") for move in str_to_set(side)} for side in (response, truth)
     )
     return _jaccard(predicted, true)
 
@@ -135,7 +115,7 @@ def sequence_equality_case_insensitive(response: Any, truth: Any) -> float:
     """Equality of two lists of lower-cased texts; the truth may hold nothing else."""
     response = response if isinstance(response, str) else str(response)
     predicted = [item.lower() if isinstance(item, str) else str(item) for item in str_to_list(response)]
-    return float(predicted == [_text(item).lower() for item in str_to_list(truth)])
+    return float(predicted == [text_of(item).lower() for item in str_to_list(truth)])
 
 
 def sequence_accuracy_case_insensitive(response: Any, truth: Any) -> float:
@@ -148,7 +128,7 @@ def sequence_accuracy_case_insensitive(response: Any, truth: Any) -> float:
     equal = 0
     for first, second in zip(predicted, true, strict=True):
         if isinstance(second, str):
-            equal += _text(first).lower() == second.lower()
+            equal += text_of(first).lower() == second.lower()
         else:
             equal += is_number(first) and is_number(second) and first == second
     return equal / len(true)
@@ -184,9 +164,3 @@ def _clean_tuples(items: Iterable[Any]) -> set[tuple[str, ...]] | None:
 
 def _lower(item: Any) -> Any:
     return item.lower() if isinstance(item, str) else item
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a text is needed here, not {type(value).__name__}")
-    return value

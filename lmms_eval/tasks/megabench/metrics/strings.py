@@ -11,6 +11,7 @@ from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.conversions.fences import extract_fence
+from lmms_eval.tasks.megabench.metrics.values import text_of
 
 _FORMS = (range(0x1D2C, 0x1D6B), range(0x2000, 0x2C00), range(0x3200, 0x3400), range(0x1D400, 0x1D800))
 """Blocks of raised, lowered, letterlike, circled and mathematical forms of ASCII characters."""
@@ -70,24 +71,24 @@ def exact_str_match(response: Any, truth: Any) -> float:
 
 def simple_str_match(response: Any, truth: Any) -> float:
     """``exact_str_match`` without spaces, hyphens, newlines, tabs, dots and case. The truth must be a text."""
-    return exact_str_match(_simplified(str(response)), _simplified(_text(truth)))
+    return exact_str_match(_simplified(str(response)), _simplified(text_of(truth)))
 
 
 def exact_str_match_case_insensitive(response: Any, truth: Any) -> float:
     """``exact_str_match`` of the lower-cased texts."""
     if isinstance(truth, str) and not isinstance(response, str):
         return 0.0
-    return exact_str_match(_text(response).lower(), _text(truth).lower())
+    return exact_str_match(text_of(response).lower(), text_of(truth).lower())
 
 
 def code_result_exact_str_match(response: Any, truth: Any) -> float:
     """Equality with the content of the truth's code block, blanks included."""
-    return exact_str_match(response, extract_fence(_text(truth), "verbatim").text)
+    return exact_str_match(response, extract_fence(text_of(truth), "verbatim").text)
 
 
 def multi_ref_phrase(response: Any, truth: Any) -> float:
     """Match of any of the references in the truth by ``simple_str_match``."""
-    references = str_to_list(_text(truth).replace("，", ","))
+    references = str_to_list(text_of(truth).replace("，", ","))
     return float(any(simple_str_match(response, str(reference)) for reference in references))
 
 
@@ -119,9 +120,3 @@ def _near_form(text: str) -> str:
 
 def _simplified(text: str) -> str:
     return text.translate(_IGNORED).lower()
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a text is needed here, not {type(value).__name__}")
-    return value

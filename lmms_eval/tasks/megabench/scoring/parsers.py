@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from lmms_eval.tasks.megabench.conversions.fences import FenceMode, extract_fence
+from lmms_eval.tasks.megabench.conversions.fences import Excerpt, FenceMode, extract_fence
 from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
-from lmms_eval.tasks.megabench.conversions.structures import AnswerPart, read_structure
+from lmms_eval.tasks.megabench.conversions.structures import read_structure
 
 _MARKER = "Answer:"
 _WORD_MARKER = re.compile(r"\bAnswer:")
@@ -109,7 +109,8 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
     """
     marked = marked_answer(reply).text
     if mode != "plain":
-        marked = _tidy_blank_lines(marked, keep_last_blanks=mode == "verbatim")
+        marked = _tidy_blank_lines(marked)
+        marked = marked if mode == "verbatim" else marked.rstrip()
     fenced = extract_fence(marked.strip() if mode == "plain" else marked, mode)
     text = fenced.text
     if mode == "plain" and single_line and not fenced.found:
@@ -127,7 +128,7 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
     return str(unwrap_string(text))
 
 
-def marked_answer(reply: str) -> AnswerPart:
+def marked_answer(reply: str) -> Excerpt:
     """Return the text after the first marker that starts a word, up to the next asterisk if one precedes the marker.
 
     The whole text without such a marker.
@@ -140,10 +141,10 @@ def marked_answer(reply: str) -> AnswerPart:
     if marker is not None:
         end = text.find("*", marker.end()) if text[: marker.start()].endswith("*") else -1
         text = text[marker.end() : end if end >= 0 else None]
-    return AnswerPart(text, marker is not None)
+    return Excerpt(text, marker is not None)
 
 
-def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:
+def _tidy_blank_lines(text: str) -> str:
     """Replace runs of blank lines by one empty line, and remove them at both ends."""
     lines: list[str] = []
     for line in text.split("\n"):
@@ -155,5 +156,4 @@ def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:
         lines.pop()
     while lines and not lines[0].strip():
         lines.pop(0)
-    text = "\n".join(lines)
-    return text if keep_last_blanks else text.rstrip()
+    return "\n".join(lines)

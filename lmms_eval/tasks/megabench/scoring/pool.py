@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.processes import Child, ChildError, Pool
-from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
+from lmms_eval.tasks.megabench.metrics.values import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.worker import TaskJob, results_from_line, score_job, to_line
 
 MODULE = "lmms_eval.tasks.megabench.scoring.worker"

@@ -18,8 +18,7 @@ from lmms_eval.tasks.megabench.conversions.fences import extract_fence, extract_
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
 from lmms_eval.tasks.megabench.metrics import SANDBOX, Metric, MetricSpec
-from lmms_eval.tasks.megabench.metrics.values import DetailedScore
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import (
     PARSERS,
@@ -75,14 +74,11 @@ def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str])
     if not given and fields:
         return ReplyReading("unparsed", tuple(fields), {})
     missing = tuple(field for field in fields if field not in given)
-    if parser in STRING_PARSERS:
-        part = marked_answer(reply)
-        is_fenced = extract_fence(part.text).found
-    else:
-        part = answer_part(reply)
-        is_fenced = extract_json_fence(part.text).found
-    facts = {"code block": is_fenced, "fields missing": bool(missing)}
-    rule = ", ".join(["marker" if part.is_marked else "whole reply", *(name for name, holds in facts.items() if holds)])
+    is_text = parser in STRING_PARSERS
+    part = marked_answer(reply) if is_text else answer_part(reply)
+    is_fenced = (extract_fence if is_text else extract_json_fence)(part.text).found
+    rule = "marker" if part.found else "whole reply"
+    rule += (", code block" if is_fenced else "") + (", fields missing" if missing else "")
     return ReplyReading(rule, missing, {field: _beginning(value) for field, value in given.items()})
 
 
@@ -146,10 +142,10 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
     if spec.answer_field is not None:
         truth: Any = answer.get(spec.answer_field)
         if isinstance(truth, str):
-            single_line = "\n" not in truth and len(truth.splitlines()) <= 1
-        else:  # no member of a list or dictionary is a line break
-            single_line = not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
-        shape = AnswerShape(spec.answer_field, single_line=single_line)
+            has_break = "\n" in truth or len(truth.splitlines()) > 1
+        else:  # of a list or dictionary only a member that is a line break counts
+            has_break = isinstance(truth, list | tuple | dict | set) and "\n" in truth
+        shape = AnswerShape(spec.answer_field, single_line=not has_break)
     parsed = parse_repaired(spec.parser, reply, shape) if repaired else PARSERS[spec.parser](reply, shape)
     if spec.parser == "json" and not (isinstance(parsed, dict) and parsed):
         return dict.fromkeys(answer, reply)
@@ -185,12 +181,16 @@ def score_query(
     parsed = parse_reply(reply, answer, spec)
     outcomes: dict[str, _FieldOutcome] = {}
     targets = _targets(answer, spec, context)
+
+    def verdict_of(name: str, metric: MetricSpec) -> tuple[Verdict | None]:
+        if spec.judge is not None and metric.reads_text:
+            spec.judge.check(answer, context)
+        return ((verdicts or {}).get(name),)
+
     for name, metric, target in targets:
-        judged = None
-        if metric.judged:
-            judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
         response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
-        outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, judged)
+        verdict = partial(verdict_of, name, metric) if metric.judged else tuple
+        outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, verdict)
     fields = [field for field in answer if field in spec.metrics]
     reading = read_reply(reply or "", parsed, spec.parser, fields)
     official = replace(_collect(outcomes, spec), reading=reading)
@@ -247,27 +247,15 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
     return parsed if metric.reads_text and isinstance(parsed, str) else None
 
 
-class _Judged(Struct, frozen=True):
-    """Arguments of a judged metric other than response and truth."""
-
-    spec: TaskSpec
-    answer: Mapping[str, Any]
-    context: Mapping[str, Any]
-    verdict: Verdict | None
-    fills_prompt: bool
-
-    def arguments(self) -> tuple[Verdict | None]:
-        """Raise ``KeyError`` if this sample leaves the judge's prompt unfilled."""
-        if self.spec.judge is not None and self.fills_prompt:
-            self.spec.judge.check(self.answer, self.context)
-        return (self.verdict,)
-
-
 def _score_field(
-    load: Callable[[], Metric], response: Any, target: Any, gives_info: bool, judged: _Judged | None = None
+    load: Callable[[], Metric],
+    response: Any,
+    target: Any,
+    gives_info: bool,
+    verdict: Callable[[], tuple[Verdict | None, ...]] = tuple,
 ) -> _FieldOutcome:
     try:
-        value = load()(response, target, *(judged.arguments() if judged is not None else ()))
+        value = load()(response, target, *verdict())
     except NotEvaluated as missing:
         return _FieldOutcome(missing=missing.reason)
     except Exception as error:  # noqa: BLE001 - the benchmark scores 0 whatever a metric raises on a sample

@@ -94,6 +94,9 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
     scored = {field: metrics[field] for field in fields if field in metrics}
     if parser == "dummy":
         _check_bare(scored, task_name)
+    asked = [field for field in fields if not field.startswith(NOTE_PREFIX)]
+    if parser in STRING_PARSERS and len(asked) != 1:
+        raise TaskError(f"task {task_name}: a string parser needs exactly one answer field, not {len(asked)}: {asked}")
     return TaskSpec(
         task_name=task_name,
         parser=parser,
@@ -101,7 +104,7 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
         auxiliary=auxiliary,
         aggregation=function,
         weights=_weights(aggregation, [*scored, *auxiliary], task_name) if function == "mean" else {},
-        answer_field=_answer_field(fields, task_name) if parser in STRING_PARSERS else None,
+        answer_field=asked[0] if parser in STRING_PARSERS else None,
         judge=_judge_prompt(info, fields, task_name) if any(s.name == _JUDGE for s in metrics.values()) else None,
         eval_type="llm" if any(metric.judged for metric in (*metrics.values(), *auxiliary.values())) else "rule",
     )
@@ -160,13 +163,6 @@ def _weights(aggregation: Mapping[str, Any], scored: Collection[str], task_name:
     if scored and math.fsum(weights[field] for field in scored) == 0:
         raise TaskError(f"task {task_name}: the field weights sum to zero")
     return MappingProxyType(weights)
-
-
-def _answer_field(fields: Collection[str], task_name: str) -> str:
-    asked = [field for field in fields if not field.startswith(NOTE_PREFIX)]
-    if len(asked) != 1:
-        raise TaskError(f"task {task_name}: a string parser needs exactly one answer field, not {len(asked)}: {asked}")
-    return asked[0]
 
 
 def _judge_prompt(info: Mapping[str, Any], fields: Collection[str], task_name: str) -> JudgePrompt:

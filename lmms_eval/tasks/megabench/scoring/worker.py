@@ -11,7 +11,7 @@ from msgspec import Struct
 from lmms_eval.api.judging import Verdict
 from lmms_eval.processes import Parent
 from lmms_eval.sandbox.launcher import Policy, using
-from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
+from lmms_eval.tasks.megabench.metrics.values import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
 from lmms_eval.utils.records import to_dict

@@ -2,14 +2,85 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from msgspec import Struct
 
-from lmms_eval.tasks.milebench.scoring.letters import fixed_letters
-from lmms_eval.tasks.milebench.scoring.occurrence import possible
+_LETTERS = 26
+
+
+def official_letter(index: int) -> str:
+    """The evaluator's key of the option with this index (from 0).
+
+    ``A`` … ``Z``, ``AA`` … ``AZ``, then ``B`` and the code point ``65 + index − 52``, which runs past ``BZ``.
+    """
+    if index < _LETTERS:
+        return chr(65 + index)
+    if index < 2 * _LETTERS:
+        return "A" + chr(65 + index - _LETTERS)
+    return "B" + chr(65 + index - 2 * _LETTERS)
+
+
+def fixed_letter(index: int) -> str:
+    """``A`` … ``Z``, ``AA`` … ``ZZ``, ``AAA`` …: the official letters up to ``BZ``, and upper-case ones beyond."""
+    letters = ""
+    number = index + 1
+    while number:
+        number, rest = divmod(number - 1, _LETTERS)
+        letters = chr(65 + rest) + letters
+    return letters
+
+
+@functools.lru_cache(maxsize=64)
+def official_letters(count: int) -> tuple[str, ...]:
+    """The evaluator's keys of ``count`` options."""
+    return tuple(official_letter(index) for index in range(count))
+
+
+@functools.lru_cache(maxsize=64)
+def fixed_letters(count: int) -> dict[str, int]:
+    """Index by letter of ``count`` options, in the ``fixed`` alphabet."""
+    return {fixed_letter(index): index for index in range(count)}
+
+
+LARGE = 2_000_000
+"""Length of the text times number of pieces that makes a search for each piece costlier than the index."""
+_SIZE = 4
+
+
+def possible(text: str, pieces: Sequence[str]) -> Sequence[int]:
+    """Return indices of pieces that may occur in ``text``: all that do, and few others if the search would be large."""
+    if len(text) * len(pieces) < LARGE:
+        return range(len(pieces))
+    blocks = CharacterBlocks(text)
+    return [index for index, piece in enumerate(pieces) if blocks.may_hold(piece)]
+
+
+class CharacterBlocks:
+    """The distinct blocks of four characters that a text consists of, with their beginnings and ends."""
+
+    __slots__ = ("_begins", "_ends", "_whole")
+
+    def __init__(self, text: str) -> None:
+        self._whole = frozenset(text[at : at + _SIZE] for at in range(0, len(text), _SIZE))
+        self._begins = frozenset(block[:length] for block in self._whole for length in range(_SIZE + 1))
+        self._ends = frozenset(block[_SIZE - length :] for block in self._whole for length in range(_SIZE))
+
+    def may_hold(self, piece: str) -> bool:
+        """Return whether ``piece`` may occur; false only if no alignment with the blocks fits known ones."""
+        return len(piece) < _SIZE or any(self._fits(piece, shift) for shift in range(_SIZE))
+
+    def _fits(self, piece: str, shift: int) -> bool:
+        """Return whether a piece may begin ``shift`` characters before the end of a block."""
+        if piece[:shift] not in self._ends:
+            return False
+        last = shift + (len(piece) - shift) // _SIZE * _SIZE
+        whole = (piece[at : at + _SIZE] in self._whole for at in range(shift, last, _SIZE))
+        return piece[last:] in self._begins and all(whole)
+
 
 _STATEMENT = re.compile(
     r"\b(?:answer|option|choice)\b\s*+(?:is\b\s*+)?(?::\s*+)?(?:[(\[]\s*+)?([a-z]{1,3})(?!\w)", re.IGNORECASE

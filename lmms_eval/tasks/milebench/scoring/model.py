@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level
+
+Level = Literal["Few", "Medium", "Many"]
+LEVELS: tuple[Level, ...] = ("Few", "Medium", "Many")
+FIRST_MEDIUM, LAST_MEDIUM = 6, 31
+
+
+def image_level(n_images: int) -> Level:
+    """The level of a sample by the number of images of its annotation (none or one counts as ``Few``)."""
+    if n_images < FIRST_MEDIUM:
+        return "Few"
+    return "Many" if n_images > LAST_MEDIUM else "Medium"
+
 
 Rule = Literal["choice", "rouge", "token", "substring"]
 ACCURACY, ROUGE = "Accuracy", "Rouge-L f"
@@ -89,65 +102,67 @@ class Normalised(Struct, frozen=True):
     choices: tuple[str, ...] = ()
 
 
-class Pooled(Struct, frozen=True):
-    """A sum of scores over a number of samples."""
-
-    total: int | float = 0
-    count: int = 0
-
-    @property
-    def mean(self) -> int | float:
-        """The mean; 0 without samples, as in ``eval.json``."""
-        return self.total / self.count if self.count else 0
-
-
-class Scores(Struct, frozen=True):
-    """Scores of a data set by one set of rules: over all samples, and by image level."""
-
-    overall: Pooled = field(default_factory=Pooled)
-    levels: Mapping[Level, Pooled] = field(default_factory=dict)
-
-    def as_eval(self, metric: str) -> dict[str, Any]:
-        """Return the content of ``eval.json``. Level keys name ``Accuracy`` for every metric, as in the reference."""
-        parts = {level: self.levels.get(level, Pooled()) for level in LEVELS}
-        return {
-            metric: float(self.overall.mean),
-            "image_quantity_level-Accuracy": {level: part.mean for level, part in parts.items()},
-            "image_quantity_level-Result": {level: [part.total, part.count] for level, part in parts.items()},
-        }
-
-
 class DatasetResult(Struct, frozen=True):
-    """All scores of one data set. Failed samples count in ``n_failed`` and nowhere else."""
+    """The scores of one data set."""
 
     name: str
     metric: str
-    official: Scores
-    fixed: Scores
-    sequence: Pooled
-    """Of the word-sequence ROUGE-L; empty for other data sets."""
-    n_scored: int
+    scored: tuple[SampleScore, ...]
     n_failed: int
-    no_answer: int
-    steps: Mapping[str, int]
-    """Numbers of samples that each official rule decided."""
-    fixed_steps: Mapping[str, int]
+    """Failed samples, which count nowhere else."""
 
-    def as_eval(self) -> dict[str, Any]:
-        """The content of ``eval.json``."""
-        return self.official.as_eval(self.metric)
+    @property
+    def n_scored(self) -> int:
+        return len(self.scored)
+
+    def as_eval(self, side: Literal["score", "fixed"] = "score") -> dict[str, Any]:
+        """Return the content of ``eval.json``, or the same of the fixed scores.
+
+        Level keys name ``Accuracy`` for every metric, as in the reference.
+        """
+        scores = [(sample.level, getattr(sample, side)) for sample in self.scored if getattr(sample, side) is not None]
+        parts = {level: pool([score for its_level, score in scores if its_level == level]) for level in LEVELS}
+        return {
+            self.metric: float(_mean([score for _, score in scores])),
+            "image_quantity_level-Accuracy": {
+                level: total / count if count else 0 for level, (total, count) in parts.items()
+            },
+            "image_quantity_level-Result": {level: list(part) for level, part in parts.items()},
+        }
 
     def as_fixed(self) -> dict[str, Any]:
-        """The content of ``eval_fixed.json``: the fixed scores in the same form, with counts."""
-        content = self.fixed.as_eval(self.metric)
-        if self.sequence.count:
-            content["Rouge-L sequence f"] = float(self.sequence.mean)
+        """Return the content of ``eval_fixed.json``: the fixed scores in the same form, with counts."""
+        content = self.as_eval("fixed")
+        if sequence := [sample.sequence for sample in self.scored if sample.sequence is not None]:
+            content["Rouge-L sequence f"] = float(_mean(sequence))
         return {
             **content,
-            "official": float(self.official.overall.mean),
+            "official": float(_mean([sample.score for sample in self.scored if sample.score is not None])),
             "scored": self.n_scored,
             "failed": self.n_failed,
-            "no_answer": self.no_answer,
-            "matching_steps": dict(sorted(self.steps.items())),
-            "fixed_matching_steps": dict(sorted(self.fixed_steps.items())),
+            "no_answer": sum(sample.is_empty for sample in self.scored),
+            "matching_steps": dict(sorted(Counter(sample.step for sample in self.scored).items())),
+            "fixed_matching_steps": dict(sorted(Counter(sample.fixed_step for sample in self.scored).items())),
         }
+
+
+def aggregate(facts: DatasetFacts, samples: Sequence[SampleScore]) -> DatasetResult:
+    """Separate the scored samples of a data set from the failed ones.
+
+    Raises:
+        DataError: the data set's question type is unknown.
+    """
+    scored = tuple(sample for sample in samples if sample.error is None)
+    return DatasetResult(facts.name, facts.metric, scored, len(samples) - len(scored))
+
+
+def pool(scores: Sequence[int | float]) -> tuple[int | float, int]:
+    """Return sum and number; whole numbers stay whole, as in the reference's files."""
+    is_whole = all(isinstance(score, int) for score in scores)
+    return sum(map(int, scores)) if is_whole else math.fsum(scores), len(scores)
+
+
+def _mean(scores: Sequence[int | float]) -> int | float:
+    """Return the mean; 0 without samples, as in ``eval.json``."""
+    total, count = pool(scores)
+    return total / count if count else 0

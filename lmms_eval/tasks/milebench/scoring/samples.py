@@ -9,11 +9,16 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmms_eval.tasks.milebench.scoring.fixed_choice import NO_CHOICE, occurs, plain, read_choice
-from lmms_eval.tasks.milebench.scoring.letters import fixed_letter, official_letters
-from lmms_eval.tasks.milebench.scoring.levels import image_level
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore
-from lmms_eval.tasks.milebench.scoring.occurrence import possible
+from lmms_eval.tasks.milebench.scoring.fixed_choice import (
+    NO_CHOICE,
+    fixed_letter,
+    occurs,
+    official_letters,
+    plain,
+    possible,
+    read_choice,
+)
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore, image_level
 
 MARKS = ';/[]"{}()=+\\_-><@`,?!'
 """The 21 marks that are deleted or replaced by a blank."""
@@ -235,7 +240,12 @@ def score_sample(
         return _choice(blank, case, instance.get("choice_list"))
     if facts.rule == "rouge":
         return _rouge(blank, case)
-    return _token(blank, case) if facts.rule == "token" else _substring(blank, case)
+    text, wanted = normalise_fixed(prediction), normalise_fixed(case.fixed_gold)
+    if facts.rule == "token":
+        score, fixed = case.wanted in case.text.split(), wanted in text.split()
+    else:
+        score, fixed = case.wanted in case.text, bool(wanted) and occurs(wanted, text)
+    return replace(blank, score=int(score), fixed=int(fixed), step=facts.rule, fixed_step=facts.rule)
 
 
 class _Case(Struct, frozen=True):
@@ -284,24 +294,12 @@ def _right_options(gold: str, raw: Sequence[str], normalised: Sequence[str]) -> 
     return frozenset(index for index, option in enumerate(normalised) if option == cleaned)
 
 
-def _token(blank: SampleScore, case: _Case) -> SampleScore:
-    score = int(case.wanted in case.text.split())
-    fixed = int(normalise_fixed(case.fixed_gold) in normalise_fixed(case.prediction).split())
-    return replace(blank, score=score, fixed=fixed, step="token", fixed_step="token")
-
-
-def _substring(blank: SampleScore, case: _Case) -> SampleScore:
-    wanted = normalise_fixed(case.fixed_gold)
-    fixed = int(bool(wanted) and occurs(wanted, normalise_fixed(case.prediction)))
-    return replace(blank, score=int(case.wanted in case.text), fixed=fixed, step="substring", fixed_step="substring")
-
-
 def _rouge(blank: SampleScore, case: _Case) -> SampleScore:
     if not case.wanted:
         return replace(blank, error=f"the reference answer {case.gold[:80]!r} is empty after normalisation")
     text, wanted = normalise_fixed(case.prediction), normalise_fixed(case.fixed_gold)
-    official = _distinct(case.text, case.wanted)
-    fixed = official if (text, wanted) == (case.text, case.wanted) else _distinct(text, wanted)
+    pairs = (case.text, case.wanted), (text, wanted)
+    official, fixed = (distinct_word_rouge(*pair) if all(pair) else 0 for pair in pairs)
     return replace(
         blank,
         score=official or 0 if not case.text else official if official is not None else 0.0,
@@ -311,7 +309,3 @@ def _rouge(blank: SampleScore, case: _Case) -> SampleScore:
         fixed_step="rouge-l" if text else "empty",
         note=NO_SENTENCE if case.text and official is None else "",
     )
-
-
-def _distinct(text: str, wanted: str) -> float | int | None:
-    return distinct_word_rouge(text, wanted) if text and wanted else 0

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import MeanSpread
-from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level, image_level
+from lmms_eval.tasks.milebench.scoring.model import LEVELS, Level, image_level
 from lmms_eval.utils.numbers import SHARES
 
 KEY = "milebench"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.scoring.levels import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
+from lmms_eval.tasks.milebench.scoring.model import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, NeedleCell
 from lmms_eval.tasks.milebench.summary.figures import Figure, Pair, combined_pair, figure, pair_of
 

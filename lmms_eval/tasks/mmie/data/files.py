@@ -14,7 +14,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
-from lmms_eval.tasks._task_utils.media_files import hf_home
+from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
 
@@ -45,12 +45,9 @@ def data_file(settings: Settings) -> Path:
     if settings.folder is not None:
         folders = [settings.folder]
     elif settings.data_root is not None:
-        root = Path(settings.data_root).expanduser()
-        names = (REPOSITORY, REPOSITORY.replace("/", "__"), REPOSITORY.split("/")[1])
-        folders = [root, *(root / name for name in names)]
+        folders = copies_below(settings.data_root, REPOSITORY)
     else:
-        cache = Path(os.environ.get("HF_HUB_CACHE") or hf_home() / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
-        folders = [hf_home() / FOLDER, *sorted(cache.glob("snapshots/*"))]
+        folders = [hf_home() / FOLDER, *hub_snapshots(REPOSITORY)]
     for folder in folders:
         for name in FILES:
             if (folder / name).is_file():

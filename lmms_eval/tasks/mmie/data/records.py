@@ -97,7 +97,17 @@ def read_question(entry: Any) -> QuestionRecord:
         raise DataError(f"a record is needed, not {json_kind(entry)}")
     identity = needed(entry, "id")
     if "conversations" in entry and "question" not in entry:
-        turns = _turns(entry["conversations"])
+        conversations = entry["conversations"]
+        if not isinstance(conversations, Sequence) or isinstance(conversations, str):
+            raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
+        turns: dict[str, Any] = {}
+        for number, turn in enumerate(conversations):
+            if not isinstance(turn, Mapping):
+                raise DataError(f"conversations, turn {number}: a mapping is needed, not {json_kind(turn)}")
+            turns[str(turn.get("from"))] = turn.get("content")  # the last turn of a role counts
+        for role in ("human", "gpt"):
+            if role not in turns:
+                raise DataError(f"conversations has no turn of {role!r}")
         question = read_segments(turns["human"], "the human turn", lenient=True)
         reference = read_segments(turns["gpt"], "the gpt turn", lenient=True)
     else:
@@ -144,21 +154,6 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
         image = part.get("image") if lenient else needed(part, "image", place)
         segments.append(Segment(text if text is None else str(text), image))
     return tuple(segments)
-
-
-def _turns(conversations: Any) -> dict[str, Any]:
-    """Return the content by role. The last turn of a role counts."""
-    if not isinstance(conversations, Sequence) or isinstance(conversations, str):
-        raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
-    found: dict[str, Any] = {}
-    for number, turn in enumerate(conversations):
-        if not isinstance(turn, Mapping):
-            raise DataError(f"conversations, turn {number}: a mapping is needed, not {json_kind(turn)}")
-        found[str(turn.get("from"))] = turn.get("content")
-    for role in ("human", "gpt"):
-        if role not in found:
-            raise DataError(f"conversations has no turn of {role!r}")
-    return found
 
 
 def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:

@@ -25,7 +25,9 @@ class SingleExchange(TaskExchange):
     kind: RequestKind = "generate_until"
 
     def open(self) -> Sequence[Request]:
-        return [self._request(Ask(self._first(), MessageBuilder(self.requests, self.doc_id), self.kind))]
+        context, requests = self._first(), self.requests
+        question = context if requests.asks_context else None
+        return [self._request(Ask(context, MessageBuilder(requests, self.doc_id, question=question), self.kind))]
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses

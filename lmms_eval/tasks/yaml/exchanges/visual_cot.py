@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.exchanges.generation import SingleExchange
-from lmms_eval.tasks.yaml.prompts import Part, Prompts, Turn
+from lmms_eval.tasks.yaml.prompts import Prompts, Turn
 from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class VisualCotExchange(TaskExchange):
         return tuple(part for part in self._responses[0].parts if isinstance(part, GeneratedImage))
 
     def _shown(self, text: str, picture: GeneratedImage | None = None) -> Ask:
-        own = _Shown(self.requests.prompts, text, picture)
+        own = partial(_shown, self.requests.prompts, text, picture)
         return Ask(text, MessageBuilder(self.requests, self.doc_id, own, bare=True))
 
     def _asked(self, ask: Ask, draws: bool = False) -> Request:
@@ -102,37 +103,26 @@ class VisualCotExchange(TaskExchange):
         return replace(made, generation={**options, _DRAWS: True} if draws else options)
 
 
-class _Shown(Struct, frozen=True):
-    """A user message with the document's first picture, the drawn picture, and a text."""
-
-    prompts: Prompts
-    text: str
-    picture: GeneratedImage | None
-
-    def __call__(self, doc: Mapping[str, Any]) -> list[Turn]:
-        (turn,) = self.prompts.user_turn(self._original(doc), self.text)
-        *media, text = turn["content"]
-        return [{**turn, "content": [*media, *self._drawn(), text]}]
-
-    def _original(self, doc: Mapping[str, Any]) -> list[Any]:
-        try:
-            return self.prompts.visuals(doc)[:1]
-        except Exception as error:  # noqa: BLE001 - the family asks without a picture where the task cannot give it
-            _say_once(self.prompts.where, f"{type(error).__name__}: {error}")
-            return []
-
-    def _drawn(self) -> list[Part]:
-        """Read a drawn file. Its path is not one that documents may name, and a resumed run may have another."""
-        if self.picture is None:
-            return []
-        data = self.picture.data
-        return [{"type": "image", "url": Path(str(self.picture.path)).read_bytes() if data is None else data}]
+def _shown(prompts: Prompts, text: str, picture: GeneratedImage | None, doc: Mapping[str, Any]) -> list[Turn]:
+    """Return a user message with the document's first picture, the drawn picture, and a text."""
+    try:
+        original = prompts.visuals(doc)[:1]
+    except Exception as error:  # noqa: BLE001 - the family asks without a picture where the task cannot give it
+        original = []
+        if prompts.where not in _TOLD:
+            _TOLD.add(prompts.where)
+            log.warning(
+                "%s: documents whose picture cannot be given are asked without it; the first: %s",
+                prompts.where, f"{type(error).__name__}: {error}",
+            )  # fmt: skip
+    (turn,) = prompts.user_turn(original, text)
+    *media, last = turn["content"]
+    if picture is None:
+        return [turn]
+    # The path of a drawn file is not one that documents may name, and a resumed run may have another.
+    data = Path(str(picture.path)).read_bytes() if picture.data is None else picture.data
+    return [{**turn, "content": [*media, {"type": "image", "url": data}, last]}]
 
 
 _TOLD: set[str] = set()
-
-
-def _say_once(where: str, error: str) -> None:
-    if where not in _TOLD:
-        _TOLD.add(where)
-        log.warning("%s: documents whose picture cannot be given are asked without it; the first: %s", where, error)
+"""Tasks that the warning has named."""

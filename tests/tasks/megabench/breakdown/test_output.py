@@ -57,7 +57,7 @@ def test_the_demonstration_is_broken_down_by_its_own_labels(tmp_path):
     found = derive(tmp_path)
     assert found.core is not None
     assert (found.core.tasks, found.unknown) == (len(demo_labels()), ())
-    assert found.keywords["app"]["Perception"].count == len(demo_labels())
+    assert found.keywords["app"]["Perception"].tasks == len(demo_labels())
 
 
 def test_single_image_results_come_from_a_full_run(folder, tmp_path):

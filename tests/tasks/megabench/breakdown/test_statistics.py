@@ -26,19 +26,19 @@ def result(name, score, eval_type="rule", demo=1, queries=4):
 def test_core_open_and_overall():
     found = breakdown([result("a", 0.2), result("b", 0.4), result("c", 1.0, "llm")], known("a", "b", "c"))
     assert found.core is not None
-    assert found.core.as_dict() == {
+    assert found.core.as_side() == {
         "num_eval_tasks": 2,
         "num_eval_samples": 8,
         "macro_mean_score": pytest.approx(0.3),
     }
     assert found.open is not None
-    assert found.open.macro_mean == 1.0
-    assert found.overall == pytest.approx((0.3 * 2 + 1.0) / 3)
+    assert found.open.score == 1.0
+    assert found.overall.score == pytest.approx((0.3 * 2 + 1.0) / 3)
 
 
 def test_one_side_alone_is_the_overall_score():
-    assert breakdown([result("a", 0.5)], known("a")).overall == 0.5
-    assert breakdown([result("a", 0.5, "llm")], known("a")).overall == 0.5
+    assert breakdown([result("a", 0.5)], known("a")).overall.score == 0.5
+    assert breakdown([result("a", 0.5, "llm")], known("a")).overall.score == 0.5
 
 
 def test_nothing_gives_nulls_and_zero():
@@ -57,7 +57,7 @@ def test_a_task_counts_once_for_each_of_its_skills_and_demonstrations_count_as_s
 
 def test_unknown_tasks_count_nowhere_and_are_named():
     found = breakdown([result("a", 0.5), result("made_up", 1.0)], known("a"))
-    assert found.overall == 0.5
+    assert found.overall.score == 0.5
     assert found.unknown == ("made_up",)
     assert any("made_up" in warning for warning in found.warnings())
 
@@ -76,13 +76,13 @@ def test_both_sides_are_strata_of_the_overall_score():
     results = [result(name, score, "llm" if name in "cd" else "rule") for name, score in scores.items()]
     found = breakdown(results, known(*scores))
     sides = [MeanSpread.of_scores([0.2, 0.4], SHARES), MeanSpread.of_scores([0.9, 0.8], SHARES)]
-    expected = score_interval(found.overall, MeanSpread.stratified(sides, [2, 2]), SHARES)
-    assert found.overall_interval == expected
+    expected = score_interval(found.overall.score, MeanSpread.stratified(sides, [2, 2]), SHARES)
+    assert found.overall.interval == expected
 
 
 def test_a_score_that_is_whole_everywhere_is_not_certain():
     found = breakdown([result(name, 1.0) for name in "abcd"], known(*"abcd"))
-    assert found.overall_interval.low == pytest.approx(0.5101, abs=1e-4)
+    assert found.overall.interval.low == pytest.approx(0.5101, abs=1e-4)
 
 
 def test_one_task_has_no_interval():
@@ -125,7 +125,7 @@ def test_fixed_means_stand_beside_the_official_ones():
     assert found.as_dict() == plain.as_dict()
     assert found.core.fixed == pytest.approx(0.5)
     assert found.open.fixed == 1.0
-    assert found.overall_fixed == pytest.approx(2 / 3)
+    assert found.overall.fixed == pytest.approx(2 / 3)
     assert found.keywords["skills"]["see"].fixed == pytest.approx(2 / 3)
     intervals = found.intervals()
     assert intervals["model_summary"]["core"]["fixed"] == pytest.approx(0.5)
@@ -133,4 +133,4 @@ def test_fixed_means_stand_beside_the_official_ones():
     play, official = (each["keyword_stats"]["app"]["play"] for each in (intervals, plain.intervals()))
     assert play["fixed"] == pytest.approx(2 / 3)
     assert (play["score"], play["ci95"]) == (official["score"], official["ci95"])
-    assert plain.overall_fixed == pytest.approx(plain.overall)
+    assert plain.overall.fixed == pytest.approx(plain.overall.score)

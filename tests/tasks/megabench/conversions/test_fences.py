@@ -1,6 +1,6 @@
 from hypothesis import given
 
-from lmms_eval.tasks.megabench.conversions.fences import Fenced, FenceMode, extract_fence, extract_json_fence
+from lmms_eval.tasks.megabench.conversions.fences import Excerpt, FenceMode, extract_fence, extract_json_fence
 from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
@@ -10,7 +10,7 @@ from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
     [("plain", "one\n  two"), ("ascii", "  one\n  two"), ("verbatim", "  one\n  two  ")],
 )
 def test_modes_differ_in_the_blanks_they_keep(mode: FenceMode, expected: str) -> None:
-    assert extract_fence("see ```text\n\n  one\n  two  \n\n``` and ```b```", mode) == Fenced(expected, True)
+    assert extract_fence("see ```text\n\n  one\n  two  \n\n``` and ```b```", mode) == Excerpt(expected, True)
 
 
 def test_the_tag_is_swallowed_even_before_content_on_its_line() -> None:
@@ -20,7 +20,7 @@ def test_the_tag_is_swallowed_even_before_content_on_its_line() -> None:
 
 
 def test_no_closing_fence_is_no_block() -> None:
-    assert extract_fence("```python\nx") == Fenced("```python\nx", False)
+    assert extract_fence("```python\nx") == Excerpt("```python\nx", False)
 
 
 def test_blank_and_long_inputs_are_stripped_outside_plain_mode() -> None:
@@ -30,8 +30,8 @@ def test_blank_and_long_inputs_are_stripped_outside_plain_mode() -> None:
 
 
 def test_tags_of_json_blocks_begin_so_in_lower_case() -> None:
-    assert extract_json_fence("```py\n1\n```\n```json\n{}\n```") == Fenced("{}", True)
-    assert extract_json_fence("[1] ```jsonc\n{}\n```") == Fenced("c\n{}", True)
+    assert extract_json_fence("```py\n1\n```\n```json\n{}\n```") == Excerpt("{}", True)
+    assert extract_json_fence("[1] ```jsonc\n{}\n```") == Excerpt("c\n{}", True)
     assert extract_json_fence("```json5\n{}\n``` [1]").found
     assert not extract_json_fence("```JSON\n{}\n```").found
     assert not extract_json_fence("``` json\n{}\n```").found

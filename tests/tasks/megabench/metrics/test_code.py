@@ -97,12 +97,12 @@ def test_malformed_test_cases(context: dict[str, Any]) -> None:
 
 
 def test_input_lines_are_joined() -> None:
-    assert [case.text for case in read_test_cases(cases((["a", "b"], ""), ("xy", ""), ([], "")))] == [
+    assert [text for text, _ in read_test_cases(cases((["a", "b"], ""), ("xy", ""), ([], "")))] == [
         "a\nb",
         "x\ny",
         "",
     ]
-    assert read_test_cases({"test_case": {"input": ["a"], "expected": "b \n"}})[0].expected == "b"
+    assert read_test_cases({"test_case": {"input": ["a"], "expected": "b \n"}})[0][1] == "b"
 
 
 def test_refusal_is_not_evaluated_with_the_remedy() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.geocoding import Coordinates
 from lmms_eval.tasks.megabench.metrics.geography import geo_proximity_location_dict, proximity
-from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.metrics.values import OutsideData
 from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_value
 

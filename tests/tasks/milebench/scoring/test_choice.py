@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.letters import official_letters
+from lmms_eval.tasks.milebench.scoring.fixed_choice import official_letters
 from lmms_eval.tasks.milebench.scoring.samples import LetterReading, leftmost, normalise, read_letter
 from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text

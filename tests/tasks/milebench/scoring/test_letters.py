@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from lmms_eval.tasks.milebench.scoring.letters import fixed_letter, fixed_letters, official_letter, official_letters
+from lmms_eval.tasks.milebench.scoring.fixed_choice import (
+    fixed_letter,
+    fixed_letters,
+    official_letter,
+    official_letters,
+)
 
 
 def test_the_evaluators_letters_run_past_the_alphabet() -> None:

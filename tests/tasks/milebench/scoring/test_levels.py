@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.tasks.milebench.scoring.levels import LEVELS, image_level
+from lmms_eval.tasks.milebench.scoring.model import LEVELS, image_level
 
 
 def test_the_borders() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.occurrence import LARGE, CharacterBlocks, possible
+from lmms_eval.tasks.milebench.scoring.fixed_choice import LARGE, CharacterBlocks, possible
 from tests.tasks.megabench.fuzzing import FUZZ
 
 few = st.text(alphabet="ab ", max_size=40)

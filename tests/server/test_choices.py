@@ -11,7 +11,7 @@ import pytest
 from lmms_eval.config.options import options
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.server.page.choices import ELSEWHERE, ModelChoices, TaskChoices, option_choices
+from lmms_eval.server.choices import ELSEWHERE, ModelChoices, TaskChoices, option_choices
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_every_option_is_offered_unless_it_is_refused() -> None:
 
 def test_heavy_libraries_are_not_imported() -> None:
     code = (
-        "import sys; from lmms_eval.server.page.choices import ModelChoices, TaskChoices, option_choices; "
+        "import sys; from lmms_eval.server.choices import ModelChoices, TaskChoices, option_choices; "
         "from lmms_eval.server.page.preview import preview; "
         "ModelChoices().all(); TaskChoices().all(); option_choices(); preview({'model': 'hf', 'tasks': ['a']}); "
         "assert not {'torch', 'transformers', 'datasets', 'pandas'} & set(sys.modules)"

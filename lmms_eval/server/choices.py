@@ -1,4 +1,4 @@
-"""Models, tasks and options that the page offers."""
+"""Models, tasks and options that a server offers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import inspect
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -18,7 +19,8 @@ from lmms_eval.checks.findings import absent_needs
 from lmms_eval.config.options import GROUPS, RunConfig, options
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
-from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelRegistry
+from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelListing, ModelRegistry
+from lmms_eval.server.policy import names_file
 from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.describing import EntryKind, card_of, describe
 from lmms_eval.tasks.facts import NEEDS, facts_of
@@ -69,15 +71,21 @@ class ModelChoices:
     """
 
     def __init__(self, plugins: Sequence[str] = ()) -> None:
-        self._registry = ModelRegistry(tuple(plugins))
+        self.registry = ModelRegistry(tuple(plugins))
+        self._lock = threading.Lock()
         self._choices: tuple[ListedModel, ...] = ()
+
+    @cached_property
+    def listed(self) -> list[ModelListing]:
+        """The models of the registry."""
+        with self._lock:
+            return self.registry.list_models()
 
     def all(self) -> tuple[ListedModel, ...]:
         """List the models of the registry and the named services, grouped by sort."""
         if not self._choices:
-            listed = self._registry.list_models()
-            named = {one.name for one in listed}
-            own = [self._choice(one.name, one.kind, one.aliases) for one in listed]
+            named = {one.name for one in self.listed}
+            own = [self._choice(one.name, one.kind, one.aliases) for one in self.listed]
             services = [self._choice(name, "chat", ()) for name in sorted(NAMED_SERVICES) if name not in named]
             self._choices = tuple(
                 sorted((*own, *services), key=lambda one: (_SORTS.index(one.sort), one.name not in _FIRST, one.name))
@@ -91,7 +99,7 @@ class ModelChoices:
             UnknownNameError: the model does not exist.
             ModelError: the model's class cannot be imported.
         """
-        resolved = self._registry.resolve(name)
+        resolved = self.registry.resolve(name)
         service = NAMED_SERVICES.get(name)
         fixed: dict[str, Any] = {} if service is None else dict(service.fixed)
         if service is not None:
@@ -101,22 +109,20 @@ class ModelChoices:
 
     def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ListedModel:
         try:
-            cls = self._registry.resolve(name).load()
+            cls = self.registry.resolve(name).load()
         except LmmsEvalError as error:
             return ListedModel(name, "Plugins", kind, aliases, "", (str(error),))
+        is_own = cls.__module__.startswith("lmms_eval.")
+        sort: Sort = "Local models" if hasattr(cls, "profile") else "Plugins"
+        if name in _CHECKS:
+            sort = "Checks"
+        elif hasattr(cls, "engine") and is_own:
+            sort = "Engines"
+        elif hasattr(cls, "arguments_kind"):
+            sort = "Services"
         service = NAMED_SERVICES.get(name)
         text = _description(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
-        return ListedModel(name, _sort(name, cls), kind, aliases, text, tuple(_missing(name, cls)))
-
-
-def _sort(name: str, cls: type[Any]) -> Sort:
-    if name in _CHECKS:
-        return "Checks"
-    if hasattr(cls, "engine") and cls.__module__.startswith("lmms_eval."):
-        return "Engines"
-    if hasattr(cls, "arguments_kind"):
-        return "Services"
-    return "Local models" if hasattr(cls, "profile") else "Plugins"
+        return ListedModel(name, sort, kind, aliases, text, tuple(_missing(name, cls)))
 
 
 def _description(cls: type[Any]) -> str:
@@ -183,15 +189,20 @@ class TaskChoices:
     """
 
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
-        self._catalogue = Catalogue(include_paths, plugins)
+        self._include_paths, self._plugins = include_paths, plugins
         self._choices: tuple[TaskChoice, ...] = ()
         self._groups: list[dict[str, Any]] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        with self._lock:
+            return Catalogue(self._include_paths, self._plugins)
 
     def all(self) -> tuple[TaskChoice, ...]:
         """List groups, then tags, then tasks."""
         if not self._choices:
-            known = self._catalogue
+            known = self.catalogue
             groups = [self._entry(entry) for _, entry in sorted(known.groups.items())]
             tags = [
                 TaskChoice(tag, "tag", "", None, (), (), (), "", len(known.members(tag)))
@@ -210,7 +221,7 @@ class TaskChoices:
             for one in () if self._groups else self.all():
                 if one.kind != "task":
                     with suppress(LmmsEvalError):
-                        found = describe(one.name, self._catalogue)
+                        found = describe(one.name, self.catalogue)
                         facts = {name: getattr(found, name) for name in ("name", "documents", "modalities", "needs")}
                         self._groups.append({**facts, "size": len(found.parts)})
         return self._groups
@@ -222,14 +233,13 @@ class TaskChoices:
             UnknownNameError: the name does not exist.
             TaskError: the task's YAML is wrong.
         """
-        found = describe(name, self._catalogue)
+        found = describe(name, self.catalogue)
         needs = (*found.needs, *found.uses)
         return {**to_dict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
 
-    def check(self, name: str) -> None:
+    def check(self, names: Iterable[str]) -> None:
         """Raise ``UsageError``, with similar names, if a name or wildcard matches no task. Files are not checked."""
-        if "/" not in name and not name.endswith((".yaml", ".yml", ".py")):
-            self._catalogue.match([name])
+        self.catalogue.match(name for name in names if not names_file(name))
 
     def yaml(self, name: str) -> str:
         """Read the file of a task or group.
@@ -237,9 +247,9 @@ class TaskChoices:
         Raises:
             UnknownNameError: the task or group does not exist. Tags have no file.
         """
-        entry = self._catalogue.tasks.get(name) or self._catalogue.groups.get(name)
+        entry = self.catalogue.tasks.get(name) or self.catalogue.groups.get(name)
         if entry is None:
-            raise self._catalogue.unknown(name)
+            raise self.catalogue.unknown(name)
         return read_text(entry.file)
 
     def _entry(self, entry: IndexEntry) -> TaskChoice:
