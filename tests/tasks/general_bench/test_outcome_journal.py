@@ -12,8 +12,8 @@ from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Form, Item, MediaInput
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.outcome_journal import OutcomeJournal, hash_of_scoring, key_of
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
+from lmms_eval.tasks.general_bench.standalone import OutcomeJournal, hash_of_scoring, key_of
 from tests.cases import for_each
 
 FACTS = find_task("Image Deraining")

@@ -342,7 +342,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         annotation: only its folder and head are looked at.
         raw: the entry.
         prediction_folder: folder that paths of predictions are relative to.
-        fields: the keys of tasks that ``field_maps`` lists.
+        fields: the keys of tasks that the field maps list.
 
     Raises:
         DataError: a key is missing or of another kind; the message names item and key.

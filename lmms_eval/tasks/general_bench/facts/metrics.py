@@ -20,7 +20,7 @@ from lmms_eval.tasks.general_bench.facts import read_table
 
 Unit = Literal["percent", "fraction", "raw"]
 Rule = Literal["", "inverse", "tanh", "complement", "symmetric", "opinion"]
-"""The rule that maps a value to a score from 0 to 100 (``levels.normalise``). If empty, the value is such a score."""
+"""The rule that maps a value to a score from 0 to 100 (``levels.formulas``). If empty, the value is such a score."""
 
 
 class Metric(Struct, frozen=True):

@@ -71,13 +71,9 @@ def figure(ranked: Ranked) -> Figure:
     draw_ladder(right, rungs, "score")
     reached = "none (no score above 0)" if ranked.reached is None else f"{ranked.reached}"
     right.set_title(f"Level reached: {reached}", fontsize=10, loc="left")
-    made.supxlabel(_language(ranked), fontsize=8, color="#555555")
-    return made
-
-
-def _language(ranked: Ranked) -> str:
     wins = [f"{name} {one.support.wins} of {one.support.total}" for name, one in ranked.modalities.items()]
     if ranked.language is not None:
         support = ranked.language.support
         wins.append(f"language {support.wins} of {support.total} (L = {ranked.language.score:.2f})")
-    return f"Tasks on which the specialist is reached: {', '.join(wins)}"
+    made.supxlabel(f"Tasks on which the specialist is reached: {', '.join(wins)}", fontsize=8, color="#555555")
+    return made

@@ -122,8 +122,12 @@ def _wins_needed(ranked: Ranked, number: int) -> int | None:
     sheets = [name for name in needs if name != LANGUAGE]
     if number in (2, 3):
         return 1 if any(needs[name] is not None for name in sheets) else None
-    options = [_sum(needs, [name for name in sheets if name.split("-")[0] == one]) for one in ranked.modalities]
-    fourth = min((need for need in options if need is not None), default=None)
+    options = []  # a modality needs wins in both of its sheets
+    for modality in ranked.modalities:
+        own = [needs[name] for name in sheets if name.split("-")[0] == modality]
+        if len(own) > 1 and None not in own:
+            options.append(sum(need or 0 for need in own))
+    fourth = min(options, default=None)
     if number == 4 or fourth is None:
         return fourth
     language = needs.get(LANGUAGE)
@@ -135,8 +139,3 @@ def _group_need(entries: Sequence[Entry]) -> int | None:
     if any(entry.winning > 0 for entry in entries):
         return 0
     return 1 if any(_is_open(entry) and entry.specialist > 0 for entry in entries) else None
-
-
-def _sum(needs: Mapping[str, int | None], names: Sequence[str]) -> int | None:
-    found = [needs[name] for name in names]
-    return None if len(found) < 2 or None in found else sum(need or 0 for need in found)

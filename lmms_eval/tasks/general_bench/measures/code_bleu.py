@@ -109,15 +109,14 @@ def _package_errors() -> Iterator[None]:
         raise NotEvaluated(f"CodeBLEU: codebleu failed ({type(error).__name__}: {error}): {REMEDY}") from error
 
 
-class _NotFromCodebleu(logging.Filter):
-    def filter(self, record: logging.LogRecord) -> bool:
-        return "codebleu" not in Path(record.pathname).parts
-
-
 @contextlib.contextmanager
 def _quiet_package() -> Iterator[None]:
     """Silence the package's warnings on the root logger, which would otherwise get a handler."""
-    root, handler, drop = logging.getLogger(), logging.NullHandler(), _NotFromCodebleu()
+    root, handler = logging.getLogger(), logging.NullHandler()
+
+    def drop(record: logging.LogRecord) -> bool:
+        return "codebleu" not in Path(record.pathname).parts
+
     root.addHandler(handler)
     root.addFilter(drop)
     try:

@@ -30,8 +30,8 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     wanted_text,
 )
 from lmms_eval.tasks.general_bench.measures.video_kit import read_small_json
-from lmms_eval.tasks.general_bench.networks import videos as video_features
 from lmms_eval.tasks.general_bench.networks.pictures import B32, KONIQ, L14, SPAQ, clip, musiq, ratings
+from lmms_eval.tasks.general_bench.networks.videos import video_network
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def video_pair(prediction: Any, item: Item, context: Context) -> State:
     """Return the r3d_18 features of the predicted and of the reference video."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None:
-        rows = video_features.video_network(context, item).video(predicted_frames(prediction, item))[None]
+        rows = video_network(context, item).video(predicted_frames(prediction, item))[None]
     if given is None:
-        network = video_features.video_network(context, item)
+        network = video_network(context, item)
         given = network.video(frames_of(reference_path(item.reference, item)))[None]
     return pair_state(rows, given, item)
 

@@ -236,7 +236,7 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
     Raises:
         OSError: there is no such file.
         ValueError: it holds no table of tensors.
-        Exception: others of ``weights.load_errors()``, for a damaged file.
+        Exception: others of ``load_errors()``, for a damaged file.
     """
     import numpy as np
     import torch

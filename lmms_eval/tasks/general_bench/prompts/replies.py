@@ -17,7 +17,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.data.documents import item_of, stated_name, stated_type
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.items import Form, Item
-from lmms_eval.tasks.general_bench.prompts import nlp as nlp_extraction
+from lmms_eval.tasks.general_bench.prompts import nlp
 from lmms_eval.tasks.general_bench.prompts.forms import LOWER_CASED, is_cut_at_tag
 from lmms_eval.tasks.general_bench.prompts.media import frame_count
 from lmms_eval.tasks.general_bench.readers.regions import MAX_FRAMES
@@ -474,7 +474,7 @@ def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, 
     """
     item = item_of(doc, settings)
     if item.facts.modality == LANGUAGE:
-        extract = nlp_extraction.extract_fixed if settings.extraction == "fixed" else nlp_extraction.extract
+        extract = nlp.extract_fixed if settings.extraction == "fixed" else nlp.extract
         return {"id": item.id, **extract(stated_name(doc, item), stated_type(doc), item.raw, str(reply))}
     extracted = extract_media(item, reply)
     if item.form not in ("text", "number") and isinstance(extracted, str):

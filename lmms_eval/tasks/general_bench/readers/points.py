@@ -80,14 +80,6 @@ class _Element(Struct, frozen=True):
         raise DataError(f"{path}: the PLY element {self.name!r} has no property {name!r}")
 
 
-class _Header(Struct, frozen=True):
-    order: str
-    """Byte order, or empty for text."""
-    elements: tuple[_Element, ...]
-    size: int
-    """Number of bytes before the first element."""
-
-
 def read_mesh(path: Path) -> Mesh:
     """Read the mesh of a ``.ply``, ``.obj`` or ``.off`` file, with unchanged coordinates.
 
@@ -227,18 +219,19 @@ def _read_off(path: Path) -> Mesh:
 
 def _read_ply(path: Path) -> Mesh:
     regular_file(path, MAX_BYTES)
-    header = _read_header(path)
-    for element in header.elements:
+    order, elements, start = _read_header(path)
+    for element in elements:
         limit = MAX_VERTICES if element.is_flat else MAX_FACES
         if not 0 <= element.count <= limit:
             raise DataError(f"{path}: the PLY header states {element.count} of {element.name!r}; at most {limit}")
-    vertices, triangles = _binary_parts(path, header) if header.order else _text_parts(path, header)
+    vertices, triangles = _binary_parts(path, order, elements, start) if order else _text_parts(path, elements, start)
     if vertices is None or not len(vertices):
         raise DataError(f"{path} has no vertices")
     return _checked(vertices, triangles, path)
 
 
-def _read_header(path: Path) -> _Header:
+def _read_header(path: Path) -> tuple[str, list[_Element], int]:
+    """Return the byte order (empty for text), the elements, and the number of bytes before the first one."""
     with open(path, "rb") as file:
         start = file.read(_MAX_HEADER)
     end = re.search(rb"(?:^|\n)end_header[ \t]*\r?\n", start)
@@ -263,21 +256,21 @@ def _read_header(path: Path) -> _Header:
                 raise DataError(f"{path}: PLY header: {' '.join(words)[:80]!r} cannot be read")
     if order is None:
         raise DataError(f"{path}: the PLY header names no format")
-    return _Header(order, tuple(_Element(name, count, tuple(kinds)) for name, count, kinds in found), end.end())
+    return order, [_Element(name, count, tuple(kinds)) for name, count, kinds in found], end.end()
 
 
-def _text_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]:
+def _text_parts(path: Path, elements: Sequence[_Element], start: int) -> tuple[Floats | None, Integers]:
     import numpy as np
 
     regular_file(path, MAX_TEXT_BYTES)
     with open(path, "rb") as file:
-        file.seek(header.size)
+        file.seek(start)
         text = io.TextIOWrapper(file, encoding="utf-8", errors="replace")
         lines = list(_with_content(text, path))
-    if sum(element.count for element in header.elements) > len(lines):
+    if sum(element.count for element in elements) > len(lines):
         raise DataError(f"{path} ends before all elements of its header")
     vertices, triangles, at = None, np.empty((0, 3), np.int64), 0
-    for element in header.elements:
+    for element in elements:
         rows = lines[at : at + element.count]
         at += element.count
         if element.name == "vertex" and element.count:
@@ -301,12 +294,12 @@ def _has_faces(element: _Element) -> bool:
     return bool(element.properties) and element.properties[0].name in _LISTS and bool(element.properties[0].count)
 
 
-def _binary_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]:
+def _binary_parts(path: Path, order: str, elements: Sequence[_Element], start: int) -> tuple[Floats | None, Integers]:
     import numpy as np
 
     data = np.memmap(path, np.uint8, "r", offset=0)
-    vertices, triangles, at = None, np.empty((0, 3), np.int64), header.size
-    for element in header.elements:
+    vertices, triangles, at = None, np.empty((0, 3), np.int64), start
+    for element in elements:
         if not element.count:
             continue
         if element.is_flat:
@@ -314,13 +307,13 @@ def _binary_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]
             if at + width * element.count > len(data):
                 raise DataError(f"{path} ends before all of its {element.count} {element.name!r}")
             if element.name == "vertex":
-                names = [(f"{number}", f"{header.order}{one.type}") for number, one in enumerate(element.properties)]
+                names = [(f"{number}", f"{order}{one.type}") for number, one in enumerate(element.properties)]
                 table = data[at : at + width * element.count].view(np.dtype(names))
                 columns = [table[f"{column}"] for column in _coordinate_columns(element, path)]
                 vertices = np.stack(columns, axis=1).astype(np.float64)
             at += width * element.count
         elif _has_faces(element) and vertices is not None:
-            return vertices, _uniform_faces(data[at:], element, header.order, path)
+            return vertices, _uniform_faces(data[at:], element, order, path)
         else:
             raise DataError(f"{path}: the PLY element {element.name!r} comes before the vertices and has lists")
     return vertices, triangles

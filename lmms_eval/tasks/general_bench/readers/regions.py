@@ -503,7 +503,7 @@ def instances(value: object, side: Side, truth: Instances | None = None) -> Inst
     """Read the objects of an answer.
 
     Args:
-        value: list of ``{"mask": ...}`` (as ``masks.mask``), ``{"box": [x, y, w, h]}`` (a filled one) or
+        value: list of ``{"mask": ...}`` (as for ``mask``), ``{"box": [x, y, w, h]}`` (a filled one) or
             ``{"indices": [...] or .npy path}`` (points), each with ``label`` and ``score`` if it has them; or a
             panoptic map: path of a picture or ``.npy`` array of ids, or ``{"map": path, "segments": [{"id": ...,
             "label": ...}, ...]}``.

@@ -107,7 +107,7 @@ class Side(Struct, frozen=True):
         return DataError(f"{self.item.where}: the reference {what}")
 
     def path(self, value: object) -> Path:
-        """Return the existing file or folder that a value names (see ``readers.paths``)."""
+        """Return the existing file or folder that a value names."""
         return predicted_path(value, self.item) if self.predicted else reference_path(value, self.item)
 
     def file(self, value: object) -> Path:
