@@ -20,6 +20,7 @@ from lmms_eval.config.options import GROUPS, RunConfig, options
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
 from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelListing, ModelRegistry
+from lmms_eval.models.remote.sdk import SdkModel
 from lmms_eval.server.policy import names_file
 from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.describing import EntryKind, card_of, describe
@@ -138,10 +139,10 @@ def _description(cls: type[Any]) -> str:
 
 def _missing(name: str, cls: type[Any]) -> Iterator[str]:
     """Yield messages about packages and keys that a model needs and that are missing."""
-    service, sdk = NAMED_SERVICES.get(name), getattr(cls, "service", None)
+    service = NAMED_SERVICES.get(name)
     modules = getattr(getattr(cls, "profile", None), "packages", ())
-    if sdk is not None:
-        modules = (sdk.module,)
+    if issubclass(cls, SdkModel):
+        modules = (cls.module,)
     elif isinstance(engine := getattr(getattr(cls, "engine", None), "name", None), str):
         modules = (engine,)
     elif name == "litellm":
@@ -149,7 +150,7 @@ def _missing(name: str, cls: type[Any]) -> Iterator[str]:
     for module in modules:
         if not _is_installed(module):
             yield f"package {module}: pip install '{INSTALL_NAMES.get(module.partition('.')[0], module)}'"
-    variables = tuple(sdk.key_variables) if sdk is not None else (OPENAI_KEY,) if service is not None else ()
+    variables = cls.key_variables if issubclass(cls, SdkModel) else (OPENAI_KEY,) if service is not None else ()
     if service is not None and service.key_variable:
         variables = (service.key_variable,)
     if variables and not any(os.environ.get(variable) for variable in variables):

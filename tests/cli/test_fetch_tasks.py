@@ -109,7 +109,7 @@ def test_tasks_are_fetched_verified_and_tried(tasks: Path) -> None:
     size = shown_size(len(content))
     text, code = done["fetch zz_plain --dry-run"]
     assert code == 0 and f"user/zz_plain: 1 files, {size}, {size} of it not here yet" in text
-    assert f"in all {size}, of which {size} are not here yet" in text and "ready" not in text
+    assert f"in all {size}, {size} of them not here yet" in text and "ready" not in text
 
     text, code = done["fetch zz_some"]
     assert code == 1 and "zz_plain: ready, 3 documents" in text
