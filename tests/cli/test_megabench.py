@@ -13,6 +13,7 @@ import pytest
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.megabench.data import load_rows, parse_row
 from lmms_eval.tasks.megabench.facts import tasks
+from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.submission import dumps, record
 from tests.cases import for_each
 from tests.tasks.megabench.submissions import INFO, entry, query
@@ -179,7 +180,7 @@ def test_the_demonstrations_submission_is_scored_from_anywhere(tmp_path, monkeyp
         for found in load_rows("core", BENCHMARK / "demo")
         if found["task_name"] == "demo_count_circles"
     ]
-    records = [record(found, f"Answer: {found.answer['count']}") for found in rows]
+    records = [record(found, read_context(found.eval_context), f"Answer: {found.answer['count']}") for found in rows]
     (tmp_path / "submission.json").write_text(dumps(records))
     assert main([*words, "submission.json", "--output_file", "scores.json", "--workers", "1"]) == 0
     assert "demo_count_circles: 1.0000 over 2 queries" in capsys.readouterr().out

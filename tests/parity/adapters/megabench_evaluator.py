@@ -18,6 +18,7 @@ from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
+from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.standalone import JudgePanel, evaluate
 from lmms_eval.tasks.megabench.submission import dumps, read_submission, record
 from tests.parity import vectors
@@ -206,7 +207,10 @@ def _end_to_end(folder: Path) -> Iterator[vectors.Verdict]:
     outputs: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("megabench_*_all_query_responses.json")):
         configuration = path.name.removeprefix("megabench_").removesuffix("_all_query_responses.json")
-        records = [record(row, replies()[configuration, id_]) for id_, row in rows(configuration).items()]
+        records = [
+            record(row, read_context(row.eval_context), replies()[configuration, id_])
+            for id_, row in rows(configuration).items()
+        ]
         yield PASSED if dumps(records).encode() == path.read_bytes() else failed(f"{path.name}: other bytes")
         outputs[configuration] = evaluated(read_submission(path), configuration)
     corrected = folder / "expected_wanted"

@@ -1,4 +1,4 @@
-"""What metrics get and return: data outside the documents, and values."""
+"""Inputs and results of metrics: data outside the documents, and values."""
 
 from __future__ import annotations
 
