@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import RequestKind
 from lmms_eval.api.task import Task
+from lmms_eval.tasks.yaml.functions import Seeding
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, Turn
 from lmms_eval.tasks.yaml.render import RenderError
-from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import implied_stop
 
 NOT_SENT = frozenset({"max_agentic_steps"})

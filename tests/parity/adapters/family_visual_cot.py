@@ -13,7 +13,7 @@ from unittest import mock
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Request, Response
 from lmms_eval.media import load_image
-from lmms_eval.tasks.yaml.exchanges import visual_cot
+from lmms_eval.tasks.yaml import exchanges as visual_cot
 from tests.painting import png
 from tests.parity.compare import agree, decode
 from tests.parity.keys import keyed

@@ -24,9 +24,8 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import (
     syllable_totals,
 )
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
-from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
-from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
+from lmms_eval.tasks.megabench.scoring.task_spec import AGGREGATIONS, parse_task_spec
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
 TOLERANCE = 1e-9

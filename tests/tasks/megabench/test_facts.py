@@ -4,8 +4,8 @@ import pytest
 
 from lmms_eval.tasks.megabench.facts import labels, tasks
 from lmms_eval.tasks.megabench.metrics import METRICS
-from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS
+from lmms_eval.tasks.megabench.scoring.task_spec import AGGREGATIONS
 from tests.cases import for_each
 from tests.parity.vectors import DATA_DIR
 

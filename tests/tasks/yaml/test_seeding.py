@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from lmms_eval.tasks.yaml.seeding import Seeding
+from lmms_eval.tasks.yaml.functions import Seeding
 from lmms_eval.utils.answer_reading import RUN_SEED
 
 

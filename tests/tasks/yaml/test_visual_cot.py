@@ -20,7 +20,7 @@ from lmms_eval.errors import ModelError, TaskError
 from lmms_eval.evaluation.run import run
 from lmms_eval.media import digest
 from lmms_eval.models.text_to_image.illustrated import IllustratedModel
-from lmms_eval.tasks.yaml.exchanges.visual_cot import DRAWING_PROMPT, Stages
+from lmms_eval.tasks.yaml.exchanges import DRAWING_PROMPT, Stages
 from tests.cases import for_each
 from tests.evaluation.kit import Told, config, inputs_of, run_folders
 from tests.models.text_to_image.test_illustrated import Painter

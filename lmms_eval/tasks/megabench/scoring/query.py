@@ -19,7 +19,6 @@ from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_li
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
 from lmms_eval.tasks.megabench.metrics import SANDBOX, Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import DetailedScore, OutsideData
-from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import (
     PARSERS,
     STRING_PARSERS,
@@ -29,7 +28,7 @@ from lmms_eval.tasks.megabench.scoring.parsers import (
     marked_answer,
     parse_repaired,
 )
-from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
+from lmms_eval.tasks.megabench.scoring.task_spec import AGGREGATIONS, NO_SCORE, TaskSpec
 
 LONGEST = 160
 """Most characters of an extracted value; the sample holds the whole reply."""

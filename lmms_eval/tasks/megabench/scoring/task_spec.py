@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import string
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,9 +14,53 @@ from msgspec import Struct
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 from lmms_eval.tasks.megabench.metrics import METRICS, UNSUPPORTED, MetricSpec
-from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, STRING_PARSERS
 from lmms_eval.tasks.megabench.summary import EvalType
+
+NO_SCORE = -1.0
+
+
+def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Mean of the scores that are 0 or more, -1 without one.
+
+    Raises ``TaskError`` for a field without a weight or weights that sum to zero.
+    """
+    counted = _counted(scores)
+    if not counted:
+        return NO_SCORE
+    missing = [name for name in counted if name not in weights]
+    if missing:
+        raise TaskError(f"field_weights has no weight for {', '.join(map(repr, missing))}")
+    total = math.fsum(weights[name] for name in counted)
+    if total == 0:
+        raise TaskError(f"the weights of {', '.join(map(repr, counted))} sum to zero")
+    return math.fsum(weights[name] * score for name, score in counted.items()) / total
+
+
+def minimum(scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
+    """The least score that is 0 or more, -1 without one."""
+    return min(_counted(scores).values(), default=NO_SCORE)
+
+
+def unsupported(_scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
+    """Return -1: there is no aggregation."""
+    return NO_SCORE
+
+
+Aggregation = Callable[[Mapping[str, float], Mapping[str, float]], float]
+AGGREGATIONS: Mapping[str, Aggregation] = MappingProxyType(
+    {"mean": weighted_mean, "min": minimum, "unsupported": unsupported}
+)
+"""Aggregations by lower-case name."""
+
+
+def _counted(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the scores without negative ones and NaN."""
+    for name, score in scores.items():
+        if not isinstance(score, int | float):
+            raise TaskError(f"the score of field {name!r} must be a number, not {score!r}")
+    return {name: score for name, score in scores.items() if score >= 0}
+
 
 NOTE_PREFIX = "##"
 """Prefix of truth fields that the string parsers ignore."""

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, minimum, weighted_mean
+from lmms_eval.tasks.megabench.scoring.task_spec import AGGREGATIONS, minimum, weighted_mean
 from tests.cases import for_each
 
 
