@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ ANNOTATION = "annotation.json"
 _FIRST_BYTES = 1 << 14
 _MOST_BYTES = 1 << 20
 """Longest head that is read without the rest of the file."""
+_SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
@@ -91,11 +91,16 @@ def _keys_before_data(content: bytes) -> dict[str, Any] | None:
 
 
 def _past(text: str, place: int, sign: str) -> int:
-    """Return the place of the next character after a sign and the white space around it."""
-    found = re.compile(rf"[ \t\r\n]*{re.escape(sign)}[ \t\r\n]*").match(text, place)
-    if found is None:
-        raise ValueError(sign)
-    return found.end()
+    """Return the place of the next character after a sign and the white space around it. Raises ``IndexError`` at the
+    end.
+    """
+    for expected in (sign, ""):
+        while text[place] in _SPACE:
+            place += 1
+        if expected and text[place] != expected:
+            raise ValueError(sign)
+        place += len(expected)
+    return place
 
 
 def _checked(content: Any, file: Path) -> dict[str, Any]:
