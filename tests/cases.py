@@ -18,7 +18,8 @@ def for_each(
 
     Thousands of tests that take a millisecond each would take several more to be set up and reported. Several tables on
     one function are combined. Each case has its own ``tmp_path``, ``monkeypatch`` and ``capsys``; other fixtures are
-    shared by all cases, so that a test that changes them needs ``parametrize``.
+    shared by all cases, so that a test that changes them needs ``parametrize``. A case may skip; the test is skipped if
+    all of them do.
     """
     columns = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
     is_single = isinstance(names, str) and len(columns) == 1
@@ -38,18 +39,22 @@ def for_each(
         @functools.wraps(function)
         def run(**fixtures: Any) -> None:
             failures: list[Exception] = []
-            failed = []
+            failed, skipped = [], []
             for number, (row, name) in enumerate(rows):
                 try:
                     with _own(fixtures, number) as own:
                         function(**own, **dict(zip(columns, row, strict=True)))
-                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - raised below
+                except pytest.skip.Exception as error:
+                    skipped.append(error)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised below
                     failed.append(name or _label(number, row, ids))
                     failures.append(error if isinstance(error, Exception) else AssertionError(str(error)))
                     failures[-1].add_note(f"case {failed[-1]}")
             if failures:
                 message = f"{len(failures)} of {len(rows)} cases failed: {', '.join(failed)}"
                 raise ExceptionGroup(message, failures)
+            if len(skipped) == len(rows):
+                raise skipped[0]
 
         rest = [parameter for name, parameter in signature.parameters.items() if name not in columns]
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
