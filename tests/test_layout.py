@@ -26,14 +26,14 @@ def files() -> list[Path]:
 
 
 def is_package(name: str) -> bool:
-    """Return whether a name is that of a folder."""
-    return (ROOT.parent / name.replace(".", "/")).is_dir()
+    """Return whether a name is that of a package; a folder that lost its modules is not one."""
+    return (ROOT.parent / name.replace(".", "/") / "__init__.py").is_file()
 
 
 def source(name: str) -> str:
     """The text of a module."""
     path = ROOT.parent / name.replace(".", "/")
-    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    return (path / "__init__.py" if is_package(name) else path.with_suffix(".py")).read_text()
 
 
 @cache

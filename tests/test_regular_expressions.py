@@ -48,10 +48,7 @@ DYNAMIC = MappingProxyType(
         "compat/verifiers.py:__init__": "patterns of a task's own",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/general_bench/prompts/forms.py:text_demand": "literal candidates in a prompt",
-        "tasks/ifeval/instructions.py:_existence": "keywords of the data set; scored in a process that may be killed",
-        "tasks/ifeval/instructions.py:_forbidden": "as before",
-        "tasks/ifeval/instructions.py:_frequency": "as before",
-        "tasks/ifeval/instructions.py:_sections": "as before",
+        "tasks/ifeval/instructions.py:": "keywords of the data set; scored in a process that may be killed",
         "utils/template.py:regex_replace": "patterns of the user's templates",
     }
 )

@@ -253,14 +253,14 @@ class Session:
             interrupted: number of the signal that ended the run.
         """
         self.stop()
-        for tracker in self._trackers:
-            tracker.send(ending)
         ended, names = time.monotonic(), ", ".join(tracker.name for tracker in self._trackers)
-        if self._trackers:
-            most = grace_s if interrupted is not None else max(tracker.longest_s for tracker in self._trackers)
-            logger.info("results are written; waiting up to {:g} s until they are sent: {}", most, names)
         try:
             with Interrupts(lambda: None, grace_s, f"sending results ({names})", interrupted):
+                for tracker in self._trackers:
+                    tracker.send(ending)
+                if self._trackers:
+                    most = grace_s if interrupted is not None else max(tracker.longest_s for tracker in self._trackers)
+                    logger.info("results are written; waiting up to {:g} s until they are sent: {}", most, names)
                 most_s = None if interrupted is None else grace_s
                 reports = [tracker.wait(ended, most_s) for tracker in self._trackers]
         except KeyboardInterrupt:  # the results are written, so the user does not have to wait

@@ -192,7 +192,7 @@ def test_the_box_is_greedy_and_the_text_is_cut_before_its_first_brace_alone(resp
 _NUMBERS = st.recursive(
     st.integers(0, 40).map(str),
     lambda inner: st.one_of(
-        st.tuples(inner, inner).map(lambda pair: rf"\frac{{{pair[0]}}}{{1+{pair[1]}}}"),
+        st.tuples(inner, inner).map(lambda pair: rf"\frac{{{pair[0]}}}{{1+({pair[1]})^2}}"),
         st.tuples(inner, inner).map(lambda pair: f"({pair[0]}+{pair[1]})"),
         inner.map(lambda one: f"({one}-7)"),
     ),
