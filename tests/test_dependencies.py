@@ -52,7 +52,9 @@ def _imported() -> set[str]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
         # Packages that are imported by their names.
-        found |= set(re.findall(r"(?:import_module\(|import_sdk\(|module=|module = |name = |_PACKAGE = |in \()\"(\w+)", source))
+        found |= set(
+            re.findall(r"(?:import_module\(|import_sdk\(|module=|module = |name = |_PACKAGE = |in \()\"(\w+)", source)
+        )
     return found
 
 

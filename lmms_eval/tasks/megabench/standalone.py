@@ -18,9 +18,9 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
 from lmms_eval.tasks.megabench.reference import EntryProblem, ReferenceTask, check
-from lmms_eval.tasks.megabench.scoring.task_spec import NO_SCORE
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
 from lmms_eval.tasks.megabench.scoring.query import read_context
+from lmms_eval.tasks.megabench.scoring.task_spec import NO_SCORE
 from lmms_eval.tasks.megabench.scoring.worker import QueryJob, TaskJob
 from lmms_eval.tasks.megabench.summary import EvalType, TaskTotals, score_task, summarise
 
