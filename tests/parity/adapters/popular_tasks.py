@@ -168,7 +168,7 @@ def processed(record: Mapping[str, Any], judge: Judge | None = None) -> tuple[An
         return {score.filter: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}, drew
     texts = [answer.value.strip() for answer in answers]
     with noting_chance() as chance:
-        metrics = scorer_of(task)._processed(doc, texts, {})
+        metrics = scorer_of(task).evaluate(doc, texts)
     return metrics, chance.drew
 
 
