@@ -227,7 +227,7 @@ def _scored(
         return ScoredFolder(*score_language(given.dataset, given.prediction, len(predictions)))
     from lmms_eval.errors import UsageError
     from lmms_eval.judges import JudgeOptions, ask, open_judge
-    from lmms_eval.tasks.general_bench.levels.tables import write_bytes
+    from lmms_eval.tasks._task_utils.submissions import write_whole
     from lmms_eval.tasks.general_bench.report import score_table
     from lmms_eval.tasks.general_bench.settings import Settings
     from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
@@ -251,7 +251,7 @@ def _scored(
     emit(score_table(found.scores))
     target = given.output / f"{name}_scores.json"
     content = json.dumps([score.as_dict() for score in found.scores], ensure_ascii=False, indent=1)
-    write_bytes(target, content.encode("utf-8", "surrogatepass"))
+    write_whole(target, content, survives_power_loss=False)
     failed = tuple(f"{score.facts.name}: {score.withheld}" for score in found.scores if score.status == "failed")
     held = [f"{score.facts.name}: {score.withheld}" for score in found.scores if score.status == "not evaluated"]
     held += [_unanswered(score) for score in found.scores if score.absent]

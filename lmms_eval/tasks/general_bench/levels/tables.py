@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import csv_text, write_whole
 from lmms_eval.tasks._task_utils.workbooks import workbook_library
 from lmms_eval.tasks.general_bench.facts import sheets
 
@@ -240,34 +240,20 @@ def write_workbook(table: Table, path: Path) -> None:
         book.save(content)
     except tuple(refused) as error:
         raise DataError(f"{path} cannot be written: {error} (temporary files)") from error
-    write_bytes(path, content.getvalue())
+    write_whole(path, content.getvalue(), survives_power_loss=False)
 
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:
     """Write ``STEM.csv`` and ``STEM.json``: a row for each task, empty if there is no score."""
-    rows: list[dict[str, Cell]] = []
+    rows: list[tuple[Cell, ...]] = []
     for name, sheet in table.task_sheets.items():
         task, metric, score = (sheet.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN, model))
-        for place, row in enumerate(sheet.rows):
-            rows.append(dict(zip(_CSV_COLUMNS, (name, place, row[task], row[metric], row[score]), strict=True)))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".csv", ".json")]
-    write_bytes(paths[0], text.getvalue().encode())
-    write_bytes(paths[1], json.dumps({"model": model, "rows": rows}, ensure_ascii=False).encode())
-    return paths
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a file as a whole.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    try:
-        with replacing(path.absolute(), survives_power_loss=False) as file:
-            file.write(content)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+        rows += [(name, place, row[task], row[metric], row[score]) for place, row in enumerate(sheet.rows)]
+    records = [dict(zip(_CSV_COLUMNS, row, strict=True)) for row in rows]
+    contents = {
+        stem.with_name(f"{stem.name}.csv"): csv_text([_CSV_COLUMNS, *rows]),
+        stem.with_name(f"{stem.name}.json"): json.dumps({"model": model, "rows": records}, ensure_ascii=False),
+    }
+    for path, content in contents.items():
+        write_whole(path, content, survives_power_loss=False)
+    return list(contents)

@@ -19,7 +19,9 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     as_state,
     check_lengths,
     predicted_features,
+    predicted_rows,
     reference_features,
+    reference_rows,
     similarity,
 )
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, wanted_text
@@ -52,9 +54,7 @@ _FIRST_CJK, _LAST_CJK = 0x3400, 0x9FFF
 
 def clap_score(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the cosine of the predicted sound and the item's text."""
-    given = reference_features(item, context)
-    if given is None:
-        given = networks.clap(context, item).texts([wanted_text(item)])
+    given = reference_rows(item, context, lambda: networks.clap(context, item).texts([wanted_text(item)]))
     return similarity(_sound(prediction, item, context), given, item)
 
 
@@ -62,17 +62,17 @@ def style_score(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the cosine of the predicted sound and the wanted style: the style in words (``input.style`` or
     ``input.target_style``), else the reference sound, else the prompt.
     """
-    given = reference_features(item, context)
-    if given is None:
+
+    def style() -> Floats:
         network = networks.clap(context, item)
         words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
         if not words and isinstance(item.reference, str):
-            given = network.sound(reference_sound(item, networks.CLAP_RATE).samples)
-        elif words or item.prompt.strip():
-            given = network.texts([words or item.prompt.strip()])
-        else:
-            raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
-    return similarity(_sound(prediction, item, context), given, item)
+            return network.sound(reference_sound(item, networks.CLAP_RATE).samples)
+        if words or item.prompt.strip():
+            return network.texts([words or item.prompt.strip()])
+        raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
+
+    return similarity(_sound(prediction, item, context), reference_rows(item, context, style), item)
 
 
 def audio_pair(prediction: Any, item: Item, context: Context) -> State:
@@ -119,11 +119,12 @@ def spoken_words(text: str) -> list[str]:
 
 def _sound(prediction: Any, item: Item, context: Context) -> Floats:
     """Return the CLAP vectors of the predicted sound, one unless the prediction holds several."""
-    rows = predicted_features(prediction, item)
-    if rows is not None:
-        return rows
-    network = networks.clap(context, item)
-    return network.sound(predicted_sound(media_of(prediction), item, networks.CLAP_RATE).samples)
+
+    def compute() -> Floats:
+        network = networks.clap(context, item)
+        return network.sound(predicted_sound(media_of(prediction), item, networks.CLAP_RATE).samples)
+
+    return predicted_rows(prediction, item, compute)
 
 
 def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:

@@ -32,6 +32,7 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     one_row,
     pooled_percent,
     predicted_features,
+    predicted_rows,
     reference_features,
     similarity,
 )
@@ -394,8 +395,7 @@ def image_to_video(prediction: Any, item: Item, context: Context) -> State:
 
 def subject_rows(prediction: Any, item: Item, context: Context) -> Floats:
     """Return DINO's vectors of all frames, given or computed."""
-    rows = predicted_features(prediction, item)
-    return dino(context, item).pictures(predicted_frames(prediction, item)) if rows is None else rows
+    return predicted_rows(prediction, item, lambda: dino(context, item).pictures(predicted_frames(prediction, item)))
 
 
 def composite(states: Sequence[State]) -> float:

@@ -19,7 +19,9 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     pair_state,
     pooled_percent,
     predicted_features,
+    predicted_rows,
     reference_features,
+    reference_rows,
     similarity,
 )
 from lmms_eval.tasks.general_bench.measures.seen import (
@@ -65,17 +67,17 @@ def style(prediction: Any, item: Item, context: Context) -> State:
     number.
     """
     rows = _clip_rows(prediction, item, context)
-    given = reference_features(item, context)
-    if given is None:
-        given = clip(B32, context, item).texts([input_text(item, "style") or wanted_text(item)])
+    given = reference_rows(
+        item, context, lambda: clip(B32, context, item).texts([input_text(item, "style") or wanted_text(item)])
+    )
     return [similarity(rows, given, item) / 100 * len(rows), len(rows)]
 
 
 def reference_style(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the mean cosine of the frames and the pictures that show the style."""
     rows = _clip_rows(prediction, item, context)
-    given = reference_features(item, context)
-    return similarity(rows, clip(B32, context, item).pictures(input_pictures(item)) if given is None else given, item)
+    given = reference_rows(item, context, lambda: clip(B32, context, item).pictures(input_pictures(item)))
+    return similarity(rows, given, item)
 
 
 def frame_accuracy(prediction: Any, item: Item, context: Context) -> State:
@@ -129,8 +131,9 @@ def video_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def _clip_rows(prediction: Any, item: Item, context: Context, network: Network = B32) -> Floats:
-    rows = predicted_features(prediction, item)
-    return clip(network, context, item).pictures(predicted_frames(prediction, item)) if rows is None else rows
+    return predicted_rows(
+        prediction, item, lambda: clip(network, context, item).pictures(predicted_frames(prediction, item))
+    )
 
 
 MEASURES: tuple[Measure, ...] = (
