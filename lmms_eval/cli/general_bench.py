@@ -185,7 +185,6 @@ def register(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.levels import registering, tables
-    from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(given.model, full_path=True)
     given_results, predictions, faults = registering.gather(registering.files_of(given.dataset, given.prediction))
@@ -225,7 +224,6 @@ def _scored(
         from lmms_eval.tasks.general_bench.nlp.processor import score_language
 
         return ScoredFolder(*score_language(given.dataset, given.prediction, len(predictions)))
-    from lmms_eval.errors import UsageError
     from lmms_eval.judges import JudgeOptions, ask, open_judge
     from lmms_eval.tasks._task_utils.submissions import write_whole
     from lmms_eval.tasks.general_bench.report import score_table
@@ -292,7 +290,6 @@ def rank(words: Sequence[str]) -> int:
     )
     given = parser.parse_args(list(words))
 
-    from lmms_eval.errors import UsageError
     from lmms_eval.tasks.general_bench.levels import paper, reference, scopes, sensitivity, tables
 
     scope = scopes.find_scope(given.scope)

@@ -12,7 +12,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +140,8 @@ def read_result_table(path: Path, model: str) -> Table:
     match path.suffix.lower():
         case ".xlsx":
             return read_workbook(path)
-        case ".csv":
-            return _from_rows(path, list(_csv_rows(path)), model)
-        case ".json":
-            return _from_rows(path, list(_json_rows(path)), model)
+        case ".csv" | ".json":
+            return _from_rows(path, _rows(path), model)
     raise DataError(f"{path}: of no known kind; give a .xlsx, .csv or .json file")
 
 
@@ -179,13 +177,20 @@ def _sheet(sheet: Any) -> Sheet:
     return Sheet(header, tuple(content))
 
 
-def _csv_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
+def _rows(path: Path) -> list[Mapping[str, Cell]]:
+    """Read the rows of a CSV or JSON file."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                yield row if "score" not in row else {**row, "score": _cell(row["score"])}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if path.suffix.lower() == ".csv":
+            with open(path, encoding="utf-8-sig", newline="") as file:
+                listed = csv.DictReader(file)
+                return [row if "score" not in row else {**row, "score": _cell(row["score"])} for row in listed]
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
+    rows = content.get("rows") if isinstance(content, Mapping) else content
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise DataError(f"{path}: no list of rows in it; it must be what register wrote")
+    return rows
 
 
 def _cell(text: str | None) -> Cell:
@@ -194,17 +199,6 @@ def _cell(text: str | None) -> Cell:
         return float(text) if text else None
     except ValueError:
         return text
-
-
-def _json_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    rows = content.get("rows") if isinstance(content, Mapping) else content
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise DataError(f"{path}: no list of rows in it; it must be what register wrote")
-    yield from rows
 
 
 def _from_rows(path: Path, rows: list[Mapping[str, Cell]], model: str) -> Table:

@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks._task_utils.submissions import csv_text, write_whole
@@ -117,9 +117,7 @@ def numbers(ranked: Ranked, found: Sensitivities) -> dict[str, Any]:
             name: {
                 "M": part.comprehension_rows,
                 "N": part.generation_rows,
-                "supported": part.support.supported,
-                "total": part.support.total,
-                "wins": part.support.wins,
+                **asdict(part.support),
                 **{f"level{number}": score for number, score in part.levels.items() if number in ranked.levels},
             }
             for name, part in ranked.modalities.items()

@@ -281,14 +281,6 @@ class Marked(Struct, frozen=True):
     """Scores, one for each object. The default is 1."""
 
 
-class Boxes(Struct, frozen=True):
-    """The boxes of a picture."""
-
-    xywh: NDArray[Any]
-    """Shape (boxes, 4), float64, finite. Widths and heights are not negative."""
-    marked: Marked
-
-
 class KeyPoints(Struct, frozen=True):
     """The people (or other bodies) of a picture."""
 
@@ -304,8 +296,10 @@ def fold_label(label: str) -> str:
     return " ".join(re.split(r"[\s_-]+", unicodedata.normalize("NFKC", label).casefold())).strip()
 
 
-def boxes(value: object, side: Side) -> Boxes:
-    """Read the boxes of a picture.
+def boxes(value: object, side: Side) -> tuple[NDArray[Any], Marked]:
+    """Read the boxes of a picture, shape (boxes, 4), float64, with their labels and scores.
+
+    All numbers are finite. Widths and heights are not negative.
 
     Args:
         value: list of ``[x, y, w, h]``, each with a label (text) and a score (number) behind if it has them, or of
@@ -322,7 +316,7 @@ def boxes(value: object, side: Side) -> Boxes:
     listed = objects([value] if alone else value, side, MAX_BOXES)
     entries = [_entry(entry, place, side) for place, entry in enumerate(listed)]
     found = [four(entry.get("box", entry.get("bbox")), f"box {place}", side) for place, entry in enumerate(entries)]
-    return Boxes(np.array(found, dtype=np.float64).reshape(-1, 4), marked(entries, side))
+    return np.array(found, dtype=np.float64).reshape(-1, 4), marked(entries, side)
 
 
 def tube(value: object, side: Side) -> NDArray[Any]:
