@@ -125,7 +125,7 @@ def plain(ranked: Ranked) -> dict[str, Any]:
     return {
         "final": {f"level{level}": score for level, score in ranked.levels.items()},
         "modalities": {
-            name: {"level2": part.level2, "level3": part.level3, "level4": part.level4}
+            name: {f"level{number}": level for number, level in part.levels.items()}
             for name, part in ranked.modalities.items()
         },
         "support": {name: counts(part.support) for name, part in ranked.modalities.items()}

@@ -36,7 +36,14 @@ def rank_paper(
     specialists, problems = _specialists(scope, other)
     entries = _entries(found, specialists, scope)
     levels = combine({name: group_means(rows) for name, rows in entries.items()})
-    supports = {name: _support(rows) for name, rows in entries.items()}
+    supports = {
+        name: Support(
+            sum(entry.score is not None and entry.score > 0 for entry in rows),
+            len(rows),
+            sum(entry.won for entry in rows),
+        )
+        for name, rows in entries.items()
+    }
     language = LanguageReport(supports[LANGUAGE], levels.language) if entries.get(LANGUAGE) else None
     return Ranked(
         model=model,
@@ -227,13 +234,4 @@ def group_means(entries: Sequence[Entry]) -> GroupMeans:
     """Compute a sheet's mean over all rows, and with only won rows counted."""
     return GroupMeans(
         mean_of_rows([entry.counted for entry in entries]), mean_of_rows([entry.winning for entry in entries])
-    )
-
-
-def _support(entries: Sequence[Entry]) -> Support:
-    """Count supported tasks (scores above zero) and wins."""
-    return Support(
-        sum(entry.score is not None and entry.score > 0 for entry in entries),
-        len(entries),
-        sum(entry.won for entry in entries),
     )

@@ -142,22 +142,24 @@ def instance_state(prediction: Any, item: Item, _: Context) -> State:
     return match_classes(found.marked, len(truth.regions), truth.marked.labels, overlaps, 0.5)
 
 
-def _key_point_state(prediction: Any, item: Item, _: Context) -> State:
+def _key_point_state(prediction: Any, item: Item, _context: Context) -> State:
     import numpy as np
 
-    truth, side = key_points(item.reference, reference_of(item)), prediction_of(item)
-    found = key_points(prediction, side)
-    sigmas = _sigmas(item, truth.points.shape[1]) if len(truth.points) else []
-    if len(found.points) and len(truth.points) and found.points.shape[1] != truth.points.shape[1]:
-        raise side.refuse(f"has {found.points.shape[1]} points a body where the reference has {truth.points.shape[1]}")
-    counted = np.asarray((truth.points[:, :, 2] > 0).any(axis=1))
-    points, areas, labels = truth.points[counted], truth.areas[counted], truth.marked.labels
+    truth, areas, wanted = key_points(item.reference, reference_of(item))
+    side = prediction_of(item)
+    found, _, given = key_points(prediction, side)
+    sigmas = _sigmas(item, truth.shape[1]) if len(truth) else []
+    if len(found) and len(truth) and found.shape[1] != truth.shape[1]:
+        raise side.refuse(f"has {found.shape[1]} points a body where the reference has {truth.shape[1]}")
+    counted = np.asarray((truth[:, :, 2] > 0).any(axis=1))
+    points, areas = truth[counted], areas[counted]
+    labels = wanted.labels
     kept = None if labels is None else [label for label, one in zip(labels, counted, strict=True) if one]
 
     def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-        return key_point_similarity(found.points[number], points[others], areas[others], sigmas)
+        return key_point_similarity(found[number], points[others], areas[others], sigmas)
 
-    return match_classes(found.marked, len(points), kept, overlaps, 0.5)
+    return match_classes(given, len(points), kept, overlaps, 0.5)
 
 
 def _sigmas(item: Item, count: int) -> list[float]:

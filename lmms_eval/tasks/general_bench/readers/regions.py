@@ -281,16 +281,6 @@ class Marked(Struct, frozen=True):
     """Scores, one for each object. The default is 1."""
 
 
-class KeyPoints(Struct, frozen=True):
-    """The people (or other bodies) of a picture."""
-
-    points: NDArray[Any]
-    """Shape (bodies, points, 3): x, y, visibility (0 means not labelled)."""
-    areas: NDArray[Any]
-    """Shape (bodies,), in square pixels; 0 if a prediction has no area."""
-    marked: Marked
-
-
 def fold_label(label: str) -> str:
     """Fold case and full-width forms of a label, and replace ``_``, ``-`` and white space by single spaces."""
     return " ".join(re.split(r"[\s_-]+", unicodedata.normalize("NFKC", label).casefold())).strip()
@@ -342,10 +332,14 @@ def tube(value: object, side: Side) -> NDArray[Any]:
     return xywh
 
 
-def key_points(value: object, side: Side) -> KeyPoints:
+def key_points(value: object, side: Side) -> tuple[NDArray[Any], NDArray[Any], Marked]:
     """Read bodies ``{"keypoints": [[x, y], ...] or [[x, y, visibility], ...], "score", "area" or "box"}``.
 
     The points may also be one flat list, as in COCO's ``[x, y, visibility, x, ...]``.
+
+    Returns:
+        The points, shape (bodies, points, 3): x, y, visibility (0 means not labelled); the areas, shape (bodies,), in
+        square pixels (0 for a prediction); labels and scores.
 
     Raises:
         DataError: anything else, or bodies with different numbers of points, or a reference without area and box;
@@ -364,7 +358,7 @@ def key_points(value: object, side: Side) -> KeyPoints:
     if len({len(body) for body in bodies}) > 1:
         raise side.refuse("has bodies with different numbers of key points")
     shape = (len(bodies), len(bodies[0]) if bodies else 0, 3)
-    return KeyPoints(np.array(bodies, dtype=np.float64).reshape(shape), np.array(areas), marked(entries, side))
+    return np.array(bodies, dtype=np.float64).reshape(shape), np.array(areas), marked(entries, side)
 
 
 def objects(value: object, side: Side, most: int) -> list[Any]:

@@ -82,10 +82,10 @@ def test_tubes():
 
 
 def test_key_points_flat_or_not():
-    assert key_points([{"keypoints": [1, 2, 2, 3, 4, 0]}], PREDICTED).points.tolist() == [[[1, 2, 2], [3, 4, 0]]]
-    assert key_points([{"keypoints": [1, 2, 3, 4]}], PREDICTED).points.tolist() == [[[1, 2, 1], [3, 4, 1]]]
-    assert key_points([{"keypoints": [[1, 2]], "box": [0, 0, 4, 5]}], REFERENCE).areas.tolist() == [20]
-    assert key_points([], PREDICTED).points.shape == (0, 0, 3)
+    assert key_points([{"keypoints": [1, 2, 2, 3, 4, 0]}], PREDICTED)[0].tolist() == [[[1, 2, 2], [3, 4, 0]]]
+    assert key_points([{"keypoints": [1, 2, 3, 4]}], PREDICTED)[0].tolist() == [[[1, 2, 1], [3, 4, 1]]]
+    assert key_points([{"keypoints": [[1, 2]], "box": [0, 0, 4, 5]}], REFERENCE)[1].tolist() == [20]
+    assert key_points([], PREDICTED)[0].shape == (0, 0, 3)
 
 
 @for_each(
