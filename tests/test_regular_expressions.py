@@ -18,7 +18,7 @@ from lmms_eval.compat.answers import (
 from lmms_eval.compat.verifiers import NumberExtractor
 from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import strip_reasoning_tags
-from lmms_eval.judges import replies
+from lmms_eval.judges import prompts as replies
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks

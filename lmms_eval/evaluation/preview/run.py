@@ -63,17 +63,11 @@ MOST_THREADS = 8
 FOLDER = "dry_run"
 
 
-class DryRun(Struct, frozen=True):
-    """The text that the command line prints, and its exit code."""
-
-    lines: list[str]
-    exit_code: int
-
-
-def dry_run(config: RunConfig) -> DryRun:
+def dry_run(config: RunConfig) -> tuple[list[str], int]:
     """Forecast a run: what each task asks, its size and price, and what is broken.
 
-    This builds no model and no judge, and makes no folder of a run. It reads the folder of an earlier start.
+    Returns the lines to print and the exit code. This builds no model and no judge, and makes no folder of a run. It
+    reads the folder of an earlier start.
 
     Raises:
         UsageError: a mistake that would end the run itself before its first question.
@@ -106,7 +100,7 @@ def dry_run(config: RunConfig) -> DryRun:
         lines += _cache_lines(config)
         if config.dry_run is not True:
             lines += _pages(config, plans, names)
-    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0)
+    return lines, BROKEN if any(task.faults for task in tasks) else 0
 
 
 def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskForecast:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import keep_originals
-from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestSettings
+from lmms_eval.tasks.yaml.exchanges import MessageBuilder, RequestSettings
+from lmms_eval.tasks.yaml.prompts import as_turns, keep_originals
 from lmms_eval.utils.signatures import accepts, keywords_for
 
 if TYPE_CHECKING:
