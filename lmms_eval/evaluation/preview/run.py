@@ -81,10 +81,11 @@ def dry_run(config: RunConfig) -> tuple[list[str], int]:
         _, named = plan_run(config, registry, choice, Place(), Start())
         plans = with_controls(config, named, choice.legacy)
         names = model_names(config)
+        given = config.max_model_len or config.arguments("model_args").get("max_model_len")
         options = MeasureOptions(
             ruler=find_ruler(names),
             form=form,
-            max_tokens=_max_tokens(config),
+            max_tokens=int(given) if isinstance(given, int) else None,
             opens_media=choice.opens_media,
             judges=judge_options(config).is_given and not config.predict_only,
         )
@@ -129,11 +130,6 @@ def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice)
         is_named = any(given.get(name) for name in ("model", "model_version", "pretrained"))
         given = {**service.fixed, **({"model": service.model} if service.model and not is_named else {}), **given}
     return cls.media_form(given)
-
-
-def _max_tokens(config: RunConfig) -> int | None:
-    given = config.max_model_len or config.arguments("model_args").get("max_model_len")
-    return int(given) if isinstance(given, int) else None
 
 
 def _tariffs(config: RunConfig) -> Tariffs | None:

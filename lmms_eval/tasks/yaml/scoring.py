@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from lmms_eval.api.interleaved import InterleavedText
 from lmms_eval.api.judging import JudgeQuestion, Verdict, repeat_name
@@ -233,11 +233,43 @@ class AnswerScorer:
         self, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()
     ) -> tuple[PipelineScore, ...]:
         """Return one score per pipeline. A score that needs an absent part is *unscored*."""
-        made = []
+        has_several, made = len(answers) > 1 and not self.predict_only, []
         for pipeline in self.plan.pipelines:
+            filtered: Any = None
+            each: list[Mapping[str, Any]] = []
+            reasons: list[str] = []
             with scoring_notes(self.may_draw) as notes:
-                score = self._score(pipeline, doc, answers, verdicts)
-            made.append(structs.replace(score, drew=notes.drew, reading=notes.reading))
+                try:
+                    evaluations = self._evaluated(pipeline, doc, answers)
+                    single = [values for _, values in evaluations]
+                    filtered = single[0]
+                    if pipeline is None and len(single) > 1:
+                        filtered = [list(values) for values in zip(*single, strict=True)]
+                    each = [
+                        self.evaluate(doc, values, verdicts_in(verdicts, scope) if verdicts else {})
+                        for scope, values in evaluations
+                    ]
+                except NotEvaluated as absent:
+                    reasons = [absent.reason]
+            metrics = mean_metrics(each) if pipeline is None and len(each) > 1 else next(iter(each), {})
+            # Values that were not evaluated are dropped. A document that lacks any value is unscored.
+            reasons += [value.reason for value in metrics.values() if isinstance(value, Unscored)]
+            of_answers = each[0 if pipeline is None else 1 :] if has_several else ()
+            made.append(
+                PipelineScore(
+                    filter="none" if pipeline is None else pipeline.name,
+                    filtered=filtered,
+                    metrics={key: value for key, value in metrics.items() if not isinstance(value, Unscored)},
+                    status="unscored" if reasons else "scored",
+                    reason="; ".join(dict.fromkeys(reasons)),
+                    per_answer=tuple(
+                        {key: value for key, value in one.items() if not isinstance(value, Unscored)}
+                        for one in of_answers
+                    ),
+                    drew=notes.drew,
+                    reading=notes.reading,
+                )
+            )
         return tuple(made)
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
@@ -289,35 +321,6 @@ class AnswerScorer:
                 alone = [self._filtered(pipeline, doc, [answer]) for answer in answers]
                 found += [(scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
         return found
-
-    def _score(
-        self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict]
-    ) -> PipelineScore:
-        name = "none" if pipeline is None else pipeline.name
-        filtered: Any = None
-        each: list[Mapping[str, Any]] = []
-        try:
-            evaluations = self._evaluated(pipeline, doc, answers)
-            single = [values for _, values in evaluations]
-            filtered = single[0]
-            if pipeline is None and len(single) > 1:
-                filtered = [list(values) for values in zip(*single, strict=True)]
-            made = [
-                self.evaluate(doc, values, verdicts_in(verdicts, scope) if verdicts else {})
-                for scope, values in evaluations
-            ]
-            if len(answers) > 1 and not self.predict_only:
-                each = made if pipeline is None else made[1:]
-            metrics = made[0] if pipeline is not None or len(made) == 1 else mean_metrics(made)
-        except NotEvaluated as absent:
-            return PipelineScore(name, filtered, {}, "unscored", absent.reason)
-        # Values that were not evaluated are dropped. A document that lacks any value is unscored.
-        missing = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
-        present = {key: value for key, value in metrics.items() if key not in missing}
-        alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
-        status: Any = "unscored" if missing else "scored"
-        reason = "; ".join(dict.fromkeys(missing.values()))
-        return PipelineScore(name, filtered, present, status, reason, alone)
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""
