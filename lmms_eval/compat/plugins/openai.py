@@ -182,13 +182,12 @@ class OpenAICompatible(DelegatingModel):
     @takes(OpenAISettings, any_other=True)
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         super().__init__()
-        given = read_given(self._settings_kind, positional, keywords)
-        settings = given.settings
-        if given.others:
-            log.warning("%s: arguments without effect: %s", type(self).__name__, ", ".join(sorted(given.others)))
-        if "httpx_trust_env" in given.named and not settings.httpx_trust_env:
+        settings, self._given, others = read_given(self._settings_kind, positional, keywords)
+        self._settings = settings
+        if others:
+            log.warning("%s: arguments without effect: %s", type(self).__name__, ", ".join(sorted(others)))
+        if not settings.httpx_trust_env:
             log.warning("httpx_trust_env=false holds for `client`; to reach a server past a proxy set NO_PROXY")
-        self._given = given
         self._client: Any = None
         self._is_replaced = False
         self.model_version = settings.model or settings.model_version
@@ -251,17 +250,17 @@ class OpenAICompatible(DelegatingModel):
             "azure_openai": self.azure_openai,
             "reasoning_model": is_reasoning,
             "extra_body": {"response_format": {"type": "text"}} if is_reasoning else {},
-            **self._given.only_named("api_key", "timeout", *ADAPTIVE),
+            **{name: self._given[name] for name in ("api_key", "timeout", *ADAPTIVE) if name in self._given},
         }
 
     def _package_client(self) -> Any:
         import openai
 
-        settings = self._given.settings
+        settings = self._settings
         common = {
             "api_key": settings.api_key,
             "http_client": openai.DefaultHttpxClient(trust_env=settings.httpx_trust_env),
-            **self._given.only_named("timeout"),
+            **({"timeout": self._given["timeout"]} if "timeout" in self._given else {}),
         }
         if not self.azure_openai:
             return openai.OpenAI(base_url=self.base_url, **common)
@@ -293,7 +292,7 @@ class ChatOpenAICompatible(OpenAICompatible):
         super().__init__(*positional, **keywords)
 
     def _arguments(self) -> dict[str, Any]:
-        arguments, settings = super()._arguments(), self._given.settings
+        arguments, settings = super()._arguments(), self._settings
         if not isinstance(settings, ChatSettings):
             raise TypeError("the chat form has settings of its own")
         if settings.pass_video_url:

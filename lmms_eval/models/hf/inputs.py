@@ -20,6 +20,7 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
+from lmms_eval.models.argument_names import text_or_file
 from lmms_eval.models.chat_template import (
     NO_TEMPLATE,
     plain_context,
@@ -29,7 +30,7 @@ from lmms_eval.models.chat_template import (
     warn_of_unread,
 )
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
-from lmms_eval.models.hf.options import HFOptions, Profile, text_or_file
+from lmms_eval.models.hf.options import HFOptions, Profile
 from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
 
 if TYPE_CHECKING:
@@ -211,9 +212,7 @@ class InputBuilder:
         """
         import jinja2
 
-        messages = (
-            request.build_messages()
-        )  # outside of the block, as exceptions of the task's functions do not concern the template
+        messages = request.build_messages()  # not in the block: exceptions of the task do not concern the template
         try:
             prepared = self.render(messages, self.variables_of(request.generation))
         except RefusedError as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import aiohttp
@@ -121,13 +120,8 @@ class TimeLimit:
             task.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class DirectAnswer:
-    """A server's answer with its decompressed body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+DirectAnswer = tuple[int, Mapping[str, str], bytes]
+"""The status, headers and decompressed body of a server's answer."""
 
 
 class DirectPost:
@@ -176,7 +170,7 @@ class DirectPost:
                 ) from error
             whole = await read_whole(content, self._max_bytes, self._address)
             connection.release()
-            return DirectAnswer(message.code, message.headers, whole)
+            return message.code, message.headers, whole
         finally:
             connection.close()  # no effect after the release
 

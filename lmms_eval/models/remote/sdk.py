@@ -7,14 +7,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Generic, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from msgspec.structs import replace
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
+from lmms_eval.models.argument_names import read_system_prompt
 from lmms_eval.models.openai.arguments import is_loopback
-from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
@@ -141,8 +141,6 @@ def attempts(
 
 def read_address(value: str | None, default: str) -> tuple[str, str]:
     """Return a base URL, and the same without user, password and query for messages and records."""
-    from urllib.parse import urlsplit, urlunsplit
-
     address = (value or default).strip().rstrip("/")
     try:
         parts = urlsplit(address)
