@@ -33,7 +33,9 @@ CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT);
 
 def canonicalize_gen_kwargs(gen_kwargs: Mapping[str, Any] | None) -> str:
     """Write the options that matter as JSON; equal options give the same text."""
-    return _compact({name: _number(value) for name, value in (gen_kwargs or {}).items() if name in KEYS})
+    given = {name: value for name, value in (gen_kwargs or {}).items() if name in KEYS}
+    whole = {name: int(value) for name, value in given.items() if isinstance(value, float) and value.is_integer()}
+    return _compact(given | whole)
 
 
 def is_deterministic(request_type: str, gen_kwargs: Mapping[str, Any] | None) -> bool:
@@ -191,10 +193,6 @@ def _is_good(answer: Any, kind: str) -> bool:
     if kind == "loglikelihood":
         return isinstance(answer, list) and len(answer) == _PAIR
     return bool(answer.strip()) if isinstance(answer, str) else isinstance(answer, list) and bool(answer)
-
-
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _compact(value: Any) -> str:

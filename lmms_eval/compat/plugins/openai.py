@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-import orjson
-
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request
 from lmms_eval.compat.plugins.delegating import DelegatingModel, read_given, takes
@@ -22,8 +20,8 @@ from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.remote.errors import AttemptError, Failures
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.model import Complete
-from lmms_eval.models.remote.reply import Reply, read_completion
-from lmms_eval.models.remote.sdk import attempts
+from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.sdk import attempts, read_object
 from lmms_eval.utils.concurrency import AdaptiveConfig
 
 KEYWORDS = frozenset(
@@ -99,11 +97,7 @@ class ClientModel(OpenAI):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, answer: Any) -> Reply:
-        decoded = as_data(answer)
-        try:
-            return read_completion(decoded, orjson.dumps(decoded, default=str), self._failures.shown)
-        except AttemptError as error:
-            raise self._failures.redacted(error) from None
+        return read_object(as_data(answer), self._failures)
 
     def _failure(self, error: Exception) -> AttemptError:
         status = getattr(error, "status_code", None)

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+import orjson
 from msgspec.structs import replace
 
 from lmms_eval.api.request import Request
@@ -20,7 +21,7 @@ from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import Turn, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
-from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.reply import Reply, read_completion
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """A call of a package with keyword arguments."""
@@ -137,6 +138,14 @@ def attempts(
         return read(answer)
 
     return complete
+
+
+def read_object(answer: Any, failures: Failures) -> Reply:
+    """Read the decoded completion of a package that returns objects. Raises ``AttemptError``, without secrets."""
+    try:
+        return read_completion(answer, orjson.dumps(answer, default=str), failures.shown)
+    except AttemptError as error:
+        raise failures.redacted(error) from None
 
 
 def read_address(value: str | None, default: str) -> tuple[str, str]:
