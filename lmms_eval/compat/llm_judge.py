@@ -341,28 +341,20 @@ def _shown(response: Response, prompt: str, key: str, value: Any) -> dict[str, A
     }
 
 
+def _server(config: ServerConfig, provider: str, url: str | None = None, **arguments: str | None) -> ServerInterface:
+    given = {name: value for name, value in arguments.items() if value}
+    return JudgeServer(config, JudgeOptions(f"{provider}{config.model_name}", url, given))
+
+
 def _openai(config: ServerConfig) -> ServerInterface:
-    arguments = _given({"api_key": os.environ.get("OPENAI_API_KEY")})
-    url = os.environ.get("OPENAI_API_URL") or os.environ.get("OPENAI_API_BASE")
-    return JudgeServer(config, JudgeOptions(f"openai:{config.model_name}", url, arguments))
+    environ = os.environ
+    url = environ.get("OPENAI_API_URL") or environ.get("OPENAI_API_BASE")
+    return _server(config, "openai:", url, api_key=environ.get("OPENAI_API_KEY"))
 
 
 def _azure(config: ServerConfig) -> ServerInterface:
-    arguments = _given({"api_key": os.environ.get("AZURE_API_KEY"), "api_version": os.environ.get("API_VERSION")})
-    return JudgeServer(config, JudgeOptions(f"azure:{config.model_name}", os.environ.get("AZURE_ENDPOINT"), arguments))
-
-
-def _local(config: ServerConfig) -> ServerInterface:
-    url = os.environ.get("LLM_JUDGE_URL") or LOCAL_URL
-    return JudgeServer(config, JudgeOptions(f"openai:{config.model_name}", url, {"api_key": "EMPTY"}))
-
-
-def _bedrock(config: ServerConfig) -> ServerInterface:
-    return JudgeServer(config, JudgeOptions(f"litellm:bedrock/{config.model_name}"))
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value}
+    key, version = os.environ.get("AZURE_API_KEY"), os.environ.get("API_VERSION")
+    return _server(config, "azure:", os.environ.get("AZURE_ENDPOINT"), api_key=key, api_version=version)
 
 
 class ProviderFactory:
@@ -373,8 +365,10 @@ class ProviderFactory:
         "async_openai": _openai,
         "azure": _azure,
         "async_azure": _azure,
-        "bedrock": _bedrock,
-        "local": _local,
+        "bedrock": lambda config: _server(config, "litellm:bedrock/"),
+        "local": lambda config: _server(
+            config, "openai:", os.environ.get("LLM_JUDGE_URL") or LOCAL_URL, api_key="EMPTY"
+        ),
         "dummy": DummyServer,
     }
 

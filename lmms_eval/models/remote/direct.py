@@ -155,7 +155,10 @@ class DirectPost:
         return await self._limit.wait_for(self._post(body))
 
     async def _post(self, body: bytes) -> DirectAnswer:
-        connection = await self._connect()
+        try:
+            connection = await self._connector.connect(self._like, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {self._address}") from error
         try:
             protocol = connection.protocol
             protocol.set_response_params(read_until_eof=True)
@@ -173,9 +176,3 @@ class DirectPost:
             return message.code, message.headers, whole
         finally:
             connection.close()  # no effect after the release
-
-    async def _connect(self) -> Any:
-        try:
-            return await self._connector.connect(self._like, [], self._timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {self._address}") from error

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import read_system_prompt
-from lmms_eval.models.openai.arguments import is_loopback
+from lmms_eval.models.openai.arguments import is_loopback, split_address
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
@@ -151,11 +151,5 @@ def read_object(answer: Any, failures: Failures) -> Reply:
 def read_address(value: str | None, default: str) -> tuple[str, str]:
     """Return a base URL, and the same without user, password and query for messages and records."""
     address = (value or default).strip().rstrip("/")
-    try:
-        parts = urlsplit(address)
-        place = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
-    except ValueError as error:
-        raise ModelError(f"base_url is not a URL ({error})") from error
-    if parts.scheme not in ("http", "https") or not place:
-        raise ModelError("base_url must begin with http:// or https:// and name a host")
+    parts, place = split_address(address, "base_url")
     return address, urlunsplit((parts.scheme, place, parts.path, "", ""))
