@@ -215,7 +215,18 @@ class DelegatingModel(lmms):
 
         def questions() -> Iterator[_Question]:
             for place, instance in instances:
-                yield _Question(self._request(place, instance), partial(finish, place, instance))
+                doc_id = int(instance.doc_id or 0)
+                build_messages, generation = self._asked(instance)
+                request = Request(
+                    id=f"{instance.task_name}/{doc_id}/{instance.idx}/0/{place}",
+                    kind="generate_until",
+                    task=cast("Task", _NoTask()),
+                    doc_id=doc_id,
+                    build_messages=build_messages,
+                    generation=generation,
+                    seed=instance.seed,
+                )
+                yield _Question(request, partial(finish, place, instance))
 
         conversations = Conversations(questions())
         drive = Drive(Driven(self._model(), NoJournal()), conversations, StreamLimits())
@@ -226,19 +237,6 @@ class DelegatingModel(lmms):
         drive.fail_open(drive.report.give_up or ENDED)
         deque(conversations.source(), maxlen=0)  # requests that were not started end with the same reason
         yield from responses.items()
-
-    def _request(self, place: int, instance: Instance) -> Request:
-        doc_id = int(instance.doc_id or 0)
-        build_messages, generation = self._asked(instance)
-        return Request(
-            id=f"{instance.task_name}/{doc_id}/{instance.idx}/0/{place}",
-            kind="generate_until",
-            task=cast("Task", _NoTask()),
-            doc_id=doc_id,
-            build_messages=build_messages,
-            generation=generation,
-            seed=instance.seed,
-        )
 
     def _output(self, response: Response) -> Any:
         if response.error is not None:

@@ -211,7 +211,20 @@ class OpenAICompatible(DelegatingModel):
     def client(self) -> Any:
         """The client that a subclass has set, else one of the package ``openai`` for the subclass's own use."""
         if self._client is None:
-            self._client = self._package_client()
+            import openai
+
+            settings = self._settings
+            common = {
+                "api_key": settings.api_key,
+                "http_client": openai.DefaultHttpxClient(trust_env=settings.httpx_trust_env),
+                **({"timeout": self._given["timeout"]} if "timeout" in self._given else {}),
+            }
+            if self.azure_openai:
+                common["api_key"] = settings.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
+                version = os.environ.get("AZURE_OPENAI_API_VERSION")
+                self._client = openai.AzureOpenAI(azure_endpoint=self.base_url, api_version=version, **common)
+            else:
+                self._client = openai.OpenAI(base_url=self.base_url, **common)
         return self._client
 
     @client.setter
@@ -246,21 +259,6 @@ class OpenAICompatible(DelegatingModel):
             "extra_body": {"response_format": {"type": "text"}} if is_reasoning else {},
             **{name: self._given[name] for name in ("api_key", "timeout", *ADAPTIVE) if name in self._given},
         }
-
-    def _package_client(self) -> Any:
-        import openai
-
-        settings = self._settings
-        common = {
-            "api_key": settings.api_key,
-            "http_client": openai.DefaultHttpxClient(trust_env=settings.httpx_trust_env),
-            **({"timeout": self._given["timeout"]} if "timeout" in self._given else {}),
-        }
-        if not self.azure_openai:
-            return openai.OpenAI(base_url=self.base_url, **common)
-        common["api_key"] = settings.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
-        version = os.environ.get("AZURE_OPENAI_API_VERSION")
-        return openai.AzureOpenAI(azure_endpoint=self.base_url, api_version=version, **common)
 
 
 @dataclass(frozen=True, slots=True)

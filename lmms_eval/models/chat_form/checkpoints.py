@@ -158,10 +158,10 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
     form_class: ClassVar[type[ChatForm]]
 
     def __init__(self, **arguments: Any) -> None:
-        self.options = HFOptions.from_arguments(arguments, self.profile)
         from lmms_eval.models.hf.load import check_processes, resolve_device, source
 
-        options, name = self.options, self.profile.name
+        options = self.options = HFOptions.from_arguments(arguments, self.profile)
+        name = self.profile.name
         local_folder(options.pretrained, ())
         place = CheckpointPlace(name, source(options), options.revision)
         config = read_config(place)
@@ -179,8 +179,8 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
         model, tokenizer = load_checkpoint(place, config, load_options)
         check_form(self.form_class, FORMS, model, options.pretrained)
         form = self.form_class(model, tokenizer, config, options.extra)
-        super().__init__(form, self.options.batch_size)
-        self._reader = ConversationReader(self.profile.name, self.options, form)
+        super().__init__(form, options.batch_size)
+        self._reader = ConversationReader(name, options, form)
 
     @classmethod
     @abc.abstractmethod
