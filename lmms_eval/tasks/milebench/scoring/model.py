@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
-Level = Literal["Few", "Medium", "Many"]
-LEVEL_RANGES: Mapping[Level, tuple[int, float]] = {"Few": (0, 5), "Medium": (6, 31), "Many": (32, math.inf)}
-"""Numbers of images of each level, first and last."""
+LEVEL_RANGES: Mapping[str, tuple[int, float]] = {"Few": (0, 5), "Medium": (6, 31), "Many": (32, math.inf)}
+"""Numbers of images of each level, first and last. Zero images or one count as ``Few``."""
 
 
-def image_level(n_images: int) -> Level:
+def image_level(n_images: int) -> str:
     """The level of a sample by the number of images of its annotation (none or one counts as ``Few``)."""
     return next(level for level, (_, most) in LEVEL_RANGES.items() if n_images <= most)
 
@@ -66,7 +65,7 @@ class SampleScore(Struct, frozen=True):
     sample_id: str
     metric: str
     """``Accuracy`` or ``Rouge-L f``."""
-    level: Level
+    level: str
     n_images: int
     score: int | float | None = None
     """Score by the ``official`` rules; ``None`` if the sample failed."""

@@ -100,14 +100,11 @@ def needle_grids(summaries: Sequence[DatasetSummary]) -> list[NeedleGrid]:
 def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
     depths, rows = _ticks([cell.depth for cell in cells])
     lengths, columns = _ticks([cell.length for cell in cells])
+    members: dict[tuple[int, int], list[Moments]] = {}
+    for cell, row, column in zip(cells, rows, columns, strict=True):
+        members.setdefault((row, column), []).append(cell.official)
     pools = [
-        [
-            Moments.pooled(
-                cell.official for cell, *place in zip(cells, rows, columns, strict=True) if place == [row, at]
-            )
-            for column in range(len(lengths))
-        ]
-        for row in range(len(depths))
+        [Moments.pooled(members.get((row, column), ())) for column in range(len(lengths))] for row in range(len(depths))
     ]
     figures = tuple(tuple(map(figure, row)) for row in pools)
     return NeedleGrid(name, depths, lengths, figures, tuple(tuple(pool.count for pool in row) for row in pools))

@@ -16,7 +16,7 @@ from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.mmie.settings import Settings
-from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
+from lmms_eval.tasks.mmie.view import ViewedPicture
 
 REPOSITORY = "MMIE/MMIE"
 FILES = ("data.json", "overview.json")
@@ -83,10 +83,10 @@ class ImageFinder:
     def __init__(self, roots: list[Path]) -> None:
         self.roots = roots
 
-    def __call__(self, image: Any) -> ViewedPicture | Missing:
-        """Return the picture for the judge's view."""
+    def __call__(self, image: Any) -> ViewedPicture | str:
+        """Return the picture for the judge's view, or the name of a missing one."""
         found = self.find(image)
-        return Missing(str(image)) if found is None else ViewedPicture(found)
+        return str(image) if found is None else ViewedPicture(found)
 
     def find(self, image: Any) -> str | None:
         """Return the file, or ``None``. Absolute paths are unchanged."""
