@@ -48,10 +48,9 @@ def data_file(settings: Settings) -> Path:
         folders = copies_below(settings.data_root, REPOSITORY)
     else:
         folders = [hf_home() / FOLDER, *hub_snapshots(REPOSITORY)]
-    for folder in folders:
-        for name in FILES:
-            if (folder / name).is_file():
-                return folder / name
+    files = [folder / name for folder in folders for name in FILES]
+    if found := next(filter(Path.is_file, files), None):
+        return found
     tried = ", ".join(str(folder / FILES[0]) for folder in folders)
     if settings.data_root is not None or settings.folder is not None:
         raise MissingDataError(f"the records of MMIE are not there; looked for {tried}. {ACCESS}")
@@ -71,9 +70,8 @@ def _fetch(tried: str) -> Path:
             f"the records of MMIE are not there (looked for {tried}) and cannot be fetched: {type(error).__name__}: "
             f"{error}. {ACCESS}"
         ) from error
-    for name in FILES:
-        if (folder / name).is_file():
-            return folder / name
+    if found := next(filter(Path.is_file, (folder / name for name in FILES)), None):
+        return found
     raise DataError(f"{REPOSITORY} on the hub does not hold any of {', '.join(FILES)}. {ACCESS}")
 
 
