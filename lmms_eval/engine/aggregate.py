@@ -289,13 +289,15 @@ def _metric_result(
     if not values:
         return None
     try:
-        value = _call(definition, task, values, options.arguments)
+        value: Any = _call(definition, task, values, options.arguments)
     except AggregationError as error:
         return MetricResult(definition.name, pipeline, None, len(values), withheld_reason=str(error), broken=True)
     withheld = value if isinstance(value, Withheld) else None
     value = withheld.partial if withheld is not None else value
     estimate = value if isinstance(value, Estimate) else None
-    value = _plain(value if estimate is None else estimate.value)
+    value = value if estimate is None else estimate.value
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # of numpy or torch: JSON would hold it as a text
+        value = value.tolist()
     errors = errors_of(
         task, definition, values, value if estimate is None else replace(estimate, value=value), options.bootstrap_iters
     )
@@ -382,11 +384,6 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
             "kept: the same command only aggregates again, or mend the task and score the kept samples with "
             "--model replay --model_args path=SAMPLES_FILE"
         ) from error
-
-
-def _plain(value: Any) -> Any:
-    """Convert numbers and arrays of numpy and torch to Python's own: JSON would hold them as texts."""
-    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
 
 
 class GroupResult(Struct, frozen=True):

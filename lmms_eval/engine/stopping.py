@@ -222,14 +222,14 @@ class Budget:
         limits, used = self._limits, 0.0
         if limits.tokens is not None:
             used = (spent.model.tokens + spent.judge.tokens) / limits.tokens
-        if limits.cost is not None:
-            used = max(used, self._cost(spent) / limits.cost if limits.cost > 0 else 1.0)
-        return used
-
-    def _cost(self, spent: RunSpending) -> float:
-        tariffs = self._limits.tariffs
+        if limits.cost is None:
+            return used
+        if limits.cost <= 0:
+            return max(used, 1.0)
+        tariffs = limits.tariffs
         assert tariffs is not None
-        return tariffs.model.cost(spent.model) + (0.0 if tariffs.judge is None else tariffs.judge.cost(spent.judge))
+        judge_cost = 0.0 if tariffs.judge is None else tariffs.judge.cost(spent.judge)
+        return max(used, (tariffs.model.cost(spent.model) + judge_cost) / limits.cost)
 
     def _check(self) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.api.task import MetricDefinition, Task
-from lmms_eval.metrics.table import AGGREGATIONS, AggregationEntry
+from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import ScoreRange
 
 NOT_AVAILABLE = "N/A"
@@ -111,7 +111,10 @@ def errors_of(
     if name == "mean" and len(sample.numbers) == len(values) > 1:
         stderr = stats.mean_stderr(sample.numbers)
     elif name in AGGREGATIONS and len(values) > 1:
-        stderr = _bootstrap(definition, AGGREGATIONS[name], values, bootstrap_iterations)
+        entry = AGGREGATIONS[name]
+        draws = min(bootstrap_iterations, entry.bootstrap_iterations)
+        if draws >= 2:
+            stderr = stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
     certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
@@ -169,15 +172,6 @@ def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: S
 
 def _shown(error: float | None) -> float | str:
     return NOT_AVAILABLE if error is None else error
-
-
-def _bootstrap(
-    definition: MetricDefinition, entry: AggregationEntry, values: Sequence[Any], iterations: int
-) -> float | None:
-    draws = min(iterations, entry.bootstrap_iterations)
-    if draws < 2:
-        return None
-    return stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
 
 
 def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
