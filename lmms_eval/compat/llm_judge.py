@@ -21,7 +21,7 @@ from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import UnknownNameError
-from lmms_eval.judges import replies
+from lmms_eval.judges import prompts as replies
 from lmms_eval.judges.driver import ask
 from lmms_eval.judges.options import DEFAULT_JUDGE_MODEL, JudgeOptions
 from lmms_eval.judges.prompts import bounded_picture, fill_template
