@@ -290,9 +290,9 @@ def rank(words: Sequence[str]) -> int:
     )
     given = parser.parse_args(list(words))
 
-    from lmms_eval.tasks.general_bench.levels import paper, reference, scopes, sensitivity, tables
+    from lmms_eval.tasks.general_bench.levels import paper, reference, sensitivity, tables
 
-    scope = scopes.find_scope(given.scope)
+    scope = paper.find_scope(given.scope)
     if given.profile == "reference" and (scope.name != "A" or given.wer_unit != "fraction"):
         raise UsageError("profile reference has neither scopes nor units; leave out --scope and --wer_unit")
     _load_openpyxl()

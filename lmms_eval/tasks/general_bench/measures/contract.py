@@ -6,7 +6,8 @@ embedding). The journal of a run keeps it, so that nothing is computed twice. In
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,13 @@ class Measure(Struct, frozen=True):
 
 def mean(states: Sequence[State]) -> float:
     """Return the mean of at least one number."""
-    import math
-
     return math.fsum(states) / len(states)
+
+
+def by_class(states: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the values that states have for each class."""
+    found: dict[str, list[Any]] = {}
+    for state in states:
+        for label, value in state.items():
+            found.setdefault(label, []).append(value)
+    return found

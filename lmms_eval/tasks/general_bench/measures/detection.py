@@ -148,12 +148,16 @@ def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int)
     """
     import numpy as np
 
-    hit = hits[np.argsort(-scores, kind="stable")].astype(np.float64)
-    right = np.cumsum(hit)
-    recall = right / truth
-    precision = right / np.arange(1, len(hit) + 1)
-    best = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
-    return float(best[np.searchsorted(recall, np.linspace(0, 1, 101), side="left")].mean())
+    right = np.cumsum(hits[np.argsort(-scores, kind="stable")].astype(np.float64))
+    return interpolated_area(right / truth, right / np.arange(1, len(right) + 1))
+
+
+def interpolated_area(recalls: NDArray[Any], precisions: NDArray[Any]) -> float:
+    """Return the mean, over the recalls 0, 0.01, ... 1, of the best precision at that recall or above (COCO)."""
+    import numpy as np
+
+    best = np.append(np.maximum.accumulate(precisions[::-1])[::-1], 0.0)
+    return float(best[np.searchsorted(recalls, np.linspace(0, 1, 101), side="left")].mean())
 
 
 def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: NDArray[Any]) -> float:

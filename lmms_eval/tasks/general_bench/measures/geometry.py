@@ -23,7 +23,8 @@ from msgspec.structs import astuple
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, by_class, mean
+from lmms_eval.tasks.general_bench.measures.detection import interpolated_area
 from lmms_eval.tasks.general_bench.readers.points import (
     Box3D,
     Corner,
@@ -91,12 +92,8 @@ def amota(scenes: Iterable[State]) -> float:
     """Return AMOTA over the states of scenes, 0 to 1. Counts of a class are added over the scenes. Without true objects
     it is 0.
     """
-    classes: dict[str, list[Any]] = {}
-    for scene in scenes:
-        for label, counts in scene.items():
-            classes.setdefault(label, []).append(counts)
     scores = []
-    for parts in classes.values():
+    for parts in by_class(scenes).values():
         if objects := sum(part["objects"] for part in parts):
             scores.append(_class_amota(_pooled([[Step(*step) for step in part["steps"]] for part in parts]), objects))
     return math.fsum(scores) / len(scores) if scores else 0.0
@@ -275,12 +272,8 @@ def mean_average_precision(states: Iterable[State], matching: Matching) -> float
     """
     import numpy as np
 
-    classes: dict[str, list[Any]] = {}
-    for state in states:
-        for label, boxes in state.items():
-            classes.setdefault(label, []).append(boxes)
     values: list[float] = []
-    for parts in classes.values():
+    for parts in by_class(states).values():
         objects = sum(part["objects"] for part in parts)
         if not objects:
             continue
@@ -291,15 +284,6 @@ def mean_average_precision(states: Iterable[State], matching: Matching) -> float
             area = matching.area(true / objects, true / np.arange(1, len(column) + 1)) if column.any() else 0.0
             values.append(area)
     return math.fsum(values) / len(values) if values else 0.0
-
-
-def interpolated_area(recalls: Floats, precisions: Floats) -> float:
-    """Return the mean, over the recalls 0, 0.01, ... 1, of the best precision at that recall or above (COCO)."""
-    import numpy as np
-
-    best = np.maximum.accumulate(precisions[::-1])[::-1]
-    places = np.searchsorted(recalls, np.linspace(0, 1, _POINTS), side="left")
-    return float(np.where(places < len(best), best[np.minimum(places, len(best) - 1)], 0.0).mean())
 
 
 def area_above_tenth(recalls: Floats, precisions: Floats) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, by_class, mean
 from lmms_eval.tasks.general_bench.measures.detection import (
     COCO_SIGMAS,
     UNNAMED,
@@ -265,10 +265,7 @@ def panoptic_quality(states: Sequence[State]) -> float:
 
     Without segments in the reference it is 100 if nothing was predicted, else 0.
     """
-    parts: dict[str, list[list[float]]] = {}
-    for state in states:
-        for label, counts in state.items():
-            parts.setdefault(label, []).append(counts)
+    parts = by_class(states)
     values = []
     for label in sorted(parts):
         overlap, matched, false, missed = (math.fsum(column) for column in zip(*parts[label], strict=True))

@@ -2,8 +2,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, sheets, tasks
-from lmms_eval.tasks.general_bench.levels.paper import rank_paper
-from lmms_eval.tasks.general_bench.levels.scopes import find_scope
+from lmms_eval.tasks.general_bench.levels.paper import find_scope, rank_paper
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Sheet, Table
 from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import changed, renamed, specialists_scores, table_of

@@ -8,10 +8,9 @@ pytest.importorskip("matplotlib")
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from lmms_eval.tasks.general_bench.facts import tasks
-from lmms_eval.tasks.general_bench.levels.paper import rank_paper
+from lmms_eval.tasks.general_bench.levels.paper import find_scope, rank_paper
 from lmms_eval.tasks.general_bench.levels.picture import draw, figure
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference
-from lmms_eval.tasks.general_bench.levels.scopes import find_scope
 from tests.cases import for_each
 from tests.tasks.general_bench.levels.kit import specialists_scores, table_of
 

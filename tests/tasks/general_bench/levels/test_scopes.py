@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.errors import UsageError
-from lmms_eval.tasks.general_bench.levels.scopes import find_scope
+from lmms_eval.tasks.general_bench.levels.paper import find_scope
 from tests.cases import for_each
 
 

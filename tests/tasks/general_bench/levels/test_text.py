@@ -3,9 +3,8 @@ import json
 
 import pytest
 
-from lmms_eval.tasks.general_bench.levels.paper import rank_paper
+from lmms_eval.tasks.general_bench.levels.paper import find_scope, rank_paper
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference, specialists
-from lmms_eval.tasks.general_bench.levels.scopes import find_scope
 from lmms_eval.tasks.general_bench.levels.sensitivity import sensitivity
 from lmms_eval.tasks.general_bench.levels.tables import LevelRow
 from lmms_eval.tasks.general_bench.levels.text import as_csv, as_json, log, summary

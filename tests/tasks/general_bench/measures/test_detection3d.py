@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmms_eval.tasks.general_bench.measures.detection import interpolated_area
 from lmms_eval.tasks.general_bench.measures.geometry import (
     BY_CENTRE,
     BY_OVERLAP,
     MAX_BOXES,
     Box3D,
     area_above_tenth,
-    interpolated_area,
     match_item,
     mean_average_precision,
 )
