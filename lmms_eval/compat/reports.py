@@ -64,7 +64,7 @@ class UsageCollector:
             self.is_exceeded |= self.budget is not None and self.total["total_tokens"] >= self.budget
 
     def summary(self) -> dict[str, Any]:
-        """``total``, ``by_task``, ``by_source`` and the budget; empty if nothing was logged."""
+        """Return the sums over all calls, by task and by source, and the budget; empty if no call was logged."""
         with self._lock:
             if not self.total["n_api_calls"]:
                 return {}
@@ -120,14 +120,8 @@ def get_running_totals() -> dict[str, float]:
     return dict(USAGE.total)
 
 
-def summarize_usage_metrics() -> dict[str, Any]:
-    """Return the sums over all calls, by task and by source, and the budget; empty if no call was logged."""
-    return USAGE.summary()
-
-
-def reset_usage_metrics() -> None:
-    """Forget all calls, the task and the budget."""
-    USAGE.reset()
+summarize_usage_metrics = USAGE.summary
+reset_usage_metrics = USAGE.reset
 
 
 def _count(value: float | None) -> float:

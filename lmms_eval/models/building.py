@@ -191,18 +191,15 @@ def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
 def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
     parameters = _parameters(cls)
     names = ("batch_size", "max_batch_size", "device", "image_format", "image_quality")
-    extra = {**{name: getattr(options, name) for name in names}, "no_media": options.no_media or None}
-    accepted: dict[str, Any] = {}
+    given = {**{name: getattr(options, name) for name in names}, "no_media": options.no_media or None}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not _takes_any(parameters):
+        for name in given.keys() - parameters.keys():
+            log.debug("%s takes no %s: option not passed", cls.__name__, name)
+            del given[name]
     if options.trust_remote_code and "trust_remote_code" in parameters:
-        accepted["trust_remote_code"] = True
-    for key, value in extra.items():
-        if value is None:
-            continue
-        if key in parameters or _takes_any(parameters):
-            accepted[key] = value
-        else:
-            log.debug("%s takes no %s: option not passed", cls.__name__, key)
-    return accepted
+        given["trust_remote_code"] = True
+    return given
 
 
 def _check_arguments(name: str, cls: type[Any], arguments: Mapping[str, Any]) -> None:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from lmms_eval.api.request import Request
 from lmms_eval.api.task import Task
 from lmms_eval.errors import ModelError
 
 OPTION_LINE = re.compile(r"^[^\S\n]*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
 
 
-class LegacyTask(Protocol):
-    """A task that supports plugins of the class interface."""
+def legacy_task(task: Task) -> Any:
+    """Return the task for plugins, with three more methods.
 
-    def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
-        """Return the tuple that the plugin unpacks (see ``docs/model_guide.md``)."""
+    ``legacy_arguments(request, chat)`` returns the tuple that the plugin unpacks (see ``docs/model_guide.md``),
+    ``legacy_metadata(request)`` the split and the task's own metadata, and ``legacy_context_turns(request)`` the
+    context as messages with role and content, for ``--apply_chat_template``.
 
-    def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
-        """Return ``task``, ``doc_id``, ``repeats``, ``split`` and the task's own metadata."""
-
-    def legacy_context_turns(self, request: Request) -> Sequence[Mapping[str, str]]:
-        """Return the context as messages with role and content, for ``--apply_chat_template``."""
-
-
-def legacy_task(task: Task) -> LegacyTask:
-    """Return the task for plugins. Raises ``ModelError`` if it does not support the class interface."""
+    Raises:
+        ModelError: the task does not support the class interface.
+    """
     if not callable(getattr(task, "legacy_arguments", None)) or not callable(getattr(task, "legacy_metadata", None)):
         raise ModelError(f"task {task.name!r} does not support plugins of the class interface (no legacy_arguments)")
-    return cast(LegacyTask, task)
+    return task
 
 
 def wants_chat_template(task: Task) -> bool:
