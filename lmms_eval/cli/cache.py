@@ -46,7 +46,11 @@ def run(arguments: Sequence[str]) -> int:
                 before = None if given.older_than is None else time.time() - given.older_than * _DAY_S
                 emit(f"deleted: {file.prune(before, given.model)}")
             else:
-                return _verify(file)
+                damaged, left = file.verify(), file.stats().responses
+                if file.set_aside is not None:
+                    emit(f"the file was damaged: moved to {file.set_aside}, a new one was started")
+                emit(f"damaged responses deleted: {damaged}; good ones: {left}")
+                return DAMAGED if damaged or file.set_aside is not None else 0
     except sqlite3.Error as error:
         raise UsageError(f"cache {given.path}: {error}; lmms-eval cache verify repairs what is damaged") from error
     return 0
@@ -60,11 +64,3 @@ def _show_stats(file: CacheFile) -> None:
         emit(f"stored: {days[0]} to {days[1]}")
     for model, number in stats.models.items():
         emit(f"  {number:>8}  {model}")
-
-
-def _verify(file: CacheFile) -> int:
-    damaged, left = file.verify(), file.stats().responses
-    if file.set_aside is not None:
-        emit(f"the file was damaged: moved to {file.set_aside}, a new one was started")
-    emit(f"damaged responses deleted: {damaged}; good ones: {left}")
-    return DAMAGED if damaged or file.set_aside is not None else 0

@@ -351,6 +351,7 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
         if bounds is not None and not is_stopped:
             most = number.within.high - number.within.low
             bounds = stats.Interval(max(bounds.low, -most), min(bounds.high, most), bounds.method)
+        pairings = [headlines.pairings[task] for task in of_tasks]
         row = Difference(
             name=number.name,
             metric=number.metric,
@@ -360,7 +361,13 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
             value=first - second,
             interval=None if is_stopped else bounds,
             p=None if is_stopped else found.p,
-            pairing=_joined([headlines.pairings[task] for task in of_tasks]),
+            pairing=Pairing(
+                paired=sum(one.paired for one in pairings),
+                only_first=sum(one.only_first for one in pairings),
+                only_second=sum(one.only_second for one in pairings),
+                unscored=(sum(one.unscored[0] for one in pairings), sum(one.unscored[1] for one in pairings)),
+                failed=(sum(one.failed[0] for one in pairings), sum(one.failed[1] for one in pairings)),
+            ),
             unit=number.unit,
             no_interval=reason,
             test="" if is_stopped else found.test,
@@ -368,13 +375,3 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
             higher_is_better=number.higher_is_better,
         )
         yield HeadlineFinding(row, math.nan if is_stopped else found.error, found.freedom)
-
-
-def _joined(pairings: Sequence[Pairing]) -> Pairing:
-    return Pairing(
-        paired=sum(one.paired for one in pairings),
-        only_first=sum(one.only_first for one in pairings),
-        only_second=sum(one.only_second for one in pairings),
-        unscored=(sum(one.unscored[0] for one in pairings), sum(one.unscored[1] for one in pairings)),
-        failed=(sum(one.failed[0] for one in pairings), sum(one.failed[1] for one in pairings)),
-    )

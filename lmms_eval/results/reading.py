@@ -62,7 +62,11 @@ def reading_of(sample: Sample) -> Reading | None:
     if sample.status == "failed":
         return None
     metrics = sample.metrics
-    values = _facts(metrics)
+    values: dict[str, Any] = {}  # the fields of the metrics' values; the first field of a name counts
+    for value in metrics.values():
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                values.setdefault(key, item)
     noted = sample.record.get(NOTED)
     if isinstance(noted, Mapping) and not any(name in values for name in RULES):
         values |= noted
@@ -108,16 +112,6 @@ def _kind(values: Mapping[str, Any], rules: Mapping[str, str]) -> Kind:
     if _NO_RULE & set(rules.values()) if rules else _is_nothing(read):
         return "unparsed"
     return "ambiguous" if _is_several(read) else "read"
-
-
-def _facts(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the fields of a sample's metric values; the first field of a name counts."""
-    found: dict[str, Any] = {}
-    for value in metrics.values():
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                found.setdefault(key, item)
-    return found
 
 
 def _is_nothing(read: Any) -> bool:

@@ -22,7 +22,7 @@ from lmms_eval.compare.readers.contract import (
     id_text,
 )
 from lmms_eval.compare.readers.samples import scale_of
-from lmms_eval.compare.readers.tables import WORKBOOK, FileRow, TableFile, number_of, open_table
+from lmms_eval.compare.readers.tables import WORKBOOK, TableFile, number_of, open_table
 from lmms_eval.compare.runs import DocumentTexts, MetricColumn, RunRows, TaskRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.columns import metadata_of
@@ -159,7 +159,18 @@ def read_table(path: Path) -> RunRows:
             raise DataError(f"{path}, line {row.line}: no index")
         number = builder.row(index)
         if builder.is_new(number):
-            builder.end(number, _add_question(builder, number, row, metrics))
+            is_answered = _NO_PREDICTION not in row.values.get("prediction", "")
+            status: Status = "unscored" if is_answered else "failed"
+            for metric in metrics:
+                score = finite(number_of(row.values.get(metric, ""))) if is_answered else None
+                builder.score(number, metric, NO_FILTER, score)
+                if score is not None:
+                    status = "scored"
+                elif is_answered:
+                    builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
+            if not is_answered:
+                builder.pass_over("questions that the model's server did not answer: failed")
+            builder.end(number, status)
         else:
             builder.pass_over("further rows of documents that were there already: the first counts")
     rows = _with_texts(builder.rows(), table, builder)
@@ -180,21 +191,6 @@ def names(path: Path) -> tuple[str, str]:
     if before and last[:1].islower():  # names of datasets are in capitals, those of judges (gpt-4o-mini) are not
         dataset = before
     return (model, dataset) if dataset else (path.stem, path.stem)
-
-
-def _add_question(builder: TaskBuilder, number: int, row: FileRow, metrics: Sequence[str]) -> Status:
-    is_answered = _NO_PREDICTION not in row.values.get("prediction", "")
-    status: Status = "unscored" if is_answered else "failed"
-    for metric in metrics:
-        score = finite(number_of(row.values.get(metric, ""))) if is_answered else None
-        builder.score(number, metric, NO_FILTER, score)
-        if score is not None:
-            status = "scored"
-        elif is_answered:
-            builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
-    if not is_answered:
-        builder.pass_over("questions that the model's server did not answer: failed")
-    return status
 
 
 def _with_texts(rows: TaskRows, table: TableFile, builder: TaskBuilder) -> TaskRows:

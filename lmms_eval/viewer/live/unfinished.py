@@ -323,18 +323,15 @@ class UnfinishedRun:
         tasks = self._by_key.setdefault(found.key, {})
         try:
             if found.task not in tasks:
-                tasks[found.task] = self._growing(found.task, tasks)
+                known = [*self._run.outline.tasks]
+                place = known.index(found.task) if found.task in known else len(known) + len(set(tasks) - set(known))
+                keys = record_keys(record_facts(self._run.record), found.task)
+                name, empty = f"{self.number}-{place}", TaskRows(found.task, [], [], {})
+                writer = TaskWriter(self._report_run(), empty, name, self._viewed.options, self._viewed.media)
+                tasks[found.task] = GrowingTask(found.task, keys, JournalSamples(self._run.journals.tails), writer)
             tasks[found.task].add(found)
         except DataError as error:
             self._run.problems[str(error)] = None
-
-    def _growing(self, task: str, others: Mapping[str, GrowingTask]) -> GrowingTask:
-        known = [*self._run.outline.tasks]
-        place = known.index(task) if task in known else len(known) + len(set(others) - set(known))
-        keys = record_keys(record_facts(self._run.record), task)
-        name, empty = f"{self.number}-{place}", TaskRows(task, [], [], {})
-        writer = TaskWriter(self._report_run(), empty, name, self._viewed.options, self._viewed.media)
-        return GrowingTask(task, keys, JournalSamples(self._run.journals.tails), writer)
 
     def _report_run(self, tasks: Mapping[str, TaskRows] | None = None) -> ReportRun:
         rows = RunRows(self.name, str(self.folder), harness_runs.OWN, tasks or {})
