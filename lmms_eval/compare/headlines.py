@@ -26,6 +26,7 @@ from lmms_eval.compare.verdicts import Difference, Pairing
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.facts import aggregation_of, part_of
+from lmms_eval.results.sample import finite
 from lmms_eval.stats.interval import ANY_NUMBER
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -73,7 +74,7 @@ def function_part(pair: TaskPair, key: str, first: RunRows) -> tuple[FunctionPar
     if not taken.values:
         return None
     firsts, seconds = [one for one, _ in taken.values], [two for _, two in taken.values]
-    return FunctionPart(function, firsts, seconds, pair.clusters(taken.rows)), taken
+    return FunctionPart(function, firsts, seconds, taken.clusters), taken
 
 
 def column_part(
@@ -87,16 +88,11 @@ def column_part(
             return None
         own = made[0].function
         return replace(made[0], function=lambda items: scale * own(items) + shift), made[1]
-    taken = kept(pair, lambda side, row: _number(side.columns[key], row))
+    taken = kept(pair, lambda side, row: finite(side.columns[key].scores[row].item()))
     if not taken.values:
         return None
     values = [(scale * column.scale * a + shift, scale * other.scale * b + shift) for a, b in taken.values]
-    return MeanPart.of(values, pair.clusters(taken.rows)), taken
-
-
-def _number(column: MetricColumn, row: int) -> float | None:
-    score = float(column.scores[row])
-    return score if math.isfinite(score) else None
+    return MeanPart.of(values, taken.clusters), taken
 
 
 def _gives_aggregation(function: Aggregation, side: TaskRows, column: MetricColumn) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.strata import Numbers, PairedStratum
+from lmms_eval.compare.strata import MeanPart, Numbers, PairedStratum
 from lmms_eval.compare.verdicts import Pairing
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -21,14 +21,6 @@ class TaskPair(Struct, frozen=True):
     second: TaskRows
     rows: Sequence[tuple[int, int]]
     """Rows of the shared documents in the first and in the second run."""
-
-    def clusters(self, kept: Sequence[tuple[int, int]]) -> list[Hashable] | None:
-        """Return the clusters of the documents in these rows; a document without a cluster is its own cluster."""
-        side, number = (self.first, 0) if self.first.clusters is not None else (self.second, 1)
-        if side.clusters is None:
-            return None
-        names = [(row[number], side.clusters[row[number]]) for row in kept]
-        return [("document", place) if name is None else name for place, name in names]
 
 
 class Number(Struct, frozen=True):
@@ -70,9 +62,33 @@ class Benchmark(Struct, frozen=True):
 class Kept(Struct, frozen=True):
     """Documents with a value in both runs."""
 
-    rows: list[tuple[int, int]]
     values: list[tuple[Any, Any]]
+    clusters: list[Hashable] | None
+    """``None`` if the task has no clusters. A document without a cluster is its own cluster."""
     pairing: Pairing
+
+    def means(self, name_of: Callable[[Any], str]) -> dict[str, MeanPart]:
+        """Return the mean scores of the documents by a name, which their values in the first run give."""
+        places: dict[str, list[int]] = {}
+        for place, (value, _) in enumerate(self.values):
+            places.setdefault(name_of(value), []).append(place)
+        return {
+            name: MeanPart.of(
+                [(float(self.values[place][0]["score"]), float(self.values[place][1]["score"])) for place in own],
+                None if self.clusters is None else [self.clusters[place] for place in own],
+            )
+            for name, own in places.items()
+        }
+
+
+def scored(column: str) -> Callable[[TaskRows, int], Mapping[str, Any] | None]:
+    """Return a function that reads a row's value in a column if it has a ``score``."""
+
+    def value(side: TaskRows, row: int) -> Mapping[str, Any] | None:
+        found = side.raw(column, row)
+        return found if isinstance(found, Mapping) and found.get("score") is not None else None
+
+    return value
 
 
 def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
@@ -89,9 +105,14 @@ def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
         if found[0] is not None and found[1] is not None:
             rows.append(row)
             values.append((found[0], found[1]))
+    side, number = (pair.first, 0) if pair.first.clusters is not None else (pair.second, 1)
+    clusters: list[Hashable] | None = None
+    if side.clusters is not None:
+        names = [(row[number], side.clusters[row[number]]) for row in rows]
+        clusters = [("document", place) if name is None else name for place, name in names]
     return Kept(
-        rows,
         values,
+        clusters,
         Pairing(
             paired=len(rows),
             only_first=len(pair.first.ids) - len(pair.rows),

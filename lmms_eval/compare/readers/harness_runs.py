@@ -78,7 +78,10 @@ def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:
         if task.lines.damaged:
             notes.append(f"{task.lines.where}: {task.lines.damaged} damaged lines are skipped")
     if not found and not keeps_rest:
-        raise DataError(_without_samples(run))
+        if not run.document:
+            raise DataError(f"{run.source}: no document of this run has been scored yet ({JOURNALS} have none)")
+        journal = f" nor its journal {RUNS}/{run.document['run_key']}/{JOURNALS}" if is_own(run.document) else ""
+        raise DataError(f"{run.source}: found neither samples of this run next to it (--log_samples){journal}")
     notes += [*run.notes, *(note for task in found for note in task.notes)]
     if not run.document and run.source == run.record:
         note = "read from the journal, as far as the run has come"
@@ -95,13 +98,6 @@ def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:
         results=run.facts if is_own(run.facts) else None,
         notes=tuple(notes),
     )
-
-
-def _without_samples(run: Run) -> str:
-    if not run.document:
-        return f"{run.source}: no document of this run has been scored yet ({JOURNALS} have none)"
-    journal = f" nor its journal {RUNS}/{run.document['run_key']}/{JOURNALS}" if is_own(run.document) else ""
-    return f"{run.source}: found neither samples of this run next to it (--log_samples){journal}"
 
 
 def _kind(tasks: Iterable[ReadTask], document: Mapping[str, Any]) -> str:
