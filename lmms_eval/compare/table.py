@@ -13,7 +13,7 @@ import orjson
 from msgspec import Struct
 
 from lmms_eval.compare.flips import Flip
-from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
+from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict, metric_text
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
 from lmms_eval.utils.names import some_of
@@ -134,9 +134,8 @@ def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]
 
 def _row(row: Difference, factor: float) -> ForestRow:
     low, high = (None, None) if row.interval is None else (factor * row.interval.low, factor * row.interval.high)
-    name = row.name if row.name == row.metric else f"{row.name}  {row.metric}"
-    if row.filter not in ("", "none"):
-        name += f",{row.filter}"
+    metric = metric_text(row.metric, row.filter)
+    name = metric if row.name == row.metric else f"{row.name}  {metric}"
     remark = "" if row.higher_is_better else " (lower is better)"
     words = row.verdict if row.interval is not None else f"{row.verdict} ({row.no_interval})"
     return ForestRow(name, factor * row.value, low, high, _LOOKS[row.verdict], words, row.pairing.paired, remark)
@@ -276,9 +275,10 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
         marks = ["*" if any(note.startswith("few documents") for note in row.notes) else "" for row in rows]
         tasks = [f"{row.name}: " if len(set(names)) > 1 else "" for row in rows]
         names = [f"{task}{row.cell}{mark}" for task, row, mark in zip(tasks, rows, marks, strict=True)]
+    metrics = [(metric_text(row.metric, row.filter), row) for row in rows]
     return [
         Column(heading, tuple(names), is_text=True),
-        Column("Metric", tuple(f"{_metric(row)} {'↑' if row.higher_is_better else '↓'}" for row in rows), True),
+        Column("Metric", tuple(f"{text} {'↑' if row.higher_is_better else '↓'}" for text, row in metrics), True),
         Column("First", tuple(_score(row.first, row) for row in rows), True),
         Column("Second", tuple(_score(row.second, row) for row in rows), True),
         Column("Difference", tuple(map(_difference, rows)), True),
@@ -288,12 +288,8 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
     ]
 
 
-def _metric(row: Difference) -> str:
-    return row.metric if row.filter in ("", "none") else f"{row.metric},{row.filter}"
-
-
 def _named(row: Difference) -> str:
-    return f"{row.name} {_metric(row)}"
+    return f"{row.name} {metric_text(row.metric, row.filter)}"
 
 
 def _score(value: float, row: Difference) -> str:

@@ -109,22 +109,13 @@ def _kind(values: Mapping[str, Any], rules: Mapping[str, str]) -> Kind:
     if not rules and not any(name in values for name in FOUND):
         return "not told"
     read = next((values[name] for name in FOUND if values.get(name) is not None), None)
-    if _NO_RULE & set(rules.values()) if rules else _is_nothing(read):
+    while isinstance(read, list | tuple) and len(read) == 1:
+        read = read[0]
+    is_nothing = read is None or (isinstance(read, str | list | tuple | dict) and not read)
+    if _NO_RULE & set(rules.values()) if rules else is_nothing:
         return "unparsed"
-    return "ambiguous" if _is_several(read) else "read"
-
-
-def _is_nothing(read: Any) -> bool:
-    while isinstance(read, list | tuple) and len(read) == 1:
-        read = read[0]
-    return read is None or (isinstance(read, str | list | tuple | dict) and not read)
-
-
-def _is_several(read: Any) -> bool:
-    """Return whether the rule read more than one thing. A list in a list of length one counts as the inner list."""
-    while isinstance(read, list | tuple) and len(read) == 1:
-        read = read[0]
-    return isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
+    is_several = isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
+    return "ambiguous" if is_several else "read"
 
 
 def _others(sample: Sample, metrics: Mapping[str, Any]) -> Iterator[OtherScore]:

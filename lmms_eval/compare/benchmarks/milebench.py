@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept, scored
-from lmms_eval.compare.strata import MeanPart
 from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry, Pair, group_entries, overall_entries
@@ -33,9 +32,7 @@ def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
 
 
 def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headlines:
-    parts: dict[str, MeanPart] = {}
-    for name, (_, taken) in chosen.items():
-        parts |= taken.means(lambda _value, name=name: name)
+    parts = {name: taken.means(lambda _: "all")["all"] for name, (_, taken) in chosen.items()}
     shown = {entry.name for entry in _entries(dict.fromkeys(parts, 0.5)) if _members(entry) > 1}
 
     def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
