@@ -26,11 +26,10 @@ OPTION_TEXT = "text of an option"
 WORD_ALONE = "word alone"
 WHOLE_ANSWER = "whole answer"
 _LONGEST = 80
-_NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
+_NOTES: ContextVar[ScoringNotes | None] = ContextVar("_NOTES", default=None)
 T = TypeVar("T")
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
 """Seed of the run that calls a task's function; 0 outside a run."""
-_CHANCE: ContextVar[RandomDraw | None] = ContextVar("_CHANCE", default=None)
 
 
 class AnswerReading(Struct, frozen=True):
@@ -45,10 +44,12 @@ class AnswerReading(Struct, frozen=True):
 NO_READING = AnswerReading()
 
 
-class ReadingNotes(Struct):
+class ScoringNotes(Struct):
     """Collects the notes that are made while an answer is scored."""
 
     reading: AnswerReading = NO_READING
+    drew: bool = False
+    """Whether scoring drew at random."""
 
     def add(self, rule: str, found: Sequence[str]) -> None:
         if self.reading.rule in ("", NOTHING):
@@ -74,23 +75,6 @@ def note_letter(rule: str, answer: str, *found: str) -> None:
     note_reading(LETTER_ALONE if answer.strip() in found else rule, *found)
 
 
-@contextmanager
-def noting_reading() -> Iterator[ReadingNotes]:
-    """Collect the notes made within the block."""
-    notes = ReadingNotes()
-    token = _NOTES.set(notes)
-    try:
-        yield notes
-    finally:
-        _NOTES.reset(token)
-
-
-class RandomDraw(Struct):
-    """Whether scoring drew at random."""
-
-    drew: bool = False
-
-
 def guessed(choices: Sequence[T], key: object) -> T:
     """Draw one of the choices, by the run's seed and a key, for an answer that names no choice, and note the draw.
 
@@ -108,27 +92,27 @@ def guessed(choices: Sequence[T], key: object) -> T:
 
 def note_chance() -> None:
     """Note that the score of the current document depends on chance, now or when scores are aggregated."""
-    chance = _CHANCE.get()
-    if chance is not None:
-        chance.drew = True
+    notes = _NOTES.get()
+    if notes is not None:
+        notes.drew = True
 
 
 @contextmanager
-def noting_chance(watch_generators: bool = False) -> Iterator[RandomDraw]:
-    """Note guesses within the block, and with ``watch_generators`` also draws from the process's random generators.
+def noting(watch_generators: bool = False) -> Iterator[ScoringNotes]:
+    """Collect the notes made within the block, and with ``watch_generators`` note draws from the process's generators.
 
-    These generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
+    The generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
     thread counts too; watch them only for code that uses ``random``.
     """
-    chance = RandomDraw()
-    token = _CHANCE.set(chance)
+    notes = ScoringNotes()
+    token = _NOTES.set(notes)
     before = _generators() if watch_generators else None
     try:
-        yield chance
+        yield notes
     finally:
-        _CHANCE.reset(token)
+        _NOTES.reset(token)
         if before is not None:
-            chance.drew = chance.drew or _generators() != before
+            notes.drew = notes.drew or _generators() != before
 
 
 def _generators() -> tuple[Any, ...]:

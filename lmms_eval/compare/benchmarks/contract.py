@@ -7,20 +7,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import MeanPart, Numbers, PairedStratum
 from lmms_eval.compare.verdicts import Pairing
 from lmms_eval.utils.numbers import SHARES, ScoreRange
-
-
-class TaskPair(Struct, frozen=True):
-    """A task of two runs."""
-
-    task: str
-    first: TaskRows
-    second: TaskRows
-    rows: Sequence[tuple[int, int]]
-    """Rows of the shared documents in the first and in the second run."""
 
 
 class Number(Struct, frozen=True):
@@ -53,7 +44,7 @@ class Headlines(Struct, frozen=True):
 class Benchmark(Struct, frozen=True):
     """A benchmark that computes numbers over several tasks, or aggregations, by its own functions."""
 
-    headlines: Callable[[Sequence[TaskPair]], Iterator[Headlines]]
+    headlines: Callable[[Sequence[Shared]], Iterator[Headlines]]
     """The benchmark's numbers over the tasks that two runs share."""
     owns: Callable[[str, str], bool] = lambda _task, _column: False
     """Whether the number of a task's column (``METRIC,FILTER``) is computed only by this benchmark."""
@@ -91,12 +82,12 @@ def scored(column: str) -> Callable[[TaskRows, int], Mapping[str, Any] | None]:
     return value
 
 
-def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
+def kept(pair: Shared, value: Callable[[TaskRows, int], Any]) -> Kept:
     """Return the documents of a task that have a ``value`` other than ``None`` in both runs."""
     rows: list[tuple[int, int]] = []
     values: list[tuple[Any, Any]] = []
     unscored, failed = [0, 0], [0, 0]
-    for row in pair.rows:
+    for row in zip(pair.first_rows.tolist(), pair.second_rows.tolist(), strict=True):
         found = [value(side, place) for side, place in zip((pair.first, pair.second), row, strict=True)]
         for number, side in enumerate((pair.first, pair.second)):
             if found[number] is None:
@@ -115,8 +106,8 @@ def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
         clusters,
         Pairing(
             paired=len(rows),
-            only_first=len(pair.first.ids) - len(pair.rows),
-            only_second=len(pair.second.ids) - len(pair.rows),
+            only_first=len(pair.first.ids) - len(pair.first_rows),
+            only_second=len(pair.second.ids) - len(pair.first_rows),
             unscored=(unscored[0], unscored[1]),
             failed=(failed[0], failed[1]),
         ),

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import FunctionPart, MeanPart, PairedStratum
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
@@ -32,7 +33,7 @@ def _owns(task: str, column: str) -> bool:
     return facts is not None and column == f"{facts.metric},none"
 
 
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield tasks whose value is not a mean, and the levels, separately for the data set and the demonstration."""
     for title, is_demo in (("general_bench", False), ("general_bench_demo", True)):
         found = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept, scored
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept, scored
+from lmms_eval.compare.matching import Shared
 from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge
 from lmms_eval.tasks.megabench.breakdown.statistics import overall_score
 from lmms_eval.tasks.megabench.facts import labels
@@ -25,7 +26,7 @@ def _owns(task: str, column: str) -> bool:
     return task.startswith("megabench") and column in (_COLUMN, _COUNT)
 
 
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield the macro mean of each task of the harness, and of core and open together if the runs have both."""
     taken = {pair.task: kept(pair, scored(_COLUMN)) for pair in pairs if _owns(pair.task, _COLUMN)}
     found = {task: _Parts(own) for task, own in taken.items() if own.values}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept, scored
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept, scored
+from lmms_eval.compare.matching import Shared
 from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry, Pair, group_entries, overall_entries
@@ -18,11 +19,11 @@ _NO_SPREAD = MeanSpread(0.0, 1, 1)
 """Placeholder: differences do not need the spread of a single run's figure."""
 
 
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield groups and overall figures, separately for the benchmark's data and the demonstration."""
     known = {facts.task: facts for facts in datasets().values()}
     for title, prefix in (("milebench", _PREFIX), ("milebench_demo", _DEMO)):
-        chosen: dict[str, tuple[TaskPair, Kept]] = {}
+        chosen: dict[str, tuple[Shared, Kept]] = {}
         for pair in pairs:
             facts = known.get(pair.task.removeprefix(prefix)) if pair.task.startswith(prefix) else None
             if facts is not None and (taken := kept(pair, scored(_COLUMN))).values:
@@ -31,7 +32,7 @@ def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
             yield _headlines(title, chosen)
 
 
-def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headlines:
+def _headlines(title: str, chosen: Mapping[str, tuple[Shared, Kept]]) -> Headlines:
     parts = {name: taken.means(lambda _: "all")["all"] for name, (_, taken) in chosen.items()}
     shown = {entry.name for entry in _entries(dict.fromkeys(parts, 0.5)) if _members(entry) > 1}
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept, scored
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept, scored
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.strata import MeanPart
 from lmms_eval.tasks.mmie.report import PARTS
 from lmms_eval.tasks.mmie.scoring import SCORES
 from lmms_eval.tasks.mmie.summary import OVERALL, CategoryRow
 
 
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield AVG and the categories for ``mmie`` (or its three tasks joined), and for each other set of samples."""
     read = scored("judged,none")
     found = {pair.task: taken for pair in pairs if pair.task.startswith("mmie") and (taken := kept(pair, read)).values}

@@ -44,16 +44,12 @@ def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
             raise UsageError(f"{place} is named twice: that is one run; name different ones")
     runs = [_read(place) for place in places]
     for one, other in combinations(runs, 2):
-        if _is_same(one, other):
+        # A run may be named by its folder and by a file or folder in it.
+        inner, outer = (Path(run.source).resolve() for run in (one, other))
+        is_inside = inner.is_relative_to(outer) or outer.is_relative_to(inner)
+        if is_inside and one.results is not None and one.results == other.results:
             raise UsageError(f"{one.source} and {other.source}: that is one run; name different ones")
     return tuple(replace(run, name=name) for run, name in zip(runs, unique_names(runs), strict=True))
-
-
-def _is_same(one: RunRows, other: RunRows) -> bool:
-    """Return whether two runs are one run, named by its folder and by a file or folder in it."""
-    inner, outer = (Path(run.source).resolve() for run in (one, other))
-    is_inside = inner.is_relative_to(outer) or outer.is_relative_to(inner)
-    return is_inside and one.results is not None and one.results == other.results
 
 
 def unique_names(runs: Sequence[RunRows]) -> list[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_run
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -87,23 +85,20 @@ def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:
         note = "read from the journal, as far as the run has come"
         known = "" if is_own(run.facts) else "; ranges and directions of metrics are not known there"
         notes.append(note + known)
+    kind = LM_EVAL if "lm_eval_version" in run.facts else LMMS_EVAL
+    if is_own(run.facts) or all(task.is_own for task in found):
+        kind = OWN
     tasks = {task.rows.task: completed(task.rows, run.facts) for task in found}
     leaves = {group: [name for name in names if name in tasks] for group, names in group_leaves(run.facts).items()}
     return RunRows(
         name=run.name,
         source=str(run.source),
-        kind=_kind(found, run.facts),
+        kind=kind,
         tasks=tasks,
         groups={group: names for group, names in leaves.items() if names},
         results=run.facts if is_own(run.facts) else None,
         notes=tuple(notes),
     )
-
-
-def _kind(tasks: Iterable[ReadTask], document: Mapping[str, Any]) -> str:
-    if is_own(document) or all(task.is_own for task in tasks):
-        return OWN
-    return LM_EVAL if "lm_eval_version" in document else LMMS_EVAL
 
 
 def is_of_run(file: Path, run: Path) -> bool:

@@ -26,7 +26,7 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
-from lmms_eval.utils.answer_reading import noting_chance, noting_reading
+from lmms_eval.utils.answer_reading import noting
 from lmms_eval.utils.signatures import accepts, parameters_of
 
 log = logging.getLogger(__name__)
@@ -143,9 +143,9 @@ class AnswerScorer:
         """Return one score per pipeline. A score that needs an absent part is *unscored*."""
         made = []
         for pipeline in self.plan.pipelines:
-            with noting_chance(self.may_draw) as chance, noting_reading() as notes:
+            with noting(self.may_draw) as notes:
                 score = self._score(pipeline, doc, answers, verdicts)
-            made.append(structs.replace(score, drew=chance.drew, reading=notes.reading))
+            made.append(structs.replace(score, drew=notes.drew, reading=notes.reading))
         return tuple(made)
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
