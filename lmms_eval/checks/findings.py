@@ -36,7 +36,7 @@ from lmms_eval.utils.installed import (
     required_packages,
 )
 from lmms_eval.utils.records import to_dict
-from lmms_eval.utils.terminal import Column, markdown_table
+from lmms_eval.utils.terminal import named_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -358,16 +358,15 @@ def check_lines(checks: Checks) -> list[str]:
             ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
             for _, _, names in faults
         ]
-        columns = (
-            ("outcome", [SHOWN[status] for status, _, _ in faults]),
-            ("step", [first.step for _, first, _ in faults]),
-            ("what", [first.kind for _, first, _ in faults]),
-            ("cause", [text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..." for text in causes]),
-            ("number", [str(len(names)) for _, _, names in faults]),
-            ("names", listed),
-        )
-        table = markdown_table([Column(head, tuple(cells), head != "number") for head, cells in columns])
-        lines += [table.rstrip("\n"), ""]
+        columns = {
+            "outcome": [SHOWN[status] for status, _, _ in faults],
+            "step": [first.step for _, first, _ in faults],
+            "what": [first.kind for _, first, _ in faults],
+            "cause": [text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..." for text in causes],
+            "number": [str(len(names)) for _, _, names in faults],
+            "names": listed,
+        }
+        lines += [named_table(columns, ("number",)).rstrip("\n"), ""]
         lines += [*(f"{SHOWN[status]}: {names[0]}: {first.message}" for status, first, names in faults), ""]
     return [*lines, summary(checks)]
 

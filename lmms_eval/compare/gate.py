@@ -35,7 +35,7 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import CompareOptions, Pairing, metric_text
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.records import to_dict
-from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
+from lmms_eval.utils.terminal import escaped, named_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 Correction = Literal["holm", "bh", "none"]
@@ -398,7 +398,7 @@ def gate_table(result: GateResult, shown: Callable[[str], str] = str) -> str:
         "N": [str(check.documents) for check in result.checks],
         "Why": [shown(why(check)) for check in result.checks],
     }
-    return markdown_table([Column(name, tuple(cells), is_text=True) for name, cells in columns.items()])
+    return named_table(columns)
 
 
 def headline(result: GateResult) -> str:

@@ -19,7 +19,7 @@ from lmms_eval.results.sample import (
     without_thoughts,
 )
 from lmms_eval.utils.names import some_of
-from lmms_eval.utils.terminal import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import escaped, named_table
 
 
 def conversation_text(messages: Conversation, media: Sequence[Any] = ()) -> str:
@@ -242,19 +242,15 @@ def _short(value: Any) -> str:
 
 def samples_table(samples: Sequence[Sample]) -> str:
     """Format samples as a Markdown table, one row each, with long texts cut."""
-
-    def text(heading: str, cells: Sequence[str]) -> Column:
-        return Column(heading, tuple(escaped(cell[:_LONGEST]) for cell in cells), is_text=True)
-
-    return markdown_table(
-        [
-            text("Task", [one.task for one in samples]),
-            text("Doc", [one.doc_id for one in samples]),
-            text("Filter", [one.filter for one in samples]),
-            text("Outcome", [one.outcome for one in samples]),
-            text("Score", ["" if one.score is None else f"{one.score:.4g}" for one in samples]),
-            text("Prediction", [one.prediction for one in samples]),
-            text("Target", [one.target for one in samples]),
-            text("Reason", [one.reason for one in samples]),
-        ]
-    ).rstrip("\n")
+    columns = {
+        "Task": [one.task for one in samples],
+        "Doc": [one.doc_id for one in samples],
+        "Filter": [one.filter for one in samples],
+        "Outcome": [one.outcome for one in samples],
+        "Score": ["" if one.score is None else f"{one.score:.4g}" for one in samples],
+        "Prediction": [one.prediction for one in samples],
+        "Target": [one.target for one in samples],
+        "Reason": [one.reason for one in samples],
+    }
+    shown = {heading: [escaped(cell[:_LONGEST]) for cell in cells] for heading, cells in columns.items()}
+    return named_table(shown).rstrip("\n")
