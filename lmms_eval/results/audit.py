@@ -161,7 +161,9 @@ def audit(run: Run, task: RunTask, chosen: Choice | None = None) -> tuple[Audit,
 
 def audit_text(audits: Sequence[Audit]) -> str:
     """Format audits as Markdown tables: shares by task, rules, scores by the other rule."""
-    names_of = _names(audits)
+    tasks = Counter(one.task for one in audits)
+    # by the audit's identity: the task, with the pipeline if the task has several
+    names_of = {id(one): f"{one.task}, {one.filter}" if tasks[one.task] > 1 else one.task for one in audits}
 
     def shares(name: str, of: str = "answers") -> list[str]:
         cells = [(getattr(one, name), getattr(one, of)) for one in audits]
@@ -205,9 +207,3 @@ def audit_text(audits: Sequence[Audit]) -> str:
         }
         parts.append(named_table(moves))
     return "\n".join(parts).rstrip("\n")
-
-
-def _names(audits: Sequence[Audit]) -> dict[int, str]:
-    """Return the name of each audit by its identity: the task, with the pipeline if the task has several."""
-    tasks = Counter(one.task for one in audits)
-    return {id(one): f"{one.task}, {one.filter}" if tasks[one.task] > 1 else one.task for one in audits}

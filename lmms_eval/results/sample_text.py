@@ -242,7 +242,7 @@ def _short(value: Any) -> str:
 
 def samples_table(samples: Sequence[Sample]) -> str:
     """Format samples as a Markdown table, one row each, with long texts cut."""
-    columns = {
+    columns: dict[str, list[str]] = {
         "Task": [one.task for one in samples],
         "Doc": [one.doc_id for one in samples],
         "Filter": [one.filter for one in samples],

@@ -156,7 +156,7 @@ def _usage(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def token_counts(usage: Sequence[int | None] | None) -> dict[str, Any] | None:
-    """Name the token counts of one request; ``None`` if there are none."""
+    """Name the token counts of one request; ``None`` without counts."""
     keys = ("input_tokens", "output_tokens", "reasoning_tokens")
     return dict(zip(keys, usage, strict=False)) if usage else None
 

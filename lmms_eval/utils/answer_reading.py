@@ -45,15 +45,11 @@ NO_READING = AnswerReading()
 
 
 class ScoringNotes(Struct):
-    """Collects the notes that are made while an answer is scored."""
+    """Notes of scoring functions about one answer."""
 
     reading: AnswerReading = NO_READING
     drew: bool = False
-    """Whether scoring drew at random."""
-
-    def add(self, rule: str, found: Sequence[str]) -> None:
-        if self.reading.rule in ("", NOTHING):
-            self.reading = AnswerReading(rule, tuple(dict.fromkeys(text[:_LONGEST] for text in found)))
+    """Chance was involved."""
 
 
 def note_reading(rule: str, *found: str) -> None:
@@ -66,8 +62,8 @@ def note_reading(rule: str, *found: str) -> None:
         found: what the rule found, in the order of the answer; empty if the rule uses the whole answer.
     """
     notes = _NOTES.get()
-    if notes is not None:
-        notes.add(rule, found)
+    if notes is not None and notes.reading.rule in ("", NOTHING):
+        notes.reading = AnswerReading(rule, tuple(dict.fromkeys(text[:_LONGEST] for text in found)))
 
 
 def note_letter(rule: str, answer: str, *found: str) -> None:
@@ -98,10 +94,10 @@ def note_chance() -> None:
 
 
 @contextmanager
-def noting(watch_generators: bool = False) -> Iterator[ScoringNotes]:
-    """Collect the notes made within the block, and with ``watch_generators`` note draws from the process's generators.
+def scoring_notes(watch_generators: bool = False) -> Iterator[ScoringNotes]:
+    """Collect the notes made within the block, and with ``watch_generators`` draws from the process's generators.
 
-    The generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
+    These generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
     thread counts too; watch them only for code that uses ``random``.
     """
     notes = ScoringNotes()
