@@ -42,7 +42,7 @@ DYNAMIC = MappingProxyType(
         "api/interleaved.py:edited": "a private character around digits",
         "metrics/speech.py:remove_sp": "a set of marks that a task names",
         "compat/task_files.py:_letter": "literal options of a question",
-        "metrics/mmmu.py:clearest": "literal letters",
+        "metrics/mmmu.py:find": "literal letters",
         "filters/patterns.py:_compiled": "patterns of the user's YAML",
         "filters/patterns.py:_options": "literal options: below",
         "compat/verifiers.py:__init__": "patterns of a task's own",

@@ -18,8 +18,8 @@ from lmms_eval.metrics.mmmu import (
     BEFORE_PERIOD,
     IN_PARENTHESES,
     MARKS,
-    LetterSign,
     clearest,
+    letter_sign,
     mmmu_letter,
     padded,
 )
@@ -125,11 +125,11 @@ class MathVerifyFn:
 
 _JAPANESE_MARKS = "、。！？；："
 _JAPANESE = r"[\u3040-\u30FF\u4E00-\u9FFF]"
-_AMONG_JAPANESE = LetterSign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ", "letter among Japanese")
+_AMONG_JAPANESE = letter_sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ", "letter among Japanese")
 _JMMMU = (IN_PARENTHESES, BEFORE_BLANK, _AMONG_JAPANESE, BEFORE_PERIOD)
 _VIDEOMMMU = (
-    LetterSign(r"{}\.", "{}.", BEFORE_PERIOD.name),
-    LetterSign("{}:", "{}:", "letter before a colon"),
+    letter_sign(r"{}\.", "{}.", BEFORE_PERIOD.name),
+    letter_sign("{}:", "{}:", "letter before a colon"),
     IN_PARENTHESES,
     BEFORE_BLANK,
 )

@@ -31,7 +31,8 @@ _PHRASES = (
     "the correct choice is", "correct choice is", "i choose", "i select", "i pick", "my answer is", "my choice is",
     "옵션", "정답은", "답은", "답:", "答案是", "答案为", "选", "答えは",
 )  # fmt: skip
-ABSENT = -1
+ABSENT, UNPLACED = -1, -2
+"""Positions of a choice without the sign, and of one whose position the sign does not show."""
 _FORMS = {
     "({})": IN_PARENTHESES, "{}.": BEFORE_STOP, "{}:": "letter before a colon", "{})": "letter before a parenthesis",
     "{} ": BEFORE_BLANK, "{}-": "letter before a hyphen", "{}_": "letter before an underscore",
@@ -60,14 +61,30 @@ def named_choice(
     Args:
         response: the answer; ``None`` counts as empty. Marks around it are dropped, and blanks are added at both ends.
         choices: the letters.
-        signs: groups of signs from the clearest to the weakest; the signs of a group are equally clear.
-        wins: ``min`` or ``max``: selects a position if several choices have a sign of the same group. At equal
-            positions the first choice wins.
+        signs, wins: as for :func:`clearest_choice`.
     """
     text = (response or "").strip()
     for mark in _OUTER_MARKS:
         text = text.strip(mark)
     text = f" {text} "
+    found = clearest_choice(text, choices, signs, wins)
+    if found is None:
+        note_reading(NOTHING)
+    return found or ""
+
+
+def clearest_choice(
+    text: str, choices: Sequence[str], signs: Iterable[Sequence[Sign]], wins: Callable[[Iterable[int]], int]
+) -> str | None:
+    """Find the choice with the clearest sign in a padded text; ``None`` without any. The audit records the sign.
+
+    Args:
+        text: the padded text.
+        choices: the letters.
+        signs: groups of signs from the clearest to the weakest; the signs of a group are equally clear.
+        wins: ``min`` or ``max``: selects a position if several choices have a sign of the same group. At equal
+            positions the first choice wins.
+    """
     for alike in signs:
         found = [(sign.place(text, choice), choice, sign.name) for sign in alike for choice in choices]
         places = [(place, choice, name) for place, choice, name in found if place != ABSENT]
@@ -76,8 +93,7 @@ def named_choice(
             chosen, name = next((choice, name) for place, choice, name in places if place == best)
             note_letter(name, text, *(choice for _, choice, _ in places))
             return chosen
-    note_reading(NOTHING)
-    return ""
+    return None
 
 
 def last_place(form: str) -> Sign:

@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
-
+from lmms_eval.metrics.answers import ABSENT, UNPLACED, Sign, clearest_choice, last_place
 from lmms_eval.utils import answer_reading
 from lmms_eval.utils.answer_reading import guessed
 
@@ -17,31 +16,34 @@ SHORTEST_SENTENCE = 6
 """Least number of words of an answer that may name an option by its text."""
 
 
-class LetterSign(Struct, frozen=True):
-    """A way to write the chosen letter, with ``{}`` for the letter."""
+def letter_sign(pattern: str, place: str, name: str) -> Sign:
+    """Return the sign for a letter in a form.
 
-    pattern: str
-    """Regular expression that finds it."""
-    place: str
-    """Text whose last position decides between several letters."""
-    name: str
-    """Rule that the audit names."""
+    Args:
+        pattern: regular expression that finds it, with ``{}`` for the letter.
+        place: text whose last position decides between several letters.
+        name: rule that the audit names.
+    """
+
+    def find(text: str, letter: str) -> int:
+        if not re.search(pattern.format(re.escape(letter)), text):
+            return ABSENT
+        last = text.rfind(place.format(letter))
+        return last if last >= 0 else UNPLACED
+
+    return Sign(name, find)
 
 
-IN_PARENTHESES = LetterSign(r"\({}\)", "({})", answer_reading.IN_PARENTHESES)
-BEFORE_BLANK = LetterSign("{} ", " {} ", answer_reading.BEFORE_BLANK)
-BEFORE_PERIOD = LetterSign(r"{}\.", " {} ", answer_reading.BEFORE_STOP)
+IN_PARENTHESES = letter_sign(r"\({}\)", "({})", answer_reading.IN_PARENTHESES)
+BEFORE_BLANK = letter_sign("{} ", " {} ", answer_reading.BEFORE_BLANK)
+BEFORE_PERIOD = letter_sign(r"{}\.", " {} ", answer_reading.BEFORE_STOP)
 _MMMU = (IN_PARENTHESES, BEFORE_BLANK, BEFORE_PERIOD)
 _AUDIO = (
-    LetterSign(r"\({}\)", " {} ", answer_reading.IN_PARENTHESES),
-    LetterSign(" {} ", " {} ", answer_reading.BETWEEN_BLANKS),
+    letter_sign(r"\({}\)", " {} ", answer_reading.IN_PARENTHESES),
+    letter_sign(" {} ", " {} ", answer_reading.BETWEEN_BLANKS),
     BEFORE_PERIOD,
 )
-_EGOSCHEMA = {
-    "({})": answer_reading.IN_PARENTHESES,
-    "{} ": answer_reading.BEFORE_BLANK,
-    "{}.": answer_reading.BEFORE_STOP,
-}
+_EGOSCHEMA = [last_place(form) for form in ("({})", "{} ", "{}.")]
 
 
 def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> str:
@@ -99,15 +101,10 @@ def egoschema_named(answer: str, options: Mapping[str, str]) -> str | None:
     wins.
     """
     text = padded(answer)
-    places = [(text.rfind(form.format(letter)), letter, form) for form in _EGOSCHEMA for letter in options]
-    if all(place < 0 for place, *_ in places):
-        places = [(place, letter, "") for place, letter in _option_places(text, options)]
-    named = [(place, letter, form) for place, letter, form in places if place >= 0]
-    if not named:
-        return None
-    _, letter, form = min(named, key=lambda found: found[0])
-    rule = _EGOSCHEMA.get(form, answer_reading.OPTION_TEXT)
-    answer_reading.note_letter(rule, text, *(one for _, one, _ in named))
+    letter = clearest_choice(text, tuple(options), [_EGOSCHEMA], min)
+    if letter is None and (places := _option_places(text, options)):
+        letter = min(places, key=lambda found: found[0])[1]
+        answer_reading.note_letter(answer_reading.OPTION_TEXT, text, *(one for _, one in places))
     return letter
 
 
@@ -118,7 +115,7 @@ def padded(answer: str, marks: str = MARKS) -> str:
     return f" {answer} "
 
 
-def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[LetterSign]) -> str | None:
+def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[Sign]) -> str | None:
     """Return the letter with the first sign that any letter has, else the letter of an option whose text occurs.
 
     If there are several, the last one counts; without positions, the first letter. The audit records the sign.
@@ -129,12 +126,10 @@ def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], sign
         options: texts of options by letters; empty to ignore them.
         signs: from the clearest to the weakest.
     """
-    for sign in signs:
-        named = [letter for letter in letters if re.search(sign.pattern.format(re.escape(letter)), text)]
-        if named:
-            answer_reading.note_letter(sign.name, text, *named)
-            return max(named, key=lambda letter, place=sign.place: text.rfind(place.format(letter)))  # type: ignore[misc]
-    places = [(place, letter) for place, letter in _option_places(text, options) if place >= 0]
+    letter = clearest_choice(text, letters, ([sign] for sign in signs), max)
+    if letter is not None:
+        return letter
+    places = _option_places(text, options)
     if not places:
         answer_reading.note_reading(answer_reading.NOTHING)
         return None
@@ -143,11 +138,12 @@ def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], sign
 
 
 def _option_places(text: str, options: Mapping[str, str]) -> list[tuple[int, str]]:
-    """Return the last positions of the options' texts; an empty list for a text of few words."""
+    """Return the last positions of the options whose texts occur; an empty list for a text of few words."""
     if len(text.split()) < SHORTEST_SENTENCE:
         return []
     lowered = text.lower()
-    return [(lowered.rfind(option.lower()), letter) for letter, option in options.items()]
+    places = ((lowered.rfind(option.lower()), letter) for letter, option in options.items())
+    return [(place, letter) for place, letter in places if place >= 0]
 
 
 Candidate = float | str

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Literal
@@ -164,31 +164,22 @@ def run(program: Program, limits: Limits | None = None, policy: Policy | None = 
     layers = (policy or current_policy()).layers()
     if len(program.source) + len(program.stdin) > limits.source_bytes:
         return Outcome("refused")
-    return _run(_Kind.of(layers, program), program, limits)
+    return _run(_setup(layers, program), program, limits)
 
 
-class _Kind(Struct, frozen=True):
-    """The setup of a child; children of the same kind are interchangeable."""
-
-    layers: frozenset[str]
-    packages: tuple[str, ...]
-
-    @classmethod
-    def of(cls, layers: Sequence[Layer], program: Program) -> _Kind:
-        active = frozenset(layer.name for layer in layers if layer.active)
-        return cls(active, tuple(folder for name in program.packages for folder in package_folders(name)))
-
-    def setup(self, empty: str) -> Setup:
-        enclosed = BUBBLEWRAP in self.layers
-        return Setup(
-            empty,
-            self.packages,
-            namespaces=NAMESPACES in self.layers and not enclosed,
-            enclosed=enclosed,
-            landlock=LANDLOCK in self.layers,
-            seccomp=SECCOMP in self.layers,
-            threads=THREADS in self.layers,
-        )
+def _setup(layers: Sequence[Layer], program: Program) -> Setup:
+    """Return the setup of a child, without its folder; children of the same setup are interchangeable."""
+    active = {layer.name for layer in layers if layer.active}
+    enclosed = BUBBLEWRAP in active
+    return Setup(
+        "",
+        tuple(folder for name in program.packages for folder in package_folders(name)),
+        namespaces=NAMESPACES in active and not enclosed,
+        enclosed=enclosed,
+        landlock=LANDLOCK in active,
+        seccomp=SECCOMP in active,
+        threads=THREADS in active,
+    )
 
 
 def package_folders(name: str) -> tuple[str, ...]:
@@ -203,9 +194,9 @@ def package_folders(name: str) -> tuple[str, ...]:
 class _Child(Child):
     """A sandbox child. Raises ``SandboxError`` if it cannot be started."""
 
-    def __init__(self, kind: _Kind) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._empty = os.path.realpath(tempfile.mkdtemp(prefix="lmms-eval-sandbox-"))
-        setup = kind.setup(self._empty)
+        setup = replace(setup, empty=self._empty)
         command = interpreter()
         if setup.enclosed:
             program = shutil.which("bwrap")
@@ -236,11 +227,11 @@ class _Child(Child):
 _pool = Pool(PROGRAMS_PER_CHILD)
 
 
-def _run(kind: _Kind, program: Program, limits: Limits) -> Outcome:
+def _run(setup: Setup, program: Program, limits: Limits) -> Outcome:
     job = json.dumps({**to_dict(program), "limits": to_dict(limits)}).encode()
     begin = time.monotonic()
     try:
-        with _pool.lend(lambda: _Child(kind), kind) as child:
+        with _pool.lend(lambda: _Child(setup), setup) as child:
             begin = time.monotonic()
             reply = json.loads(child.ask(job, limits.wall_s + GRACE_S))
     except ChildError as error:

@@ -22,15 +22,22 @@ from lmms_eval.sandbox.threads import ROOM, ROOM_AMONG_OTHERS
 Confined = Literal["files", "network", "processes", "resources"]
 NAMESPACES, LANDLOCK, SECCOMP, BUBBLEWRAP = "namespaces", "landlock", "seccomp", "bubblewrap"
 NO_NEW_PRIVILEGES, THREADS, LIMITS = "no_new_privs", "threads", "limits"
-CONFINES: Mapping[str, tuple[Confined, ...]] = {
-    NAMESPACES: ("files", "network"),
-    BUBBLEWRAP: ("files", "network"),
-    LANDLOCK: ("files",),
-    SECCOMP: ("network", "processes"),
-    NO_NEW_PRIVILEGES: (),
-    THREADS: ("resources",),
-    LIMITS: ("resources",),
-}
+CONFINES: Mapping[str, tuple[tuple[Confined, ...], str]] = {
+    NAMESPACES: (
+        ("files", "network"), "own users, mounts (a root of read-only folders), network (none), processes",
+    ),
+    BUBBLEWRAP: (
+        ("files", "network"), "own mounts, network, processes (and users, but for root) through the bwrap program",
+    ),
+    LANDLOCK: (("files",), "files by rules of the kernel"),
+    SECCOMP: (("network", "processes"), "system calls: no socket, no process, no signal to others"),
+    NO_NEW_PRIVILEGES: ((), "no privilege can be gained"),
+    THREADS: (
+        ("resources",), f"at most {ROOM} a program, {ROOM_AMONG_OTHERS} where the user's other processes count, too",
+    ),
+    LIMITS: (("resources",), "processor time, memory, files, output, wall clock"),
+}  # fmt: skip
+"""What each layer confines, and its effect in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +51,11 @@ class Layer:
 
     @property
     def confines(self) -> tuple[Confined, ...]:
-        return CONFINES.get(self.name, ()) if self.active else ()
+        return CONFINES[self.name][0] if self.active and self.name in CONFINES else ()
 
 
 PROBE_TIMEOUT_S = 30.0
 CHILD = Path(__file__).with_name("child.py")
-_DETAILS = {
-    NAMESPACES: "own users, mounts (a root of read-only folders), network (none), processes",
-    LANDLOCK: "files by rules of the kernel",
-    SECCOMP: "system calls: no socket, no process, no signal to others",
-    NO_NEW_PRIVILEGES: "no privilege can be gained",
-    THREADS: f"at most {ROOM} a program, {ROOM_AMONG_OTHERS} where the user's other processes count, too",
-    LIMITS: "processor time, memory, files, output, wall clock",
-    BUBBLEWRAP: "own mounts, network, processes (and users, but for root) through the bwrap program",
-}
 
 
 @functools.cache
@@ -65,7 +63,7 @@ def probe_layers() -> tuple[Layer, ...]:
     """Return all layers, which are tried once per process (0.1 s)."""
     if sys.platform != "linux":
         absent = f"not on {sys.platform}"
-        return (*(Layer(name, False, absent) for name in CONFINES if name != LIMITS), _limits())
+        return (*(Layer(name, False, absent) for name in CONFINES if name != LIMITS), _layer(LIMITS))
     with tempfile.TemporaryDirectory(prefix="lmms-eval-sandbox-") as empty:
         setup = Setup(empty)
         reasons = _ask(interpreter(), setup)
@@ -73,17 +71,13 @@ def probe_layers() -> tuple[Layer, ...]:
         layers[BUBBLEWRAP] = Layer(BUBBLEWRAP, False, "not needed")
         if reasons[NAMESPACES]:
             layers |= {layer.name: layer for layer in probe_bubblewrap(setup)}
-    return (*layers.values(), _limits())
+    return (*layers.values(), _layer(LIMITS))
 
 
-def _limits() -> Layer:
-    return Layer(LIMITS, True, _DETAILS[LIMITS])
-
-
-def _layer(name: str, reason: str) -> Layer:
+def _layer(name: str, reason: str = "") -> Layer:
     if name == THREADS and reason:
         reason += "; programs have no threads"
-    return Layer(name, not reason, reason or _DETAILS[name])
+    return Layer(name, not reason, reason or CONFINES[name][1])
 
 
 def probe_bubblewrap(setup: Setup) -> tuple[Layer, ...]:

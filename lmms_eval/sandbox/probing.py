@@ -25,11 +25,11 @@ def probe(setup: Setup, port: int) -> Mapping[str, str]:
 
     A server listens on ``port`` of the loopback device.
     """
-    attempts: dict[str, Callable[[], None]] = {
+    attempts: dict[str, Callable[[], object]] = {
         "namespaces": lambda: _try_namespaces(setup, port),
         "landlock": lambda: _try_landlock(setup),
         "seccomp": _try_seccomp,
-        "no_new_privs": _try_no_new_privileges,
+        "no_new_privs": lambda: prctl(PR_SET_NO_NEW_PRIVS, 1),
     }
     reasons = {name: in_fork(action) for name, action in attempts.items()}
     inside = replace(setup, namespaces=not reasons["namespaces"])
@@ -99,10 +99,6 @@ def _try_seccomp() -> None:
                 continue
             raise
         raise Leak(f"{what} could be made")
-
-
-def _try_no_new_privileges() -> None:
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _try_threads(setup: Setup) -> None:

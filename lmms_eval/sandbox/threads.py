@@ -24,7 +24,7 @@ from lmms_eval.sandbox.linux import (
 )
 
 
-def in_fork(action: Callable[[], None]) -> str:
+def in_fork(action: Callable[[], object]) -> str:
     """Run ``action`` in a process of its own. Return its error as text, which is empty if it succeeded."""
     reading, writing = os.pipe()
     child = os.fork()

@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -32,8 +32,13 @@ MAX_ENTRIES = 2_000_000
 MAX_RATIO = 200
 """Unpacked size over packed size, above ``RATIO_FREE_BYTES``: what compresses better than this is no media."""
 RATIO_FREE_BYTES = 4 * 2**30
-_GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0"
-_COMPRESSED = (_GZIP, _BZIP2, _XZ)
+_COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
+"""Streams that decompress a whole file, by the bytes that it begins with. tarfile's own reader ends with gzip's first
+member."""
 _BLOCK = 4096
 """Bytes that the smallest file takes on a disk."""
 _MAX_HEADER = 2**20
@@ -179,15 +184,18 @@ def _unzip(content: _Content, folder: Path) -> None:
 
 def _untar(parts: Sequence[Path], content: _Content, folder: Path) -> None:
     for pieces in _whole_ones(parts):
-        with io.BufferedReader(_Joined(pieces)) as joined, _decompressed(joined) as plain:
-            with tarfile.open(fileobj=plain, mode="r|", tarinfo=_Entry) as opened:
-                for member in opened:
-                    is_plain = member.isdir() or (member.isfile() and not member.issparse())
-                    content.add(member.name, member.size, is_plain)
-                    opened.extract(member, folder, filter="data")
-            while block := plain.read(2**20):
-                if block.strip(b"\0"):
-                    raise tarfile.ReadError("it continues after its end")
+        with io.BufferedReader(_Joined(pieces)) as joined:
+            head = joined.peek(8)
+            openers = (opener for mark, opener in _COMPRESSED.items() if head.startswith(mark))
+            with next(openers, contextlib.nullcontext)(joined) as plain:
+                with tarfile.open(fileobj=plain, mode="r|", tarinfo=_Entry) as opened:
+                    for member in opened:
+                        is_plain = member.isdir() or (member.isfile() and not member.issparse())
+                        content.add(member.name, member.size, is_plain)
+                        opened.extract(member, folder, filter="data")
+                while block := plain.read(2**20):
+                    if block.strip(b"\0"):
+                        raise tarfile.ReadError("it continues after its end")
 
 
 def _whole_ones(parts: Sequence[Path]) -> Iterator[list[Path]]:
@@ -196,22 +204,12 @@ def _whole_ones(parts: Sequence[Path]) -> Iterator[list[Path]]:
     for part in parts:
         with part.open("rb") as file:
             head = file.read(512)
-        if pieces and (head.startswith(_COMPRESSED) or head[257:262] == b"ustar"):
+        if pieces and (head.startswith(tuple(_COMPRESSED)) or head[257:262] == b"ustar"):
             yield pieces
             pieces = []
         pieces.append(part)
     if pieces:
         yield pieces
-
-
-def _decompressed(file: io.BufferedReader[_Joined]) -> Any:
-    """Return the stream of a tar, decompressed as a whole: tarfile's own reader ends with gzip's first member."""
-    head = file.peek(8)
-    if head.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=file)
-    if head.startswith(_BZIP2):
-        return bz2.BZ2File(file)
-    return lzma.LZMAFile(file) if head.startswith(_XZ) else contextlib.nullcontext(file)
 
 
 class _Entry(tarfile.TarInfo):

@@ -39,12 +39,6 @@ def is_askable(query: Query) -> bool:
     return all(isinstance(name, str) and 0 < len(name.strip()) <= MAX_NAME_CHARS for name in query.values())
 
 
-class Known(Struct, frozen=True):
-    """A known answer of a geocoder."""
-
-    coordinates: Coordinates | None
-
-
 def query_key(query: Query) -> str:
     """Return the same text for equal queries."""
     return json.dumps(query, ensure_ascii=False, sort_keys=True, default=str)
@@ -101,21 +95,19 @@ class GeocodeTable(Struct, frozen=True):
                 '"lon": ...}'
             ) from error
 
-    def find(self, query: Query) -> Known | None:
-        """Return the answer; ``None`` if the table has none."""
+    def find(self, query: Query) -> Coordinates | None:
+        """Return the answer, ``None`` if the place does not exist. Raises ``KeyError`` if the table has no answer."""
         key = query_key(query)
-        if key in self.entries or self.complete:
-            return Known(self.entries.get(key))
-        return None
+        return self.entries.get(key) if self.complete else self.entries[key]
 
     def locate(self, query: Query) -> Coordinates | None:
         """Return a place's coordinates; ``None`` if it does not exist. Raises ``NotEvaluated`` without an answer."""
-        known = self.find(query)
-        if known is None:
+        try:
+            return self.find(query)
+        except KeyError as absent:
             raise NotEvaluated(
                 f"the geocoding table has no {query_key(query):.120}: add it, or give --geocoder nominatim"
-            )
-        return known.coordinates
+            ) from absent
 
 
 def geocoder_identity(table: str = "", server: str = "") -> str:

@@ -7,6 +7,7 @@ The task option ``interleave: true`` (``lmms_eval_specific_kwargs``) selects it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -39,7 +40,7 @@ def interleaved_messages(row: QueryRow, media: MediaAccess, budget: PictureBudge
         DataError: placeholders and media do not match.
         MediaError: a file cannot be read, or the budget does not allow the row.
     """
-    steps = _frame_steps(row, media, budget)
+    demo_steps, query_steps = _frame_steps(row, media, budget)
     parts: list[dict[str, Any]] = []
     for segment in row.segments:
         demo, shown = segment is row.example, 0
@@ -47,7 +48,7 @@ def interleaved_messages(row: QueryRow, media: MediaAccess, budget: PictureBudge
             if path is None:
                 parts.extend([{"type": "text", "text": text.strip()}] if text.strip() else [])
             elif is_video(path):
-                parts.extend(_video_parts(path, media, steps.of(path, demo=demo), budget))
+                parts.extend(_video_parts(path, media, (demo_steps if demo else query_steps)[path], budget))
             elif not demo or shown < budget.demo_video_frames:
                 parts.append(_picture(path, media, budget))
                 shown += 1
@@ -57,23 +58,18 @@ def interleaved_messages(row: QueryRow, media: MediaAccess, budget: PictureBudge
     return [{"role": "user", "content": parts}]
 
 
-class _Steps(Struct, frozen=True):
-    """Distance of the frames that are taken, by path."""
+def _frame_steps(
+    row: QueryRow, media: MediaAccess, budget: PictureBudget
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the distances of the frames that are taken by path, in the demonstration and in the rest.
 
-    demo: dict[str, int]
-    query: dict[str, int]
-
-    def of(self, path: str, *, demo: bool) -> int:
-        return (self.demo if demo else self.query)[path]
-
-
-def _frame_steps(row: QueryRow, media: MediaAccess, budget: PictureBudget) -> _Steps:
-    """Apply the authors' rule: the demonstration's videos share ``demo_video_frames``; the others share the rest, at no
-    more than one frame a second."""
+    By the authors' rule, the demonstration's videos share ``demo_video_frames``; the others share the rest, at no more
+    than one frame a second.
+    """
     demo_videos = [path for path in row.example.media if is_video(path)]
     others = [path for path in row.description.media + row.query.media if is_video(path)]
     if not demo_videos and not others:
-        return _Steps({}, {})
+        return {}, {}
     from lmms_eval.media import probe
 
     infos = {path: probe(media.path(path), counts=True) for path in dict.fromkeys(demo_videos + others)}
@@ -82,7 +78,7 @@ def _frame_steps(row: QueryRow, media: MediaAccess, budget: PictureBudget) -> _S
         allowed = math.ceil(budget.demo_video_frames / len(demo_videos))
         demo = {path: math.ceil(infos[path].frames / allowed) for path in demo_videos}
     if not others:
-        return _Steps(demo, {})
+        return demo, {}
     demo_images = min(len(row.example.media) - len(demo_videos), budget.demo_video_frames)
     stills = demo_images + len(row.description.media + row.query.media) - len(others)
     shown = sum(math.ceil(infos[path].frames / demo[path]) for path in demo_videos)
@@ -90,7 +86,7 @@ def _frame_steps(row: QueryRow, media: MediaAccess, budget: PictureBudget) -> _S
     if left <= 0:
         raise _too_many(row, "leaves no frame for its videos", budget)
     query = {path: max(math.ceil(infos[path].frames / left), math.ceil(infos[path].fps)) for path in others}
-    return _Steps(demo, query)
+    return demo, query
 
 
 def _video_parts(path: str, media: MediaAccess, step: int, budget: PictureBudget) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable, Known, Query, coordinates, query_key
+from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable, Query, coordinates, query_key
 
 log = logging.getLogger(__name__)
 PUBLIC_SERVER = "https://nominatim.openstreetmap.org"
@@ -62,23 +62,23 @@ class AnswerMemory:
 
     def __init__(self, server: str, path: Path | None = None) -> None:
         self._server, self._path = server_url(server), path or cache_file()
-        self._own: dict[str, Known] = {}
+        self._own: dict[str, Coordinates | None] = {}
         self._next = 0.0
 
-    def find(self, query: Query) -> Known | None:
-        """Return an earlier answer."""
+    def find(self, query: Query) -> Coordinates | None:
+        """Return an earlier answer, ``None`` if the place does not exist. Raises ``KeyError`` without an answer."""
         key = query_key(query)
         if key not in self._own:
             select = "select latitude, longitude from answers where server = ? and query = ?"
             row = self._transact(lambda database: database.execute(select, (self._server, key)).fetchone())
             if row:
-                self._own[key] = Known(None if row[0] is None else Coordinates(row[0], row[1]))
-        return self._own.get(key)
+                self._own[key] = None if row[0] is None else Coordinates(row[0], row[1])
+        return self._own[key]
 
     def keep(self, query: Query, found: Coordinates | None) -> None:
         """Remember an answer."""
         key = query_key(query)
-        self._own[key] = Known(found)
+        self._own[key] = found
         point = (None, None) if found is None else (found.latitude, found.longitude)
         insert = "insert or replace into answers values (?, ?, ?, ?)"
         self._transact(lambda database: database.execute(insert, (self._server, key, *point)))
@@ -127,9 +127,10 @@ class Nominatim(Struct, frozen=True):
         Raises:
             NotEvaluated: there is no answer.
         """
-        known = (self.table.find(query) if self.table is not None else None) or self.memory.find(query)
-        if known is not None:
-            return known.coordinates
+        for source in (self.table, self.memory):
+            with suppress(KeyError):
+                if source is not None:
+                    return source.find(query)
         found = self.ask(query)
         self.memory.keep(query, found)
         return found

@@ -54,9 +54,6 @@ class EntryProblem(Struct, frozen=True):
     task_name: str
     error: str
 
-    def as_dict(self) -> dict[str, str]:
-        return {"task_name": self.task_name, "error": self.error}
-
 
 def check(
     entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]

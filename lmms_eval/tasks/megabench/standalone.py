@@ -23,6 +23,7 @@ from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.scoring.task_spec import NO_SCORE
 from lmms_eval.tasks.megabench.scoring.worker import QueryJob, TaskJob
 from lmms_eval.tasks.megabench.summary import EvalType, TaskTotals, score_task, summarise
+from lmms_eval.utils.records import to_dict
 
 How = Literal["scored", "reused"]
 BLOCK = 25
@@ -50,7 +51,7 @@ class EvaluatorOutput(Struct):
         """Return the content of the output file (§5.2)."""
         content: dict[str, Any] = {"data": self.data, "summary": summarise(self.tasks).as_dict()}
         if self.problems:
-            content["errors"] = [problem.as_dict() for problem in self.problems]
+            content["errors"] = [to_dict(problem) for problem in self.problems]
         return content
 
 

@@ -19,11 +19,12 @@ from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.milebench.collection import staleness
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.report_text import images_csv, report_text, scores_csv, title
+from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES
 from lmms_eval.tasks.milebench.standalone import FIXED, SUMMARY
 from lmms_eval.tasks.milebench.submission import PREDICTIONS
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary
 from lmms_eval.tasks.milebench.summary.figures import ScoredDataset
-from lmms_eval.tasks.milebench.summary.image_counts import ALL, LEVEL_RANGES, REALISTIC, CountPool
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, REALISTIC, CountPool
 from lmms_eval.tasks.milebench.summary.overview import Overview, build
 
 REPORT, SCORES, IMAGES = "report.json", "scores.csv", "images.csv"

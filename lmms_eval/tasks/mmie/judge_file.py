@@ -113,8 +113,19 @@ class FileJudging:
             places = [_place(self._data.samples[index]) for index in indices]
 
             def keep(number: int, verdict: Verdict) -> None:
-                last = request_id(places[number], QUESTION, len(verdict.replies) - 1)
-                self._keep(indices[number], verdict, last in journal.recalled)
+                """Count a verdict. Its replies are already on disk."""
+                if verdict.text is None:
+                    reason, found = verdict.error or "no reply", self._judgements
+                    side = found.unreadable if reason.startswith("media:") else found.unanswered
+                    side[indices[number]] = reason
+                    return
+                self._take(indices[number], verdict.text)
+                is_known = request_id(places[number], QUESTION, len(verdict.replies) - 1) in journal.recalled
+                self._reused += is_known
+                self._since_saved += not is_known
+                if self._since_saved >= self._save_step:
+                    self._since_saved = 0
+                    self._temporary.put(self._text.snapshot())
 
             ask(judge, [self._data.samples[index].question(self._prompts) for index in indices],
                 retries, keep, journal, places)  # fmt: skip
@@ -139,19 +150,6 @@ class FileJudging:
             log.warning("%d replies are taken from %s, whichever judge gave them", len(own), path)
         if mismatches:
             log.warning("%d entries of %s fit no record at their place and are not used", mismatches, path)
-
-    def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
-        """Count a verdict. Its replies are already on disk."""
-        if verdict.text is None:
-            reason, found = verdict.error or "no reply", self._judgements
-            (found.unreadable if reason.startswith("media:") else found.unanswered)[index] = reason
-            return
-        self._take(index, verdict.text)
-        self._reused += is_known
-        self._since_saved += not is_known
-        if self._since_saved >= self._save_step:
-            self._since_saved = 0
-            self._temporary.put(self._text.snapshot())
 
     def _take(self, index: int, text: str) -> None:
         self._judgements.feedback[index] = text

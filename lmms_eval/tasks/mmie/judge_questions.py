@@ -81,21 +81,19 @@ def judge_question(view: View, category: str, reference: str | None, prompts: Ju
     pieces = judge_pieces(view, category, reference, prompts)
 
     def build() -> ChatMessages:
-        parts = [_part(piece) for piece in pieces]
+        from lmms_eval.media import header
+
+        parts: list[ChatContent] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                parts.append(ChatTextContent(text=piece))
+            else:
+                header(piece.value)  # raises for a file that is not a picture
+                parts.append(ChatImageContent(url=piece.value))
         return ChatMessages(messages=[ChatMessage(role="user", content=parts)])
 
     generation = {"max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "temperature": 0}
     return JudgeQuestion(QUESTION, build, is_readable, generation, {"category": category})
-
-
-def _part(piece: Piece) -> ChatContent:
-    """Return a part of the question. Raises ``MediaError`` for a file that is not a picture."""
-    from lmms_eval.media import header
-
-    if isinstance(piece, str):
-        return ChatTextContent(text=piece)
-    header(piece.value)
-    return ChatImageContent(url=piece.value)
 
 
 def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgeTexts) -> list[Piece]:

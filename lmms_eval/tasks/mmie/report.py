@@ -23,6 +23,7 @@ from lmms_eval.utils.terminal import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
 _COUNTS = ("n", "Unparsable", "Unscored", "Skipped")
+NOTICE = "Scores of a judge; the token overlap that lmms-eval calls mmie is the task mmie_f1, another number."
 FEW = 10
 """A bar of fewer samples is pale."""
 
@@ -45,9 +46,12 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         found = functools.reduce(
             lambda one, other: one + other, (CategoryTable.from_dict(part) for part in members.values())
         )
-        gaps = _gaps(found, members, tasks)
-        content = _content(found, members, gaps)
-        texts.append(_text(name, found, content))
+        content = _content(found, members, _gaps(found, members, tasks))
+        title = f"MMIE ({name}), {content['metric']}"
+        if content["gaps"]:
+            title += f": no published number ({'; '.join(content['gaps'])})"
+        remarks = [line for task, part in content["tasks"].items() for line in _remarks(task, part)]
+        texts.append("\n".join([title, NOTICE, "", _table(found.categories), _table(found.fields), *remarks]))
         parts[name] = content
         if stem is not None:
             files += _write(stem.with_name(f"{stem.name}_{name}"), found, content)
@@ -87,17 +91,6 @@ def _content(found: CategoryTable, members: Mapping[str, Mapping[str, Any]], gap
             for name, part in members.items()
         },
     }
-
-
-def _text(name: str, found: CategoryTable, content: Mapping[str, Any]) -> str:
-    title = f"MMIE ({name}), {content['metric']}"
-    if content["gaps"]:
-        title += f": no published number ({'; '.join(content['gaps'])})"
-    notice = "Scores of a judge; the token overlap that lmms-eval calls mmie is the task mmie_f1, another number."
-    lines = [title, notice, "", _table(found.categories), _table(found.fields)]
-    for task, part in content["tasks"].items():
-        lines += list(_remarks(task, part))
-    return "\n".join(lines)
 
 
 def _table(rows: Mapping[str, CategoryRow]) -> str:

@@ -53,8 +53,7 @@ class ViewedRecord(Struct, frozen=True):
         return processed_record(self.record, self.view)
 
     def question(self, prompts: JudgeTexts) -> JudgeQuestion:
-        reference = self.record.source.reference_text
-        return judge_question(self.view, self.category, reference, prompts)
+        return judge_question(self.view, self.category, self.record.reference_text, prompts)
 
 
 class Input(Struct, frozen=True):
@@ -115,18 +114,17 @@ def read_input(
     skipped: list[ViewedRecord] = []
     seen: Counter[str] = Counter()
     for position, record in records.items():
-        source = record.source
-        shown = build_view(source.question, record.answer, find, view)
-        name, way = json.dumps(source.id, sort_keys=True), route(source.id, source.category, category_by_name)
+        shown = build_view(record.question, record.answer, find, view)
+        name, way = json.dumps(record.id, sort_keys=True), route(record.id, record.category, category_by_name)
         (skipped if shown.is_skipped else samples).append(ViewedRecord(position, record, shown, way, seen[name]))
         seen[name] += 1
         if way.category is None:
-            reason = f"id {source.id!r} belongs to no category: it does not hold SA, PBL or MSR (upper case)"
+            reason = f"id {record.id!r} belongs to no category: it does not hold SA, PBL or MSR (upper case)"
         elif strict_images and shown.missing:
             reason = f"{', '.join(shown.missing)} not found (--strict_images)"
         else:
             continue
-        problems.append(RecordProblem(position, source.id, reason))
+        problems.append(RecordProblem(position, record.id, reason))
     problems.sort(key=lambda problem: problem.position)
     return Input(tuple(samples), tuple(skipped), tuple(problems), len(content))
 
@@ -152,13 +150,13 @@ def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
 
 
 def _row(sample: ViewedRecord, outcome: Outcome) -> dict[str, Any]:
-    source, view = sample.record.source, sample.view
+    record, view = sample.record, sample.view
     return {
         "id": sample.id,
         "position": sample.position,
         "category": sample.category,
-        "field": source.field,
-        "subfield": source.subfield,
+        "field": record.field,
+        "subfield": record.subfield,
         "outcome": outcome,
         "score": None,
         "answer_chars": len(view.answer),
@@ -209,7 +207,7 @@ def warnings(data: Input) -> list[str]:
             found.append(f"{where}: {sample.route.warning}")
         if sample.occurrence:
             found.append(f"{where}: id {sample.id!r} occurs for the {sample.occurrence + 1}. time: both are judged")
-        if sample.route.category == "MSR" and sample.record.source.reference_text is None:
+        if sample.route.category == "MSR" and sample.record.reference_text is None:
             found.append(f"{where}: {sample.id!r} has no reference text: the judge is given an empty one")
     return found
 

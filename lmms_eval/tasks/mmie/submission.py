@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.submissions import write_whole
@@ -23,17 +24,12 @@ FEEDBACK = "gpt_feedback"
 _CONTENT = ("model", "question", "answer", "gt_answer", "images")
 
 
-class AnsweredRecord(Struct, frozen=True):
+class AnsweredRecord(QuestionRecord, frozen=True, kw_only=True):
     """A question with a model's answer, for a judge."""
 
-    source: QuestionRecord
     answer: tuple[Segment, ...]
     model: Any
     """Name of the model, copied unchanged."""
-
-    @property
-    def id(self) -> Any:
-        return self.source.id
 
 
 class RecordProblem(Struct, frozen=True):
@@ -70,8 +66,9 @@ def read_record(entry: Any) -> AnsweredRecord:
     Raises:
         DataError: a key is missing, or the value is not a record.
     """
-    source = read_question(entry)
-    return AnsweredRecord(source, read_segments(needed(entry, "answer"), "answer"), needed(entry, "model"))
+    question = asdict(read_question(entry))
+    answer = read_segments(needed(entry, "answer"), "answer")
+    return AnsweredRecord(**question, answer=answer, model=needed(entry, "model"))
 
 
 def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str, Any]:
@@ -108,7 +105,7 @@ def processed_record(record: AnsweredRecord, view: View) -> dict[str, Any]:
         "model": record.model,
         "question": view.question,
         "answer": view.answer,
-        "gt_answer": record.source.reference_text,
+        "gt_answer": record.reference_text,
         "images": list(view.images),
     }
 

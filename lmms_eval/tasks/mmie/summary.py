@@ -176,7 +176,11 @@ def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
     if not units:
         return None
     askings = min(len(unit) for unit in units)
-    kappas = [kappa for pair in combinations(range(askings), 2) if (kappa := _kappa(units, *pair)) is not None]
+    kappas = []
+    for first, second in combinations(range(askings), 2):
+        both = [(unit[first], unit[second]) for unit in units if unit[first] is not None and unit[second] is not None]
+        kappa = stats.weighted_kappa([one for one, _ in both], [other for _, other in both])
+        kappas += [] if kappa is None else [kappa]
     return {
         "askings": askings,
         "n": len(units),
@@ -195,12 +199,6 @@ def sensitivity(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         name: stats.pearson(scores, [sample[key] for sample in scored])
         for name, key in (("length", "answer_chars"), ("pictures", "answer_images"))
     }
-
-
-def _kappa(units: Sequence[Sequence[int | None]], first: int, second: int) -> float | None:
-    pairs = [(unit[first], unit[second]) for unit in units]
-    both = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return stats.weighted_kappa([a for a, _ in both], [b for _, b in both])
 
 
 def _joined(one: Mapping[str, CategoryRow], other: Mapping[str, CategoryRow]) -> dict[str, CategoryRow]:

@@ -256,9 +256,7 @@ def f1_doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = 
     return f"{settings.pre_prompt}{segments_text(segments_of(doc, 'human'))}{settings.post_prompt}"
 
 
-def f1_doc_to_target(doc: Mapping[str, Any]) -> str:
-    """Return the whole reference answer as lmms-eval has it."""
-    return segments_text(segments_of(doc, "gpt"))
+f1_doc_to_target = doc_to_target
 
 
 def f1_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, float]:

@@ -28,15 +28,9 @@ class ViewedPicture(Struct, frozen=True):
     value: Any
 
 
-class Missing(Struct, frozen=True):
-    """A missing picture."""
-
-    name: str
-
-
 Piece = str | ViewedPicture
-Find = Callable[[Any], ViewedPicture | Missing]
-"""Returns the picture for the judge from a segment's picture."""
+Find = Callable[[Any], ViewedPicture | str]
+"""Returns the picture for the judge from a segment's picture, or the name of a missing picture."""
 
 
 class ViewOptions(Struct, frozen=True):
@@ -92,12 +86,9 @@ def as_text(pieces: Sequence[Piece]) -> str:
 def in_folder(folder: str, further: str | None = None) -> Find:
     """Find pictures by paths relative to ``folder``, or absolute, as the benchmark joins them, else in ``further``."""
 
-    def find(image: Any) -> ViewedPicture | Missing:
-        path = os.path.join(folder, str(image))
-        if not os.path.exists(path) and further is not None:
-            other = os.path.join(further, str(image))
-            return ViewedPicture(other) if os.path.exists(other) else Missing(path)
-        return ViewedPicture(path) if os.path.exists(path) else Missing(path)
+    def find(image: Any) -> ViewedPicture | str:
+        paths = [os.path.join(root, str(image)) for root in (folder, further) if root is not None]
+        return next((ViewedPicture(path) for path in paths if os.path.exists(path)), paths[0])
 
     return find
 
@@ -125,8 +116,8 @@ def build_view(
             found = None if segment.image is None else find(segment.image)
             if is_over or n_images >= limit:
                 lost_images += isinstance(found, ViewedPicture)
-            elif isinstance(found, Missing):
-                missing.append(found.name)
+            elif isinstance(found, str):
+                missing.append(found)
             elif found is not None:
                 pieces += [f"Image-{n_images}: ", found, "\n"]
                 n_images += 1

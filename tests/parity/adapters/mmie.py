@@ -101,7 +101,7 @@ def processed(entries: Any, folder: Path) -> tuple[list[dict[str, Any]], str, li
     os.chdir(folder)
     try:
         for record in placed.values():
-            view = build_view(record.source.question, record.answer, find)
+            view = build_view(record.question, record.answer, find)
             printed += "".join(f"{name} not found!\n" for name in view.missing)
             if not view.is_skipped:
                 records.append(processed_record(record, view))

@@ -14,7 +14,7 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench import nominatim
-from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable, Known
+from lmms_eval.tasks.megabench.geocoding import Coordinates, GeocodeTable
 from lmms_eval.tasks.megabench.nominatim import PUBLIC_SERVER, AnswerMemory, Nominatim, cache_file, server_url
 from tests.cases import for_each
 
@@ -103,7 +103,8 @@ def test_failures_are_no_score(server: Server, memory: AnswerMemory, answer: tup
     with pytest.raises(NotEvaluated, match="gave no answer"):
         Nominatim(server.url, memory).locate(QUERY)
     assert len(server.requests) == attempts
-    assert memory.find(QUERY) is None
+    with pytest.raises(KeyError):
+        memory.find(QUERY)
     with pytest.raises(NotEvaluated, match="gave no answer"):  # a failure is never kept
         Nominatim(server.url, memory).locate(QUERY)
     assert len(server.requests) == 2 * attempts
@@ -132,9 +133,10 @@ def test_answers_outlive_the_process_and_belong_to_a_server(server: Server, tmp_
     first.keep(QUERY, Coordinates(1.5, -2.5))
     first.keep({"city": "x"}, None)
     again, other = AnswerMemory(server.url, path), AnswerMemory("nominatim", path)
-    assert again.find(dict(reversed(QUERY.items()))) == Known(Coordinates(1.5, -2.5))
-    assert again.find({"city": "x"}) == Known(None)
-    assert other.find(QUERY) is None
+    assert again.find(dict(reversed(QUERY.items()))) == Coordinates(1.5, -2.5)
+    assert again.find({"city": "x"}) is None
+    with pytest.raises(KeyError):
+        other.find(QUERY)
 
 
 def test_a_question_is_asked_once(server: Server, memory: AnswerMemory) -> None:
@@ -167,11 +169,13 @@ def test_without_a_usable_file_this_process_remembers(tmp_path: Path, kind: str)
     (tmp_path / "way").write_text("no folder, no database" * 100)
     path = tmp_path / "way" / "geocode.db" if kind == "a file in the way" else tmp_path / "way"
     memory = AnswerMemory("nominatim", path)
-    assert memory.find(QUERY) is None
+    with pytest.raises(KeyError):
+        memory.find(QUERY)
     memory.keep(QUERY, None)
-    assert memory.find(QUERY) == Known(None)
+    assert memory.find(QUERY) is None
     assert [memory.take_turn(5.0), memory.take_turn(5.0)] == [5.0, 6.0]
-    assert AnswerMemory("nominatim", path).find(QUERY) is None
+    with pytest.raises(KeyError):
+        AnswerMemory("nominatim", path).find(QUERY)
 
 
 def test_a_locked_file_is_waited_for_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,15 +63,15 @@ def test_entries_beyond_the_data_and_other_content():
 def test_a_record_to_evaluate():
     record = read_record(ASKED)
     assert record.answer == (Segment("yes"),)
-    assert record.source.question == (Segment("q", "a.png"),)
-    assert record.source.reference_text == "r"
-    assert (record.id, record.model, record.source.field, record.source.subfield) == ("SA-1", "m", ABSENT, ABSENT)
+    assert record.question == (Segment("q", "a.png"),)
+    assert record.reference_text == "r"
+    assert (record.id, record.model, record.field, record.subfield) == ("SA-1", "m", ABSENT, ABSENT)
 
 
 def test_nulls_are_empty():
     record = read_record({**ASKED, "answer": None, "question": None, "gt_answer": None})
-    assert record.answer == record.source.question == ()
-    assert record.source.reference_text is None
+    assert record.answer == record.question == ()
+    assert record.reference_text is None
 
 
 @for_each("key", list(ASKED))

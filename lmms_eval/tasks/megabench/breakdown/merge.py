@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
+from lmms_eval.utils.records import to_dict
 
 PATTERN = "megabench*data_with_scores*.json"
 NO_SCORE = -1
@@ -34,14 +35,8 @@ class TaskMean(Struct, frozen=True):
         return self.score if self.fixed is None else self.fixed
 
     def as_dict(self) -> dict[str, Any]:
-        """With the leaderboard's keys."""
-        return {
-            "name": self.name,
-            "score": self.score,
-            "eval_type": self.eval_type,
-            "num_demo": self.num_demo,
-            "num_query": self.num_query,
-        }
+        """Return the result with the leaderboard's keys."""
+        return {key: value for key, value in to_dict(self).items() if key != "fixed"}
 
 
 def read_folder(folder: Path) -> list[TaskMean]:
@@ -70,14 +65,24 @@ def read_scores(content: Any, where: str) -> list[TaskMean]:
     if not is_scored_file and not isinstance(content, list):
         raise DataError(f"{where}: neither a scored submission (with data) nor a list of task results")
     entries = content["data"] if is_scored_file else content
-    refine = _of_scored_task if is_scored_file else _of_list_entry
+    name_key, score_key = ("task_name", "mean_task_score") if is_scored_file else ("name", "score")
     results = []
     for position, entry in enumerate(entries):
         if not isinstance(entry, Mapping):
             raise DataError(f"{where}: entry {position} is no object")
-        result = refine(entry, f"{where}: task {entry.get('task_name', entry.get('name'))!r}")
-        if result is not None:
-            results.append(result)
+        if entry.get(score_key, NO_SCORE if is_scored_file else None) == NO_SCORE:
+            continue
+        place = f"{where}: task {entry.get('task_name', entry.get('name'))!r}"
+        counts = _counted(entry, place) if is_scored_file else entry
+        name, eval_type = entry.get(name_key), entry.get("eval_type")
+        if not isinstance(name, str) or not name:
+            raise DataError(f"{place}: the task has no name")
+        score = _number(entry.get(score_key), place, score_key)
+        if not isinstance(eval_type, str):
+            raise DataError(f"{place}: no eval_type (rule or llm); evaluate the submission again with this evaluator")
+        demos, queries = (int(_number(counts.get(key), place, key)) for key in ("num_demo", "num_query"))
+        fixed = entry.get("fixed_mean_task_score") if is_scored_file else None
+        results.append(TaskMean(name, score, eval_type, demos, queries, fixed))
     return results
 
 
@@ -92,47 +97,14 @@ def merge(files: Iterable[Sequence[TaskMean]]) -> list[TaskMean]:
     return list(merged.values())
 
 
-def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskMean | None:
-    if entry.get("mean_task_score", NO_SCORE) == NO_SCORE:
-        return None
+def _counted(entry: Mapping[str, Any], where: str) -> dict[str, int]:
+    """Count demonstrations and queries of a scored task."""
     example, queries = entry.get("example_info"), entry.get("query_response")
     if not isinstance(example, Mapping):
         raise DataError(f"{where}: no example_info (an object, empty without a demonstration); it is the submission's")
     if not isinstance(queries, list):
         raise DataError(f"{where}: query_response must be a list, not {type(queries).__name__}")
-    return TaskMean(
-        name=_name(entry.get("task_name"), where),
-        score=_number(entry["mean_task_score"], where, "mean_task_score"),
-        eval_type=_eval_type(entry, where),
-        num_demo=int(bool(example.get("example_text") or example.get("image_paths"))),
-        num_query=len(queries),
-        fixed=entry.get("fixed_mean_task_score"),
-    )
-
-
-def _of_list_entry(entry: Mapping[str, Any], where: str) -> TaskMean | None:
-    if entry.get("score") == NO_SCORE:
-        return None
-    return TaskMean(
-        name=_name(entry.get("name"), where),
-        score=_number(entry.get("score"), where, "score"),
-        eval_type=_eval_type(entry, where),
-        num_demo=int(_number(entry.get("num_demo"), where, "num_demo")),
-        num_query=int(_number(entry.get("num_query"), where, "num_query")),
-    )
-
-
-def _name(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{where}: the task has no name")
-    return value
-
-
-def _eval_type(entry: Mapping[str, Any], where: str) -> str:
-    value = entry.get("eval_type")
-    if not isinstance(value, str):
-        raise DataError(f"{where}: no eval_type (rule or llm); evaluate the submission again with this evaluator")
-    return value
+    return {"num_demo": int(bool(example.get("example_text") or example.get("image_paths"))), "num_query": len(queries)}
 
 
 def _number(value: Any, where: str, key: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError, LiteralError, read_literal
 
@@ -30,26 +30,14 @@ def str_to_bboxes(text: Any) -> list[Any]:
     Empty for anything but a text. Raises ``ConversionError`` for literals without a length or an order (a number,
     ``None``, a set of four, a dictionary of four entries).
     """
-    if not isinstance(text, str):
-        return []
+    value = _read_rows(text, "any")
     try:
-        value = read_literal(text)
-    except LiteralError:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return []
-    if _is_flat(value):
-        return _number_rows([value], 4)
-    return _number_rows(value, 4) if isinstance(value, list | tuple) else []
-
-
-def _is_flat(value: Any) -> bool:
-    """Return whether there are four elements, the first a number. Raises ``ConversionError`` for unsuitable values."""
-    try:
-        return len(value) == 4 and is_number(value[0])
+        is_flat = len(value) == 4 and is_number(value[0])
     except (TypeError, KeyError):
         raise ConversionError(f"a {type(value).__name__} holds no boxes") from None
+    if is_flat:
+        return _number_rows([value], 4)
+    return _number_rows(value, 4) if isinstance(value, list | tuple) else []
 
 
 def str_to_coords(text: Any) -> list[Any]:
@@ -58,20 +46,25 @@ def str_to_coords(text: Any) -> list[Any]:
     A dictionary gives its keys, a set its items in Python's order. Raises ``LiteralError`` for Python expressions that
     are not literals, ``ConversionError`` for literals without items (a number, ``None``).
     """
-    if not isinstance(text, str):
-        return []
-    try:
-        value = read_literal(text)
-    except LiteralError as error:
-        if error.problem != "syntax":
-            raise
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return []
+    value = _read_rows(text, "syntax")
     if not isinstance(value, Iterable):
         raise ConversionError(f"a {type(value).__name__} holds no points")
     return _number_rows(value, 2)
+
+
+def _read_rows(text: Any, problem: Literal["any", "syntax"]) -> Any:
+    """Read a Python literal, or JSON if the text has this problem as a literal; empty for anything but a text."""
+    if not isinstance(text, str):
+        return []
+    try:
+        return read_literal(text)
+    except LiteralError as error:
+        if problem not in ("any", error.problem):
+            raise
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return []
 
 
 def _tag_contents(text: str, tag: str) -> Iterator[str]:

@@ -77,20 +77,14 @@ def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
     try:
         with quiet_parser():
             tree = ast.parse(expression.strip(string.whitespace), mode="eval")
-        _check_depth(tree.body)
+        level: list[ast.AST] = [tree.body]
+        for _ in range(MAX_DEPTH):  # a limit of our own, which does not depend on this process's stack
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise ArithmeticRefused(f"the expression is nested more than {MAX_DEPTH} deep")
         return _Reader(vocabulary).value(tree.body)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ArithmeticRefused(f"not evaluated: {error}") from None
-
-
-def _check_depth(tree: ast.expr) -> None:
-    """Refuse expressions that are nested too deeply, independently of this process's stack."""
-    level: list[ast.AST] = [tree]
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return
-    raise ArithmeticRefused(f"the expression is nested more than {MAX_DEPTH} deep")
 
 
 class _Reader(Struct, frozen=True):

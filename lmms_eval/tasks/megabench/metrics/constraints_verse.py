@@ -128,13 +128,12 @@ _IAMBIC_PAIRS = frozenset({"00", "01", "02", "11", "21", "22"})
 
 def clean_lines(text: str) -> list[str]:
     """Return the lines of a poem in lower case, without punctuation and labels such as ``(A)`` at their end."""
-    return [_without_label(line).lower() for line in text.strip().translate(_REMOVED).split("\n")]
-
-
-def _without_label(line: str) -> str:
-    bare = line.rstrip()
-    is_labelled = len(bare) >= 3 and bare[-3] == "(" and bare[-1] == ")"
-    return bare[:-3].rstrip() if is_labelled else line
+    lines = []
+    for line in text.strip().translate(_REMOVED).split("\n"):
+        bare = line.rstrip()
+        is_labelled = len(bare) >= 3 and bare[-3] == "(" and bare[-1] == ")"
+        lines.append((bare[:-3].rstrip() if is_labelled else line).lower())
+    return lines
 
 
 def parse_syllable_ranges(value: str) -> list[tuple[int, int]]:

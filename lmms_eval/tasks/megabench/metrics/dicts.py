@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,17 +65,15 @@ def xml_nbbox_iou_single(response: Any, truth: Any) -> float:
     Either side may be a list of boxes, the response also the four numbers of one; such a truth scores 0.
     """
     true = truth if isinstance(truth, list | tuple) else parse_boxes_xml(truth)
-    return _mean(best_ious(_tagged_boxes(response), true)) if all(_is_row(box) for box in true) else 0.0
+    if not isinstance(response, list | tuple):
+        response = parse_boxes_xml(response)
+    elif _is_row(response) and len(response) == 4:
+        response = [response]
+    return _mean(best_ious(response, true)) if all(_is_row(box) for box in true) else 0.0
 
 
 def _boxes(value: Any) -> Sequence[Box]:
     return value if isinstance(value, list | tuple) else str_to_bboxes(value)
-
-
-def _tagged_boxes(value: Any) -> Sequence[Box]:
-    if not isinstance(value, list | tuple):
-        return parse_boxes_xml(value)
-    return [value] if _is_row(value) and len(value) == 4 else value
 
 
 def _is_row(value: Any) -> bool:
@@ -116,23 +115,8 @@ def dict_exact_str_match_agg_recall(response: Any, truth: Any) -> float:
     return math.fsum(exact_str_match(predicted.get(key), value) for key, value in true.items()) / len(true)
 
 
-def dict_set_equality_agg_jaccard(response: Any, truth: Any) -> float:
-    """Mean of ``set_equality`` over the keys of both sides."""
-    return _mean_over_keys(response, truth, set_equality)
-
-
-def dict_jaccard_agg_jaccard(response: Any, truth: Any) -> float:
-    """Mean of ``jaccard_index`` over the keys of both sides."""
-    return _mean_over_keys(response, truth, jaccard_index)
-
-
-def dict_nbbox_iou_tuple_agg_jaccard(response: Any, truth: Any) -> float:
-    """Mean of ``nbbox_iou_tuple`` over the keys of both sides."""
-    return _mean_over_keys(response, truth, nbbox_iou_tuple)
-
-
 def _mean_over_keys(response: Any, truth: Any, metric: Callable[[Any, Any], float]) -> float:
-    """A key that one side lacks counts there as an empty list."""
+    """Return the mean of a metric over the keys of both sides. A key that one side lacks counts as an empty list."""
     predicted = to_dict(response)
     if not isinstance(predicted, dict):
         return 0.0
@@ -142,6 +126,11 @@ def _mean_over_keys(response: Any, truth: Any, metric: Callable[[Any, Any], floa
         raise ValueError("neither side has keys")
     scores = [metric(predicted.get(key, _NO_ITEMS), true.get(key, _NO_ITEMS)) for key in keys]
     return math.fsum(scores) / len(scores)
+
+
+dict_set_equality_agg_jaccard = functools.partial(_mean_over_keys, metric=set_equality)
+dict_jaccard_agg_jaccard = functools.partial(_mean_over_keys, metric=jaccard_index)
+dict_nbbox_iou_tuple_agg_jaccard = functools.partial(_mean_over_keys, metric=nbbox_iou_tuple)
 
 
 def _dictionary(value: Any) -> dict[Any, Any]:

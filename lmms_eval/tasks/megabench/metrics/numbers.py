@@ -162,24 +162,21 @@ def _bare(text: str) -> str:
 
 
 def _compare_readings(response: str, truth: str, predicted: Value | None, true: Value | None) -> float:
+    if predicted is None or true is None:
+        return simple_str_match(response, truth)
     if isinstance(predicted, int | float) and isinstance(true, int | float):
-        return float(_close(predicted, true))
-    if isinstance(predicted, list | tuple) and isinstance(true, list | tuple):
-        return float(isinstance(predicted, list) and isinstance(true, list) and _lists_close(predicted, true))
-    if predicted is not None and true is not None:
+        predicted, true = [predicted], [true]
+    if not isinstance(predicted, list) or not isinstance(true, list) or len(predicted) != len(true):
         return 0.0
-    return simple_str_match(response, truth)
+    if not all(is_number(item) for item in (*predicted, *true)):
+        return 0.0
+    pairs: Any = zip(sorted(predicted), sorted(true), strict=True)
+    return float(all(_close(first, second) for first, second in pairs))
 
 
 def _close(predicted: float, true: float) -> bool:
     tolerance = abs(true) * RELATIVE_TOLERANCE
     return true - tolerance <= predicted <= true + tolerance
-
-
-def _lists_close(predicted: list[Any], true: list[Any]) -> bool:
-    if len(predicted) != len(true) or not all(is_number(item) for item in [*predicted, *true]):
-        return False
-    return all(_close(first, second) for first, second in zip(sorted(predicted), sorted(true), strict=True))
 
 
 def read_number(text: str, vocabulary: Vocabulary = OFFICIAL) -> Value | None:

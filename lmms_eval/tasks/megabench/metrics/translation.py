@@ -41,7 +41,8 @@ def gleu_cn(response: Any, truth: Any) -> float:
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0
     _check_length(response, truth)
-    return sentence_gleu(_chinese_words(response), _chinese_words(truth))
+    first, second = (list(_tokenizer().cut_for_search(text)) for text in (response, truth))
+    return sentence_gleu(first, second)
 
 
 def sentence_gleu(first: Sequence[str], second: Sequence[str]) -> float:
@@ -60,10 +61,6 @@ def _ngrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
     return Counter(
         tuple(words[start : start + size]) for size in range(1, MAX_NGRAM + 1) for start in range(len(words) - size + 1)
     )
-
-
-def _chinese_words(text: str) -> list[str]:
-    return list(_tokenizer().cut_for_search(text))
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -36,19 +37,9 @@ Parsed = Any
 Parser = Callable[[str, AnswerShape], Parsed]
 
 
-def answer_string(reply: str, shape: AnswerShape) -> Parsed:
-    """The answer as one stripped text."""
-    return {shape.field: parse_answer(reply, "plain", single_line=shape.single_line)}
-
-
-def ascii_answer_string(reply: str, shape: AnswerShape) -> Parsed:
-    """The answer as a text that keeps the indentation of its first line."""
-    return {shape.field: parse_answer(reply, "ascii")}
-
-
-def verbatim_answer_string(reply: str, shape: AnswerShape) -> Parsed:
-    """The answer as a text that keeps the blanks at both ends."""
-    return {shape.field: parse_answer(reply, "verbatim")}
+def answer_string(reply: str, shape: AnswerShape, mode: FenceMode = "plain") -> Parsed:
+    """Return the answer as one text: stripped, with the indentation of its first line, or with all blanks."""
+    return {shape.field: parse_answer(reply, mode, single_line=shape.single_line)}
 
 
 def json_answer(reply: str, _shape: AnswerShape) -> Parsed:
@@ -70,8 +61,8 @@ def dummy(reply: str, _shape: AnswerShape) -> Parsed:
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
         "answer_string": answer_string,
-        "ascii_answer_string": ascii_answer_string,
-        "verbatim_answer_string": verbatim_answer_string,
+        "ascii_answer_string": functools.partial(answer_string, mode="ascii"),
+        "verbatim_answer_string": functools.partial(answer_string, mode="verbatim"),
         "json": json_answer,
         "dummy": dummy,
         "unsupported": json_answer,

@@ -13,7 +13,7 @@ _LETTERS = 26
 
 
 def official_letter(index: int) -> str:
-    """The evaluator's key of the option with this index (from 0).
+    """Return the evaluator's key of the option with this index (from 0).
 
     ``A`` … ``Z``, ``AA`` … ``AZ``, then ``B`` and the code point ``65 + index − 52``, which runs past ``BZ``.
     """
@@ -152,55 +152,39 @@ def _longest_option(answer: str, options: Sequence[str]) -> int | None:
     first.pop("", None)
     distinct = list(first)
     inside = [distinct[index] for index in possible(answer, distinct) if distinct[index] in answer]
-    words = _Words(answer)
+    ends: dict[int, int] = {}
     for _, same_length in groupby(sorted(inside, key=len, reverse=True), key=len):
-        found = [option for option in same_length if words.hold(option)]
+        found = [option for option in same_length if occurs(option, answer, ends)]
         if found:
             return first[found[0]] if len(found) == 1 else None
     return None
 
 
-def occurs(piece: str, text: str) -> bool:
-    """Find ``piece`` in ``text`` between word borders; a number is not found inside another number."""
-    return _Words(text).hold(piece)
+def occurs(piece: str, text: str, ends: dict[int, int] | None = None) -> bool:
+    """Find ``piece`` in ``text`` between word borders; a number is not found inside another number.
+
+    Args:
+        ends: ends of words by their starts, which searches of the same text share.
+    """
+    ends = {} if ends is None else ends
+    start = text.find(piece)
+    while start >= 0:
+        end = start + len(piece)
+        is_after_border = start == 0 or _is_apart(text[start], text[start - 1], text[max(start - 2, 0) : start - 1])
+        if is_after_border and (end == len(text) or _is_apart(text[end - 1], text[end], text[end + 1 : end + 2])):
+            return True
+        # a piece that starts with a word character starts a word, so the next one is after this word
+        if start not in ends:
+            run = _WORD.match(text, start)
+            ends[start] = run.end() if run else start
+        start = text.find(piece, max(ends[start], start + 1))
+    return False
 
 
-class _Words:
-    """A text that is searched for pieces between word borders."""
-
-    __slots__ = ("_ends", "_text")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._ends: dict[int, int] = {}
-
-    def hold(self, piece: str) -> bool:
-        text, start = self._text, self._text.find(piece)
-        while start >= 0:
-            if _begins_apart(text, start) and _ends_apart(text, start + len(piece)):
-                return True
-            # a piece that starts with a word character starts a word, so the next one is after this word
-            if start not in self._ends:
-                run = _WORD.match(self._text, start)
-                self._ends[start] = run.end() if run else start
-            start = text.find(piece, max(self._ends[start], start + 1))
-        return False
-
-
-def _begins_apart(text: str, start: int) -> bool:
-    if start == 0 or not _is_word(text[start]):
-        return True
-    before = text[start - 1]
-    is_in_number = before in ".," and start > 1 and text[start - 2].isdigit() and text[start].isdigit()
-    return not _is_word(before) and not is_in_number
-
-
-def _ends_apart(text: str, end: int) -> bool:
-    if end == len(text) or not _is_word(text[end - 1]):
-        return True
-    after = text[end]
-    is_in_number = after in ".," and text[end - 1].isdigit() and text[end + 1 : end + 2].isdigit()
-    return not _is_word(after) and not is_in_number
+def _is_apart(inner: str, outer: str, beyond: str) -> bool:
+    """Return whether a border separates the first or last character of a piece from the two characters next to it."""
+    is_in_number = outer in ".," and beyond.isdigit() and inner.isdigit()
+    return not _is_word(inner) or not (_is_word(outer) or is_in_number)
 
 
 def _is_word(character: str) -> bool:

@@ -11,16 +11,13 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
-Level = Literal["Few", "Medium", "Many"]
-LEVELS: tuple[Level, ...] = ("Few", "Medium", "Many")
-FIRST_MEDIUM, LAST_MEDIUM = 6, 31
+LEVEL_RANGES: Mapping[str, tuple[int, float]] = {"Few": (0, 5), "Medium": (6, 31), "Many": (32, math.inf)}
+"""Numbers of images of each level, first and last. Zero images or one count as ``Few``."""
 
 
-def image_level(n_images: int) -> Level:
+def image_level(n_images: int) -> str:
     """The level of a sample by the number of images of its annotation (none or one counts as ``Few``)."""
-    if n_images < FIRST_MEDIUM:
-        return "Few"
-    return "Many" if n_images > LAST_MEDIUM else "Medium"
+    return next(level for level, (_, most) in LEVEL_RANGES.items() if n_images <= most)
 
 
 Rule = Literal["choice", "rouge", "token", "substring"]
@@ -68,7 +65,7 @@ class SampleScore(Struct, frozen=True):
     sample_id: str
     metric: str
     """``Accuracy`` or ``Rouge-L f``."""
-    level: Level
+    level: str
     n_images: int
     score: int | float | None = None
     """Score by the ``official`` rules; ``None`` if the sample failed."""
@@ -121,7 +118,7 @@ class DatasetResult(Struct, frozen=True):
         Level keys name ``Accuracy`` for every metric, as in the reference.
         """
         scores = [(sample.level, getattr(sample, side)) for sample in self.scored if getattr(sample, side) is not None]
-        parts = {level: pool([score for its_level, score in scores if its_level == level]) for level in LEVELS}
+        parts = {level: pool([score for its_level, score in scores if its_level == level]) for level in LEVEL_RANGES}
         return {
             self.metric: float(_mean([score for _, score in scores])),
             "image_quantity_level-Accuracy": {

@@ -69,35 +69,29 @@ _ESCAPED = frozenset(r"\.^$*+?{}[]|()")
 """Characters that the reference escapes in options before comparing, so that such options never match by text."""
 
 
-class LetterReading(Struct, frozen=True):
-    """The letters read from an answer (not always one in use), and the step that read them."""
+def read_letter(text: str, options: Sequence[str]) -> tuple[str, str]:
+    """Select letters (not always one in use) as the reference does, and return them and the step that read them.
 
-    extracted: str
-    step: str
-
-
-def read_letter(text: str, options: Sequence[str]) -> LetterReading:
-    """Select a letter as the reference does; ``text`` and ``options`` are normalised.
-
-    Steps: ``empty``, ``letter and text``, ``text``, ``bare letter``, ``letters collected``.
+    ``text`` and ``options`` are normalised. Steps: ``empty``, ``letter and text``, ``text``, ``bare letter``,
+    ``letters collected``.
     """
     letters = official_letters(len(options))
     if not text:
-        return LetterReading(EMPTY_COUNTS_AS, "empty")
+        return EMPTY_COUNTS_AS, "empty"
     labelled = [normalise(f"{letter} {option}") for letter, option in zip(letters, options, strict=True)]
     found = leftmost(text, labelled)
     if found is not None:
-        return LetterReading(labelled[found][:1].upper(), "letter and text")
+        return labelled[found][:1].upper(), "letter and text"
     bare = [normalise(option).replace(" ", "") for option in options]  # twice, as in the reference
     found = leftmost(text.replace(" ", ""), bare)
     if found is not None and _ESCAPED.isdisjoint(bare[found]):
-        return LetterReading(letters[found].upper(), "text")
+        return letters[found].upper(), "text"
     if len(text) <= _LONGEST_BARE_LETTER and text.upper() in letters:
-        return LetterReading(text.upper(), "bare letter")
+        return text.upper(), "bare letter"
     capitals = {character: character.upper() for character in set(text)}
     used = frozenset(letters)
     collected = text.translate({ord(one): upper if upper in used else "" for one, upper in capitals.items()})
-    return LetterReading(collected, "letters collected")
+    return collected, "letters collected"
 
 
 def leftmost(text: str, pieces: Sequence[str]) -> int | None:
@@ -269,29 +263,23 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
     options = tuple(map(normalise, raw))
     if case.wanted not in options:
         return replace(blank, error=f"the reference answer {case.gold[:80]!r} is not one of the {len(raw)} options")
-    reading = read_letter(case.text, options)
+    extracted, step = read_letter(case.text, options)
     right = official_letters(len(options))[options.index(case.wanted)]
     choice = read_choice(case.prediction, raw) if case.text else NO_CHOICE
+    # every option that equals the reference answer is right; by normalised text if none equals it as written
+    as_written, cleaned = plain(case.fixed_gold), normalise(case.fixed_gold)
+    same = [index for index, option in enumerate(raw) if plain(option) == as_written]
+    alike = [index for index, option in enumerate(options) if option == cleaned]
     return replace(
         blank,
-        score=int(reading.extracted == right),
-        step=reading.step,
-        extracted=reading.extracted,
-        fixed=int(choice.index is not None and choice.index in _right_options(case.fixed_gold, raw, options)),
+        score=int(extracted == right),
+        step=step,
+        extracted=extracted,
+        fixed=int(choice.index in (same or alike)),
         fixed_step=choice.step if case.text else "empty",
         fixed_extracted=None if choice.index is None else fixed_letter(choice.index),
         normalised=Normalised(case.text, case.wanted, options),
     )
-
-
-def _right_options(gold: str, raw: Sequence[str], normalised: Sequence[str]) -> frozenset[int]:
-    """Return every option that equals the reference answer; by normalised text if none equals it as written."""
-    wanted = plain(gold)
-    same = frozenset(index for index, option in enumerate(raw) if plain(option) == wanted)
-    if same:
-        return same
-    cleaned = normalise(gold)
-    return frozenset(index for index, option in enumerate(normalised) if option == cleaned)
 
 
 def _rouge(blank: SampleScore, case: _Case) -> SampleScore:

@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import MeanSpread
-from lmms_eval.tasks.milebench.scoring.model import LEVELS, Level, image_level
+from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES
 from lmms_eval.utils.numbers import SHARES
 
 KEY = "milebench"
 """Key of the summary in an estimate's details."""
 
 
-class Moments(Struct, frozen=True):
+class Moments(Struct, frozen=True, array_like=True):
     """Sum, number and sum of squares of scores, which give their mean and its error, and can be added."""
 
     total: float = 0.0
@@ -54,14 +54,12 @@ class Moments(Struct, frozen=True):
         """The error of the mean of independent samples."""
         return MeanSpread.of_moments(self.count, self.total, self.squares, SHARES)
 
-    def as_list(self) -> list[float]:
-        return [self.total, self.count, self.squares]
 
-    @classmethod
-    def from_list(cls, given: Sequence[float]) -> Moments:
-        """Raise ``TypeError`` or ``ValueError`` for anything but three numbers."""
-        total, count, squares = given
-        return cls(float(total), int(count), float(squares))
+class BothMoments(Struct, frozen=True):
+    """Scores of the same samples by the ``official`` and by the ``fixed`` rules."""
+
+    official: Moments
+    fixed: Moments
 
 
 class NeedleCell(Struct, frozen=True):
@@ -72,74 +70,52 @@ class NeedleCell(Struct, frozen=True):
     official: Moments
 
 
-class DatasetSummary(Struct, frozen=True):
+class DatasetSummary(Struct, frozen=True, kw_only=True):
     """The scored samples of a data set."""
 
     dataset: str
+    variant: str
+    """Name of these data and prompts: ``adversarial``, ``demo``, ...; empty for the benchmark's usual ones."""
     metric: str
     """``Accuracy`` or ``Rouge-L f``."""
-    official: Mapping[int, Moments]
-    """Official scores by the annotation's number of images."""
-    fixed: Mapping[int, Moments]
-    """Scores of the same samples by the ``fixed`` rules."""
-    variant: str = ""
-    """Name of these data and prompts: ``adversarial``, ``demo``, ...; empty for the benchmark's usual ones."""
+    no_answer: int
+    """Number of empty answers."""
+    by_images: dict[int, BothMoments]
+    """Scores by the annotation's number of images."""
+    steps: dict[str, int]
+    """Number of samples that each official rule decided."""
+    fixed_steps: dict[str, int]
     sequence: Moments = Moments()
     """Scores by the word-sequence ROUGE-L; empty for other data sets."""
-    no_answer: int = 0
-    """Number of empty answers."""
-    steps: Mapping[str, int] = field(default_factory=dict)
-    """Number of samples that each official rule decided."""
-    fixed_steps: Mapping[str, int] = field(default_factory=dict)
     needles: tuple[NeedleCell, ...] = ()
     """Needles; empty unless the data states depth and length of every one."""
 
     @property
     def count(self) -> int:
         """The number of scored samples."""
-        return sum(moments.count for moments in self.official.values())
+        return self.within().official.count
 
-    def side(self, is_fixed: bool) -> Mapping[int, Moments]:
-        return self.fixed if is_fixed else self.official
-
-    def pooled(self, is_fixed: bool = False) -> Moments:
-        """Return the official or fixed moments of all samples."""
-        return Moments.pooled(self.side(is_fixed).values())
-
-    def level(self, level: Level, is_fixed: bool = False) -> Moments:
-        """Return the moments of the samples of an image level."""
-        return Moments.pooled(found for number, found in self.side(is_fixed).items() if image_level(number) == level)
-
-    def within(self, least: int, most: float, is_fixed: bool = False) -> Moments:
-        """Return the moments of the samples with ``least`` to ``most`` images."""
-        return Moments.pooled(found for number, found in self.side(is_fixed).items() if least <= number <= most)
+    def within(self, least: int = 0, most: float = math.inf) -> BothMoments:
+        """Return the moments of the samples with ``least`` to ``most`` images; by default of all."""
+        found = [both for number, both in self.by_images.items() if least <= number <= most]
+        official, fixed = ([getattr(both, side) for both in found] for side in ("official", "fixed"))
+        return BothMoments(Moments.pooled(official), Moments.pooled(fixed))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON. Triples are sum, number and sum of squares; ``levels`` are as in ``eval.json``."""
-        content: dict[str, Any] = {
-            "dataset": self.dataset,
-            "variant": self.variant,
-            "metric": self.metric,
+        plain: dict[str, Any] = to_builtins(self, str_keys=True)
+        levels = {level: self.within(*ends).official for level, ends in LEVEL_RANGES.items()}
+        for name, is_there in (("sequence", self.sequence.count), ("needles", self.needles)):
+            if not is_there:
+                del plain[name]
+        return {
+            **{name: plain.pop(name) for name in ("dataset", "variant", "metric")},
             "scored": self.count,
-            "no_answer": self.no_answer,
-            "official": self.pooled().as_list(),
-            "fixed": self.pooled(is_fixed=True).as_list(),
-            "levels": {level: self.level(level).as_list()[:2] for level in LEVELS},
-            "by_images": {
-                str(number): {"official": moments.as_list(), "fixed": self.fixed[number].as_list()}
-                for number, moments in sorted(self.official.items())
-            },
-            "steps": dict(sorted(self.steps.items())),
-            "fixed_steps": dict(sorted(self.fixed_steps.items())),
+            "no_answer": plain.pop("no_answer"),
+            **to_builtins(self.within()),
+            "levels": {level: to_builtins(found)[:2] for level, found in levels.items()},
+            **plain,
         }
-        if self.sequence.count:
-            content["sequence"] = self.sequence.as_list()
-        if self.needles:
-            content["needles"] = [
-                {"depth": cell.depth, "length": cell.length, "official": cell.official.as_list()}
-                for cell in self.needles
-            ]
-        return content
 
     @classmethod
     def from_details(cls, given: Mapping[str, Any]) -> DatasetSummary:
@@ -149,23 +125,8 @@ class DatasetSummary(Struct, frozen=True):
             DataError: it is something else.
         """
         try:
-            by_images = {int(number): sides for number, sides in given["by_images"].items()}
-            return cls(
-                dataset=str(given["dataset"]),
-                metric=str(given["metric"]),
-                official={number: Moments.from_list(sides["official"]) for number, sides in by_images.items()},
-                fixed={number: Moments.from_list(sides["fixed"]) for number, sides in by_images.items()},
-                variant=str(given["variant"]),
-                sequence=Moments.from_list(given.get("sequence", (0, 0, 0))),
-                no_answer=int(given["no_answer"]),
-                steps=dict(given["steps"]),
-                fixed_steps=dict(given["fixed_steps"]),
-                needles=tuple(
-                    NeedleCell(float(cell["depth"]), float(cell["length"]), Moments.from_list(cell["official"]))
-                    for cell in given.get("needles", ())
-                ),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return convert(given, cls, str_keys=True)
+        except ValidationError as error:
             raise DataError(f"no summary of a MileBench data set: {type(error).__name__}: {error}") from error
 
 
@@ -179,40 +140,35 @@ def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = 
         variant: see ``DatasetSummary``.
     """
     found = list(values)
-    official: dict[int, list[float]] = {}
-    fixed: dict[int, list[float]] = {}
+    scores: dict[int, list[Mapping[str, Any]]] = {}
+    needles: dict[tuple[Any, Any], list[float]] = {}
     for value in found:
-        number = round(value["n_images"])
-        official.setdefault(number, []).append(float(value["score"]))
-        fixed.setdefault(number, []).append(float(value["fixed"]))
+        scores.setdefault(round(value["n_images"]), []).append(value)
+        needles.setdefault((value.get("needle_depth"), value.get("needle_length")), []).append(float(value["score"]))
+    if any(None in place for place in needles):
+        needles = {}
     return DatasetSummary(
         dataset=dataset,
-        metric=str(found[0]["metric"]),
-        official={number: Moments.of(scores) for number, scores in official.items()},
-        fixed={number: Moments.of(scores) for number, scores in fixed.items()},
         variant=variant,
-        sequence=Moments.of([float(value["sequence"]) for value in found if value.get("sequence") is not None]),
+        metric=str(found[0]["metric"]),
         no_answer=round(math.fsum(value["no_answer"] for value in found)),
-        steps=Counter(str(value["step"]) for value in found),
-        fixed_steps=Counter(str(value["fixed_step"]) for value in found),
-        needles=_needles(found),
+        by_images={
+            number: BothMoments(*(Moments.of([float(value[side]) for value in members]) for side in ("score", "fixed")))
+            for number, members in sorted(scores.items())
+        },
+        steps=dict(sorted(Counter(str(value["step"]) for value in found).items())),
+        fixed_steps=dict(sorted(Counter(str(value["fixed_step"]) for value in found).items())),
+        sequence=Moments.of([float(value["sequence"]) for value in found if value.get("sequence") is not None]),
+        needles=tuple(
+            NeedleCell(float(depth), float(length), Moments.of(cell))
+            for (depth, length), cell in sorted(needles.items())
+        ),
     )
-
-
-def _needles(values: Iterable[Mapping[str, Any]]) -> tuple[NeedleCell, ...]:
-    """Group needles by depth and length; empty if a sample lacks either."""
-    cells: dict[tuple[float, float], list[float]] = {}
-    for value in values:
-        depth, length = value.get("needle_depth"), value.get("needle_length")
-        if depth is None or length is None:
-            return ()
-        cells.setdefault((float(depth), float(length)), []).append(float(value["score"]))
-    return tuple(NeedleCell(depth, length, Moments.of(scores)) for (depth, length), scores in sorted(cells.items()))
 
 
 def estimate(values: Sequence[Mapping[str, Any]], dataset: str, variant: str = "") -> Estimate:
     """Return the mean official score (a fraction) with its error, and the summary in the details."""
     summary = summarise(values, dataset, variant)
-    official = summary.pooled()
+    official = summary.within().official
     error = official.spread.error
     return Estimate(official.mean, None if math.isnan(error) else error, {KEY: summary.as_dict()})

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.stats.interval import Interval, MeanSpread, NoInterval, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
-from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments
+from lmms_eval.tasks.milebench.summary.dataset import BothMoments, DatasetSummary, Moments
 from lmms_eval.utils.numbers import SHARES
 
 PERCENT = 100.0
@@ -111,14 +111,14 @@ def dataset_entry(scored: ScoredDataset) -> FigureEntry:
     is_demo = summary is not None and summary.variant.startswith("demo")
     if summary is not None and not scored.withheld and not is_demo and count != facts.samples:
         gaps.append(f"{facts.name}: {count} of {facts.samples} samples")
-    pair = None if summary is None else pair_of(summary.pooled(), summary.pooled(is_fixed=True))
+    pair = None if summary is None else pair_of(summary.within())
     return FigureEntry(facts.name, facts.title, pair, count, facts.samples, tuple(gaps))
 
 
-def pair_of(official: Moments, fixed: Moments) -> Pair | None:
+def pair_of(both: BothMoments) -> Pair | None:
     """Return both figures; ``None`` without scores."""
-    figures = figure(official), figure(fixed)
-    return None if figures[0] is None or figures[1] is None else Pair(figures[0], figures[1])
+    official, fixed = figure(both.official), figure(both.fixed)
+    return None if official is None or fixed is None else Pair(official, fixed)
 
 
 def mean_entry(name: str, title: str, members: Sequence[FigureEntry]) -> FigureEntry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -9,13 +10,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.scoring.model import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, NeedleCell
 from lmms_eval.tasks.milebench.summary.figures import Figure, Pair, combined_pair, figure, pair_of
 
-LEVEL_RANGES: Mapping[str, tuple[int, float]] = dict(
-    zip(LEVELS, ((0, FIRST_MEDIUM - 1), (FIRST_MEDIUM, LAST_MEDIUM), (LAST_MEDIUM + 1, math.inf)), strict=True)
-)
 BINS: Mapping[str, tuple[int, float]] = {
     "up to 2": (0, 2), "3": (3, 3), "4": (4, 4), "5": (5, 5),
     "6-8": (6, 8), "9-12": (9, 12), "13-20": (13, 20), "21-31": (21, 31),
@@ -82,11 +79,12 @@ def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[D
     counts: list[float] = []
     images = 0
     for summary in summaries:
-        pair = pair_of(summary.within(least, most), summary.within(least, most, is_fixed=True))
-        if pair is not None:
+        both = summary.within(least, most)
+        if (pair := pair_of(both)) is not None:
             pairs.append(pair)
-            counts.append(summary.within(least, most).count)
-            images += sum(number * one.count for number, one in summary.official.items() if least <= number <= most)
+            counts.append(both.official.count)
+            found = summary.by_images.items()
+            images += sum(number * one.official.count for number, one in found if least <= number <= most)
     by_sample, by_dataset = combined_pair(pairs, counts), combined_pair(pairs)
     if by_sample is None or by_dataset is None:
         return None
@@ -100,35 +98,27 @@ def needle_grids(summaries: Sequence[DatasetSummary]) -> list[NeedleGrid]:
 
 
 def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
-    depths, lengths = _Ticks.of([cell.depth for cell in cells]), _Ticks.of([cell.length for cell in cells])
-    members: dict[tuple[int, int], list[NeedleCell]] = {}
-    for cell in cells:
-        members.setdefault((depths.place(cell.depth), lengths.place(cell.length)), []).append(cell)
-    rows, counts = [], []
-    for row in range(len(depths.labels)):
-        found = [members.get((row, column), []) for column in range(len(lengths.labels))]
-        rows.append(tuple(figure(Moments.pooled(cell.official for cell in group)) for group in found))
-        counts.append(tuple(sum(cell.official.count for cell in group) for group in found))
-    return NeedleGrid(name, depths.labels, lengths.labels, tuple(rows), tuple(counts))
+    depths, rows = _ticks([cell.depth for cell in cells])
+    lengths, columns = _ticks([cell.length for cell in cells])
+    members: dict[tuple[int, int], list[Moments]] = {}
+    for cell, row, column in zip(cells, rows, columns, strict=True):
+        members.setdefault((row, column), []).append(cell.official)
+    pools = [
+        [Moments.pooled(members.get((row, column), ())) for column in range(len(lengths))] for row in range(len(depths))
+    ]
+    figures = tuple(tuple(map(figure, row)) for row in pools)
+    return NeedleGrid(name, depths, lengths, figures, tuple(tuple(pool.count for pool in row) for row in pools))
 
 
-class _Ticks(Struct, frozen=True):
-    """The distinct values of an axis, or ranges of equal width if there are many."""
+def _ticks(given: Sequence[float]) -> tuple[tuple[str, ...], list[int]]:
+    """Return the labels of an axis and the place of each value on it.
 
-    labels: tuple[str, ...]
-    values: tuple[float, ...]
-    """The distinct values, or the lower ends of the ranges."""
-
-    @classmethod
-    def of(cls, given: Sequence[float]) -> _Ticks:
-        values = sorted(set(given))
-        if len(values) <= MAX_TICKS:
-            return cls(tuple(f"{value:g}" for value in values), tuple(values))
-        width = (values[-1] - values[0]) / GRID_BINS
-        edges = [values[0] + number * width for number in range(GRID_BINS + 1)]
-        labels = tuple(f"{low:.3g}-{high:.3g}" for low, high in itertools.pairwise(edges))
-        return cls(labels, tuple(edges[:-1]))
-
-    def place(self, value: float) -> int:
-        """Return the last tick that is not above the value."""
-        return max(place for place, tick in enumerate(self.values) if tick <= value)
+    Its ticks are the distinct values, or ranges of equal width if there are many.
+    """
+    ticks = sorted(set(given))
+    labels = [f"{value:g}" for value in ticks]
+    if len(ticks) > MAX_TICKS:
+        width = (ticks[-1] - ticks[0]) / GRID_BINS
+        edges = [ticks[0] + number * width for number in range(GRID_BINS + 1)]
+        labels, ticks = [f"{low:.3g}-{high:.3g}" for low, high in itertools.pairwise(edges)], edges[:-1]
+    return tuple(labels), [bisect.bisect_right(ticks, value) - 1 for value in given]

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
+from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary
 from lmms_eval.tasks.milebench.summary.figures import (
     PERCENT,
@@ -21,7 +22,6 @@ from lmms_eval.tasks.milebench.summary.figures import (
 )
 from lmms_eval.tasks.milebench.summary.image_counts import (
     BINS,
-    LEVEL_RANGES,
     CountPool,
     NeedleGrid,
     needle_grids,

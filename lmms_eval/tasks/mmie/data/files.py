@@ -16,7 +16,7 @@ from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.mmie.settings import Settings
-from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
+from lmms_eval.tasks.mmie.view import ViewedPicture
 
 REPOSITORY = "MMIE/MMIE"
 FILES = ("data.json", "overview.json")
@@ -48,10 +48,9 @@ def data_file(settings: Settings) -> Path:
         folders = copies_below(settings.data_root, REPOSITORY)
     else:
         folders = [hf_home() / FOLDER, *hub_snapshots(REPOSITORY)]
-    for folder in folders:
-        for name in FILES:
-            if (folder / name).is_file():
-                return folder / name
+    files = [folder / name for folder in folders for name in FILES]
+    if found := next(filter(Path.is_file, files), None):
+        return found
     tried = ", ".join(str(folder / FILES[0]) for folder in folders)
     if settings.data_root is not None or settings.folder is not None:
         raise MissingDataError(f"the records of MMIE are not there; looked for {tried}. {ACCESS}")
@@ -71,9 +70,8 @@ def _fetch(tried: str) -> Path:
             f"the records of MMIE are not there (looked for {tried}) and cannot be fetched: {type(error).__name__}: "
             f"{error}. {ACCESS}"
         ) from error
-    for name in FILES:
-        if (folder / name).is_file():
-            return folder / name
+    if found := next(filter(Path.is_file, (folder / name for name in FILES)), None):
+        return found
     raise DataError(f"{REPOSITORY} on the hub does not hold any of {', '.join(FILES)}. {ACCESS}")
 
 
@@ -83,10 +81,10 @@ class ImageFinder:
     def __init__(self, roots: list[Path]) -> None:
         self.roots = roots
 
-    def __call__(self, image: Any) -> ViewedPicture | Missing:
-        """Return the picture for the judge's view."""
+    def __call__(self, image: Any) -> ViewedPicture | str:
+        """Return the picture for the judge's view, or the name of a missing one."""
         found = self.find(image)
-        return Missing(str(image)) if found is None else ViewedPicture(found)
+        return str(image) if found is None else ViewedPicture(found)
 
     def find(self, image: Any) -> str | None:
         """Return the file, or ``None``. Absolute paths are unchanged."""

@@ -6,9 +6,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import mean_stderr
+from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary, Moments, estimate, summarise
 from tests.cases import for_each
 from tests.tasks.milebench.summaries import value
@@ -40,9 +42,9 @@ def test_no_scores_have_no_mean() -> None:
 
 def test_samples_are_sorted_by_their_number_of_images() -> None:
     found = summarise([value(1, 2), value(0, 5), value(1, 6), value(1, 31, fixed=0), value(0, 32)], "TQA")
-    assert [found.level(level).as_list()[:2] for level in ("Few", "Medium", "Many")] == [[1, 2], [2, 2], [0, 1]]
-    assert found.level("Medium", is_fixed=True).mean == 0.5
-    assert found.within(5, 31).as_list() == [2, 3, 2]
+    assert [astuple(found.within(*ends).official)[:2] for ends in LEVEL_RANGES.values()] == [(1, 2), (2, 2), (0, 1)]
+    assert found.within(6, 31).fixed.mean == 0.5
+    assert astuple(found.within(5, 31).official) == (2, 3, 2)
 
 
 def test_a_summary_survives_json() -> None:

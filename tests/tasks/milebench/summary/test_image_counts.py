@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.tasks.milebench.scoring.model import image_level
+from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES, image_level
 from lmms_eval.tasks.milebench.summary.dataset import summarise
-from lmms_eval.tasks.milebench.summary.image_counts import BINS, LEVEL_RANGES, MAX_TICKS, needle_grids, pools, scopes
+from lmms_eval.tasks.milebench.summary.image_counts import BINS, MAX_TICKS, needle_grids, pools, scopes
 from tests.tasks.milebench.summaries import summary, value
 
 
