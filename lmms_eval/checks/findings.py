@@ -36,7 +36,7 @@ from lmms_eval.utils.installed import (
     required_packages,
 )
 from lmms_eval.utils.records import to_dict
-from lmms_eval.utils.terminal import Column, markdown_table
+from lmms_eval.utils.terminal import named_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -188,7 +188,7 @@ _PREPARED = ("data", "prompt", "gold", "empty")
 
 def finding(step: str, error: BaseException) -> Finding:
     """Explain an error of a step."""
-    chain = list(_chain(error))
+    chain = _chain(error)
     message = str(error) if isinstance(error, LmmsEvalError) else error_text(error)
     for link in chain:
         if isinstance(link, RefusedConnectionError) or REFUSED in str(link):
@@ -268,14 +268,14 @@ def of_reason(step: str, reason: str) -> Finding:
     return Finding(step, "failed", "scoring raises", reason, reason)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes, the first cause last."""
-    seen: set[int] = set()
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return the error and its causes, the first cause last."""
+    chain: list[BaseException] = []
     link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
+    while link is not None and not any(link is one for one in chain):
+        chain.append(link)
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return chain
 
 
 def _kind(chain: Sequence[BaseException]) -> str:
@@ -342,7 +342,15 @@ _CAUSE = 160
 
 def check_lines(checks: Checks) -> list[str]:
     """Return the table of faults, an example of each with what to do, and the numbers."""
-    faults = list(_faults(checks))
+    faults: list[tuple[Status, Finding, list[str]]] = []  # equal findings with the names that have them
+    for status in _WORST_FIRST:
+        alike: dict[tuple[str, str, str], list[tuple[CheckReport, Finding]]] = {}
+        for each in checks.having(status):
+            worst = each.decisive
+            if worst is not None:
+                alike.setdefault((worst.step, worst.kind, worst.cause), []).append((each, worst))
+        for found in sorted(alike.values(), key=lambda found: -len(found)):
+            faults.append((status, found[0][1], [each.name for each, _ in found]))
     lines = []
     if faults:
         causes = [first.cause for _, first, _ in faults]
@@ -350,16 +358,15 @@ def check_lines(checks: Checks) -> list[str]:
             ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
             for _, _, names in faults
         ]
-        columns = (
-            ("outcome", [SHOWN[status] for status, _, _ in faults]),
-            ("step", [first.step for _, first, _ in faults]),
-            ("what", [first.kind for _, first, _ in faults]),
-            ("cause", [text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..." for text in causes]),
-            ("number", [str(len(names)) for _, _, names in faults]),
-            ("names", listed),
-        )
-        table = markdown_table([Column(head, tuple(cells), head != "number") for head, cells in columns])
-        lines += [table.rstrip("\n"), ""]
+        columns = {
+            "outcome": [SHOWN[status] for status, _, _ in faults],
+            "step": [first.step for _, first, _ in faults],
+            "what": [first.kind for _, first, _ in faults],
+            "cause": [text if len(text) <= _CAUSE else f"{text[: _CAUSE - 3]}..." for text in causes],
+            "number": [str(len(names)) for _, _, names in faults],
+            "names": listed,
+        }
+        lines += [named_table(columns, ("number",)).rstrip("\n"), ""]
         lines += [*(f"{SHOWN[status]}: {names[0]}: {first.message}" for status, first, names in faults), ""]
     return [*lines, summary(checks)]
 
@@ -369,18 +376,6 @@ def summary(checks: Checks) -> str:
     counts = ", ".join(f"{number} {word}" for word, number in checks.counts().items() if number)
     time = f"{checks.seconds:.1f} s, {checks.processes} process{'es' if checks.processes != 1 else ''}"
     return f"{len(checks.checked)} checked: {counts or 'nothing'} ({time})"
-
-
-def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
-    """Yield equal findings with the names that have them, by outcome, the most frequent first."""
-    for status in _WORST_FIRST:
-        alike: dict[tuple[str, str, str], list[tuple[CheckReport, Finding]]] = {}
-        for each in checks.having(status):
-            worst = each.decisive
-            if worst is not None:
-                alike.setdefault((worst.step, worst.kind, worst.cause), []).append((each, worst))
-        for found in sorted(alike.values(), key=lambda found: -len(found)):
-            yield status, found[0][1], [each.name for each, _ in found]
 
 
 def absent_needs(words: Iterable[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.engine.response_cache import CacheFile
+    pass
 
 DAMAGED = 1
 _DAY_S = 86_400.0
@@ -41,30 +41,22 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with closing(CacheFile(path, check=given.action == "verify")) as file:
             if given.action == "stats":
-                _show_stats(file)
+                stats = file.stats()
+                emit([f"path: {file.path}", f"responses: {stats.responses}", f"size: {stats.bytes / 2**20:.1f} MiB"])
+                if stats.oldest is not None and stats.newest is not None:
+                    ends = [time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) for at in (stats.oldest, stats.newest)]
+                    emit(f"stored: {ends[0]} to {ends[1]}")
+                for model, number in stats.models.items():
+                    emit(f"  {number:>8}  {model}")
             elif is_pruning:
                 before = None if given.older_than is None else time.time() - given.older_than * _DAY_S
                 emit(f"deleted: {file.prune(before, given.model)}")
             else:
-                return _verify(file)
+                damaged, left = file.verify(), file.stats().responses
+                if file.set_aside is not None:
+                    emit(f"the file was damaged: moved to {file.set_aside}, a new one was started")
+                emit(f"damaged responses deleted: {damaged}; good ones: {left}")
+                return DAMAGED if damaged or file.set_aside is not None else 0
     except sqlite3.Error as error:
         raise UsageError(f"cache {given.path}: {error}; lmms-eval cache verify repairs what is damaged") from error
     return 0
-
-
-def _show_stats(file: CacheFile) -> None:
-    stats = file.stats()
-    emit([f"path: {file.path}", f"responses: {stats.responses}", f"size: {stats.bytes / 2**20:.1f} MiB"])
-    if stats.oldest is not None and stats.newest is not None:
-        days = [time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) for seconds in (stats.oldest, stats.newest)]
-        emit(f"stored: {days[0]} to {days[1]}")
-    for model, number in stats.models.items():
-        emit(f"  {number:>8}  {model}")
-
-
-def _verify(file: CacheFile) -> int:
-    damaged, left = file.verify(), file.stats().responses
-    if file.set_aside is not None:
-        emit(f"the file was damaged: moved to {file.set_aside}, a new one was started")
-    emit(f"damaged responses deleted: {damaged}; good ones: {left}")
-    return DAMAGED if damaged or file.set_aside is not None else 0

@@ -91,16 +91,13 @@ def _row(entry: IndexEntry) -> dict[str, Any]:
 
 def _table(rows: Sequence[dict[str, Any]], catalogue: Catalogue, given: Namespace) -> list[str]:
     """Return a Markdown table of the tasks, and the groups and tags whose names contain the word."""
-    from lmms_eval.utils.terminal import Column, markdown_table
+    from lmms_eval.utils.terminal import named_table
 
-    heads = ("name", "documents", "modalities", "needs", "tags")
-    cells = [
-        [row["name"], str(row["documents"] or ""), *(", ".join(row[key]) for key in heads[2:])] for row in rows
-    ]  # fmt: skip
     lines = []
     if rows:
-        columns = [Column(head, tuple(line[i] for line in cells), head != "documents") for i, head in enumerate(heads)]
-        lines += [markdown_table(columns).rstrip("\n"), ""]
+        columns = {"name": [row["name"] for row in rows], "documents": [str(row["documents"] or "") for row in rows]}
+        columns |= {key: [", ".join(row[key]) for row in rows] for key in ("modalities", "needs", "tags")}
+        lines += [named_table(columns, ("documents",)).rstrip("\n"), ""]
     lines.append(f"{len(rows)} of {len(catalogue.tasks)} tasks")
     if given.word:
         for kind, names in (("groups", catalogue.groups), ("tags", catalogue.tags)):

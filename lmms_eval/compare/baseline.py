@@ -68,7 +68,11 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     wanted = [BaselineRow(one.metric, one.filter) for one in means.values()]
     if not means:
         return {}
-    earlier_stop = _stop_beside(path)
+    # The results file of the same run states whether the task stopped early.
+    stamp, mark, task = path.stem.partition("_samples_")
+    results = path.with_name(f"{stamp}_results.json")
+    document = read_document(results) if mark and results.is_file() else None
+    earlier_stop = early_stop_of(document, task) if isinstance(document, dict) else None
     earlier_rows = _read(path, result.task.name, wanted, result.task.score_key)
     earlier_rows = structs.replace(earlier_rows, early_stop=earlier_stop)
     shared = share(_current(result, store, means), earlier_rows, ("this run", name))
@@ -137,14 +141,6 @@ def _followed(
     low, high = (None, None) if isinstance(found, stats.NoInterval) else (unit * found.low, unit * found.high)
     mark = stop_mark(stop.asked, stop.of)
     return replace(paired, ci_lower=low, ci_upper=high, pvalue=None, baseline_early=mark)
-
-
-def _stop_beside(path: Path) -> EarlyStop | None:
-    """Return the early stop of a samples file's task, from the results file of the same run."""
-    stamp, mark, task = path.stem.partition("_samples_")
-    results = path.with_name(f"{stamp}_results.json")
-    document = read_document(results) if mark and results.is_file() else None
-    return early_stop_of(document, task) if isinstance(document, dict) else None
 
 
 def _read(path: Path, task: str, wanted: Sequence[BaselineRow], score_key: str = "score") -> TaskRows:

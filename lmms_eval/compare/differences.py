@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from lmms_eval.utils.numbers import ScoreRange
 if TYPE_CHECKING:
     from numpy import bool_
     from numpy.typing import NDArray
+
+    from lmms_eval.stats.differences import PairedFinding
 
 
 TEST = "confidence sequence"
@@ -68,11 +71,11 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
     inside = None if where is None else [place is None or bool(where[place]) for place in places]
     differences = [_ends(column, place) for place in places]
     width = column.within.high - column.within.low
-    look = _Look(differences, shorter.early_stop.of, ScoreRange(-width, width), inside)
+    look = partial(_at_look, differences, inside, shorter.early_stop.of, width)
     margin = options.margin
     stopped = "both" if len(stops) > 1 else "one of them"
     return SequentialFinding(
-        interval=look.interval(1 - options.alpha),
+        interval=look(1 - options.alpha),
         p=_smallest_level(lambda one: one.low > 0 or one.high < 0, look, options.alpha),
         equivalence_p=None
         if margin is None
@@ -83,42 +86,32 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
     )
 
 
-class _Look:
-    """The interval of the differences at the last look, for any level."""
+def _at_look(
+    differences: list[tuple[float, float]], inside: list[bool] | None, total: int, most: float, level: float
+) -> Interval:
+    """Return the interval of the differences (−``most`` to ``most``) at the last look.
 
-    def __init__(
-        self, differences: list[tuple[float, float]], total: int, within: ScoreRange, inside: list[bool] | None
-    ) -> None:
-        self._differences, self._total, self._within = differences, total, within
-        self._inside = inside
-        """Marks of the documents of a part, if the interval is for a part."""
+    ``inside`` marks the documents of a part, if the interval is for a part.
+    """
+    import numpy as np
 
-    def interval(self, level: float) -> Interval:
-        from lmms_eval.stats.sequence import Sampled
+    from lmms_eval.stats.cells import sampled_cells
+    from lmms_eval.stats.sequence import Sampled
 
-        if self._inside is not None:
-            return self._of_part(self._inside, level)
-        sampled = Sampled(self._total, self._within, level)
-        for low, high in self._differences:
+    if inside is None:
+        sampled = Sampled(total, ScoreRange(-most, most), level)
+        for low, high in differences:
             sampled.add(low, high)
         return sampled.interval()
-
-    def _of_part(self, inside: list[bool], level: float) -> Interval:
-        import numpy as np
-
-        from lmms_eval.stats.cells import sampled_cells
-
-        low, width = self._within.low, self._within.high - self._within.low
-        ends = (np.array(self._differences).reshape(-1, 2) - low) / width
-        codes = np.where(inside, 0, -1)
-        ((least,), (most,)) = sampled_cells(ends[:, 0], ends[:, 1], codes, 1, self._total, level)
-        return Interval(low + width * float(least), low + width * float(most), "betting")
+    ends = (np.array(differences).reshape(-1, 2) + most) / (2 * most)
+    ((least,), (greatest,)) = sampled_cells(ends[:, 0], ends[:, 1], np.where(inside, 0, -1), 1, total, level)
+    return Interval(2 * most * float(least) - most, 2 * most * float(greatest) - most, "betting")
 
 
-def _smallest_level(holds: Callable[[Interval], bool], look: _Look, alpha: float) -> float:
+def _smallest_level(holds: Callable[[Interval], bool], look: Callable[[float], Interval], alpha: float) -> float:
     """Return the smallest level reached from above while the statement holds; 1 if it never holds."""
     levels = (*(one for one in _ABOVE_ALPHA if one > alpha), *(alpha / share for share in _SHARES_OF_ALPHA))
-    held = list(itertools.takewhile(lambda level: holds(look.interval(1 - level)), levels))
+    held = list(itertools.takewhile(lambda level: holds(look(1 - level)), levels))
     return held[-1] if held else 1.0
 
 
@@ -167,6 +160,8 @@ def find_difference(
     """
     import numpy as np
 
+    from lmms_eval.stats.differences import PairOptions, compare_pairs, equivalence_p
+
     inside = np.ones(len(column.first), bool) if where is None else where
     paired = column.has_both & inside
     count = int(paired.sum())
@@ -193,52 +188,26 @@ def find_difference(
     if not column.is_mean:
         row = replace(row, notes=(*row.notes, "means over documents, not the task's own number"))
     if column.shared.stopped_early:
-        return _of_early(row, column, inside, options)
-    return _of_all(row, column, paired, options)
-
-
-def _of_all(
-    row: Difference, column: PairedColumn, paired: NDArray[bool_], options: CompareOptions
-) -> UncorrectedDifference:
-    from lmms_eval.stats.differences import PairOptions, compare_pairs, equivalence_p
-
+        # A confidence sequence holds whenever a run stopped.
+        found = sequential(column, options, None if inside.all() else inside)
+        row = replace(row, notes=(*row.notes, found.note) if found.note else row.notes)
+        spread = math.nan
+        if isinstance(found.interval, Interval) and count > 1:
+            spread = float(np.nanstd((column.first - column.second)[inside], ddof=1))
+        return UncorrectedDifference(_tested(row, found), spread, found.equivalence_p)
     names = column.shared.clusters
     clusters = None if names is None else [name for name, has in zip(names, paired, strict=True) if has]
-    found = compare_pairs(
-        column.first[paired],
-        column.second[paired],
-        clusters,
-        PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within),
-    )
-    interval, reason = _split(found.interval)
-    return UncorrectedDifference(
-        replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test),
-        found.spread,
-        equivalence_p(found, options.margin) if options.margin is not None and interval else None,
-    )
+    pair_options = PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within)
+    pairs = compare_pairs(first, second, clusters, pair_options)
+    p = None if options.margin is None else equivalence_p(pairs, options.margin)  # None without an interval
+    return UncorrectedDifference(_tested(row, pairs), pairs.spread, p)
 
 
-def _split(interval: Interval | NoInterval) -> tuple[Interval | None, str]:
-    """Return the interval, or why it is missing."""
-    return (None, interval.reason) if isinstance(interval, NoInterval) else (interval, "")
-
-
-def _of_early(
-    row: Difference, column: PairedColumn, inside: NDArray[bool_], options: CompareOptions
-) -> UncorrectedDifference:
-    """Add interval and test by a confidence sequence, which holds whenever a run stopped."""
-    import numpy as np
-
-    found = sequential(column, options, None if inside.all() else inside)
-    interval, reason = _split(found.interval)
-    notes = (*row.notes, found.note) if found.note else row.notes
-    return UncorrectedDifference(
-        replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test, notes=notes),
-        math.nan
-        if interval is None or row.pairing.paired < 2
-        else float(np.nanstd((column.first - column.second)[inside], ddof=1)),
-        found.equivalence_p,
-    )
+def _tested(row: Difference, found: SequentialFinding | PairedFinding) -> Difference:
+    """Add an interval, or why it is missing, and a test."""
+    if isinstance(found.interval, NoInterval):
+        return replace(row, interval=None, no_interval=found.interval.reason, p=found.p, test=found.test)
+    return replace(row, interval=found.interval, no_interval="", p=found.p, test=found.test)
 
 
 def _sensitivity(column: PairedColumn, inside: NDArray[bool_], paired: int) -> Sensitivity | None:
@@ -273,10 +242,14 @@ def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions
     judged = []
     for one, p_holm, p_bh, equivalence in zip(found, holm(ps), benjamini_hochberg(ps), equivalences, strict=True):
         row = replace(one.row, p_holm=p_holm, p_bh=p_bh)
-        verdict = _verdict(row, equivalence, options.alpha)
         is_real = p_holm is not None and p_holm <= options.alpha
-        if verdict == "equivalent" and is_real:
-            row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
+        verdict: Verdict = "cannot tell"
+        if equivalence is not None and equivalence <= options.alpha:
+            verdict = "equivalent"
+            if is_real:
+                row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
+        elif is_real and row.value != 0:
+            verdict = "better" if (row.value > 0) == row.higher_is_better else "worse"
         judged.append(
             replace(
                 row,
@@ -286,14 +259,6 @@ def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions
             )
         )
     return judged
-
-
-def _verdict(row: Difference, equivalence: float | None, alpha: float) -> Verdict:
-    if equivalence is not None and equivalence <= alpha:
-        return "equivalent"
-    if row.p_holm is None or row.p_holm > alpha or row.value == 0:
-        return "cannot tell"
-    return "better" if (row.value > 0) == row.higher_is_better else "worse"
 
 
 def _detectable(found: UncorrectedDifference, alpha: float) -> float | None:

@@ -32,10 +32,10 @@ from lmms_eval.compare.matching import PairedColumn, match_runs
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.compare.verdicts import CompareOptions, Pairing
+from lmms_eval.compare.verdicts import CompareOptions, Pairing, metric_text
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.records import to_dict
-from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
+from lmms_eval.utils.terminal import escaped, named_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 Correction = Literal["holm", "bh", "none"]
@@ -288,8 +288,8 @@ def _coverage(pairing: Pairing) -> float:
 def _of_headline(found: HeadlineFinding, rule: Rule) -> Check:
     row = found.row
     check = Check(
-        row.name, _metric(row.metric, row.filter), rule.margin, run=row.first, base=row.second, difference=row.value,
-        interval=row.interval, documents=row.pairing.paired, coverage=_coverage(row.pairing),
+        row.name, metric_text(row.metric, row.filter), rule.margin, run=row.first, base=row.second,
+        difference=row.value, interval=row.interval, documents=row.pairing.paired, coverage=_coverage(row.pairing),
         higher_is_better=row.higher_is_better,
     )  # fmt: skip
     if row.interval is None or not found.error > 0:
@@ -298,10 +298,6 @@ def _of_headline(found: HeadlineFinding, rule: Rule) -> Check:
         return replace(check, p_held=found.tail(-rule.margin))
     above = found.tail(rule.margin)
     return replace(check, p_held=None if above is None else 1 - above)
-
-
-def _metric(metric: str, pipeline: str) -> str:
-    return metric if pipeline in ("", "none") else f"{metric},{pipeline}"
 
 
 def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
@@ -314,7 +310,7 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
     everywhere = np.ones(len(both), bool)
     pairing = column.shared.counts(np.isfinite(column.first), np.isfinite(column.second), everywhere)
     check = Check(
-        column.task, _metric(column.metric, column.filter), rule.margin, run=float(first.mean()),
+        column.task, metric_text(column.metric, column.filter), rule.margin, run=float(first.mean()),
         base=float(second.mean()), difference=float((first - second).mean()), documents=pairing.paired,
         coverage=_coverage(pairing), higher_is_better=column.higher_is_better,
     )  # fmt: skip
@@ -352,7 +348,7 @@ def _early(check: Check, found: _Candidates, alpha: float) -> Check:
     columns = [
         source
         for (name, metric, pipeline), source in found.items()
-        if isinstance(source, PairedColumn) and (name, _metric(metric, pipeline)) == (check.name, check.metric)
+        if isinstance(source, PairedColumn) and (name, metric_text(metric, pipeline)) == (check.name, check.metric)
     ]
     if not columns or check.reason or not columns[0].shared.stopped_early:
         return check
@@ -402,7 +398,7 @@ def gate_table(result: GateResult, shown: Callable[[str], str] = str) -> str:
         "N": [str(check.documents) for check in result.checks],
         "Why": [shown(why(check)) for check in result.checks],
     }
-    return markdown_table([Column(name, tuple(cells), is_text=True) for name, cells in columns.items()])
+    return named_table(columns)
 
 
 def headline(result: GateResult) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.compare.benchmarks import BENCHMARKS
-from lmms_eval.compare.benchmarks.contract import Headlines, Kept, Number, TaskPair, kept
+from lmms_eval.compare.benchmarks.contract import Headlines, Kept, Number, kept
 from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.redrawing import USUAL, Redrawing, redraw
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
@@ -26,6 +26,7 @@ from lmms_eval.compare.verdicts import Difference, Pairing
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.facts import aggregation_of, part_of
+from lmms_eval.results.sample import finite
 from lmms_eval.stats.interval import ANY_NUMBER
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -33,7 +34,7 @@ Aggregation = Callable[[Sequence[Any]], float]
 
 
 def own_aggregations(
-    pairs: Sequence[TaskPair], first: RunRows, is_owned: Callable[[str, str], bool]
+    pairs: Sequence[Shared], first: RunRows, is_owned: Callable[[str, str], bool]
 ) -> Iterator[Headlines]:
     """Yield the number of each column that both runs have and that is not a mean over documents.
 
@@ -61,7 +62,7 @@ def own_aggregations(
             yield Headlines({pair.task: number}, {pair.task: part}, dict, tasks, pairings)
 
 
-def function_part(pair: TaskPair, key: str, first: RunRows) -> tuple[FunctionPart, Kept] | None:
+def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart, Kept] | None:
     """Make the part of a column from its aggregation; ``None`` if that is not available or gives other numbers."""
     function = _aggregation(pair.task, pair.first.columns[key].metric, first.results or {})
     if function is None:
@@ -73,11 +74,11 @@ def function_part(pair: TaskPair, key: str, first: RunRows) -> tuple[FunctionPar
     if not taken.values:
         return None
     firsts, seconds = [one for one, _ in taken.values], [two for _, two in taken.values]
-    return FunctionPart(function, firsts, seconds, pair.clusters(taken.rows)), taken
+    return FunctionPart(function, firsts, seconds, taken.clusters), taken
 
 
 def column_part(
-    pair: TaskPair, key: str, first: RunRows, scale: float = 1.0, shift: float = 0.0
+    pair: Shared, key: str, first: RunRows, scale: float = 1.0, shift: float = 0.0
 ) -> tuple[PairedStratum, Kept] | None:
     """Make the part of a column whose value is ``scale`` times the task's own number, plus ``shift``."""
     column, other = pair.first.columns[key], pair.second.columns[key]
@@ -87,16 +88,11 @@ def column_part(
             return None
         own = made[0].function
         return replace(made[0], function=lambda items: scale * own(items) + shift), made[1]
-    taken = kept(pair, lambda side, row: _number(side.columns[key], row))
+    taken = kept(pair, lambda side, row: finite(side.columns[key].scores[row].item()))
     if not taken.values:
         return None
     values = [(scale * column.scale * a + shift, scale * other.scale * b + shift) for a, b in taken.values]
-    return MeanPart.of(values, pair.clusters(taken.rows)), taken
-
-
-def _number(column: MetricColumn, row: int) -> float | None:
-    score = float(column.scores[row])
-    return score if math.isfinite(score) else None
+    return MeanPart.of(values, taken.clusters), taken
 
 
 def _gives_aggregation(function: Aggregation, side: TaskRows, column: MetricColumn) -> bool:
@@ -151,7 +147,7 @@ def _plain(function: Callable[..., Any]) -> Aggregation:
 class _Leaf(Struct, frozen=True):
     """A leaf task in a group's number."""
 
-    pair: TaskPair
+    pair: Shared
     key: str
     weight: float
     scale: float = 1.0
@@ -159,7 +155,7 @@ class _Leaf(Struct, frozen=True):
     """The mean is taken over ``scale`` times the leaf's number, plus ``shift``."""
 
 
-def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) -> Iterator[Headlines]:
+def group_headlines(pairs: Sequence[Shared], first: RunRows, second: RunRows) -> Iterator[Headlines]:
     """Yield the number of each group that both runs have.
 
     A group's rule (the metric and weight of each leaf) is the first of these that reproduces the numbers of both runs:
@@ -187,7 +183,7 @@ def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) 
                 yield made
 
 
-def _rules(group: str, key: str, members: Sequence[TaskPair], first: RunRows) -> Iterator[list[_Leaf]]:
+def _rules(group: str, key: str, members: Sequence[Shared], first: RunRows) -> Iterator[list[_Leaf]]:
     having = [pair for pair in members if key in pair.first.columns and key in pair.second.columns]
     sizes = part_of(first.results or {}, "n-samples")
     yield [_Leaf(pair, key, 1.0) for pair in having]
@@ -197,7 +193,7 @@ def _rules(group: str, key: str, members: Sequence[TaskPair], first: RunRows) ->
     yield _leaves_here(group, key, members)
 
 
-def _leaves_here(group: str, key: str, members: Sequence[TaskPair]) -> list[_Leaf]:
+def _leaves_here(group: str, key: str, members: Sequence[Shared]) -> list[_Leaf]:
     """Return leaves by the rule of the local group, scaled to 0..100; empty if it does not name a metric per leaf."""
     from lmms_eval.errors import LmmsEvalError
     from lmms_eval.tasks.catalogue import Catalogue
@@ -300,13 +296,6 @@ class HeadlineFinding(Struct, frozen=True):
         return None if above is None or below is None else max(above, 1 - below)
 
 
-def headline_differences(
-    first: RunRows, second: RunRows, pairs: Mapping[str, Shared], options: Redrawing = USUAL
-) -> list[Difference]:
-    """Return the differences of ``find_headlines``."""
-    return [found.row for found in find_headlines(first, second, pairs, options)]
-
-
 def find_headlines(
     first: RunRows, second: RunRows, pairs: Mapping[str, Shared], options: Redrawing = USUAL
 ) -> list[HeadlineFinding]:
@@ -321,10 +310,7 @@ def find_headlines(
     Raises:
         LmmsEvalError: a benchmark's rule is declared as a weighted mean and is not one.
     """
-    tasks = [
-        TaskPair(task, one.first, one.second, list(zip(one.first_rows.tolist(), one.second_rows.tolist(), strict=True)))
-        for task, one in pairs.items()
-    ]
+    tasks = list(pairs.values())
 
     def is_owned(task: str, column: str) -> bool:
         return any(benchmark.owns(task, column) for benchmark in BENCHMARKS)
@@ -334,7 +320,7 @@ def find_headlines(
     return [difference for headlines in found for difference in _compare(headlines, tasks, options)]
 
 
-def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing) -> Iterator[HeadlineFinding]:
+def _compare(headlines: Headlines, tasks: Sequence[Shared], options: Redrawing) -> Iterator[HeadlineFinding]:
     wholes = {name: part.whole() for name, part in headlines.parts.items()}
     sides = [headlines.numbers({name: whole[side] for name, whole in wholes.items()}) for side in (0, 1)]
     stopped = {pair.task for pair in tasks if pair.first.early_stop is not None or pair.second.early_stop is not None}
@@ -351,6 +337,7 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
         if bounds is not None and not is_stopped:
             most = number.within.high - number.within.low
             bounds = stats.Interval(max(bounds.low, -most), min(bounds.high, most), bounds.method)
+        pairings = [headlines.pairings[task] for task in of_tasks]
         row = Difference(
             name=number.name,
             metric=number.metric,
@@ -360,7 +347,13 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
             value=first - second,
             interval=None if is_stopped else bounds,
             p=None if is_stopped else found.p,
-            pairing=_joined([headlines.pairings[task] for task in of_tasks]),
+            pairing=Pairing(
+                paired=sum(one.paired for one in pairings),
+                only_first=sum(one.only_first for one in pairings),
+                only_second=sum(one.only_second for one in pairings),
+                unscored=(sum(one.unscored[0] for one in pairings), sum(one.unscored[1] for one in pairings)),
+                failed=(sum(one.failed[0] for one in pairings), sum(one.failed[1] for one in pairings)),
+            ),
             unit=number.unit,
             no_interval=reason,
             test="" if is_stopped else found.test,
@@ -368,13 +361,3 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
             higher_is_better=number.higher_is_better,
         )
         yield HeadlineFinding(row, math.nan if is_stopped else found.error, found.freedom)
-
-
-def _joined(pairings: Sequence[Pairing]) -> Pairing:
-    return Pairing(
-        paired=sum(one.paired for one in pairings),
-        only_first=sum(one.only_first for one in pairings),
-        only_second=sum(one.only_second for one in pairings),
-        unscored=(sum(one.unscored[0] for one in pairings), sum(one.unscored[1] for one in pairings)),
-        failed=(sum(one.failed[0] for one in pairings), sum(one.failed[1] for one in pairings)),
-    )

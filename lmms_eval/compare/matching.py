@@ -42,6 +42,10 @@ class Shared(Struct, frozen=True):
     only_second: int
 
     @property
+    def task(self) -> str:
+        return self.first.task
+
+    @property
     def clusters(self) -> Sequence[str | None] | None:
         """Cluster names of the shared documents; ``None`` if neither run has clusters."""
         for task, rows in ((self.first, self.first_rows), (self.second, self.second_rows)):

@@ -13,7 +13,7 @@ import orjson
 from msgspec import Struct
 
 from lmms_eval.compare.flips import Flip
-from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
+from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict, metric_text
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
 from lmms_eval.utils.names import some_of
@@ -134,9 +134,8 @@ def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]
 
 def _row(row: Difference, factor: float) -> ForestRow:
     low, high = (None, None) if row.interval is None else (factor * row.interval.low, factor * row.interval.high)
-    name = row.name if row.name == row.metric else f"{row.name}  {row.metric}"
-    if row.filter not in ("", "none"):
-        name += f",{row.filter}"
+    metric = metric_text(row.metric, row.filter)
+    name = metric if row.name == row.metric else f"{row.name}  {metric}"
     remark = "" if row.higher_is_better else " (lower is better)"
     words = row.verdict if row.interval is not None else f"{row.verdict} ({row.no_interval})"
     return ForestRow(name, factor * row.value, low, high, _LOOKS[row.verdict], words, row.pairing.paired, remark)
@@ -234,22 +233,17 @@ def _absences(row: Difference) -> list[str]:
     return found
 
 
-def _row_notes(rows: Sequence[Difference]) -> Iterator[str]:
-    """Yield each note once, with the rows that it applies to."""
-    names: dict[str, list[str]] = {}
-    for row in rows:
-        for note in row.notes:
-            names.setdefault(note, []).append(_named(row))
-    for note, of in names.items():
-        yield f"{some_of(of, _MOST_NAMED)}: {note}"
-
-
 def _lines(rows: Sequence[Difference]) -> Iterator[str]:
     """Yield the lines and notes below a table; with many rows, only lines of rows that lack documents."""
     shown = [row for row in rows if len(rows) <= _MOST_LINES or _absences(row)]
     for row in shown:
         yield from row_lines(row)
-    yield from _row_notes(rows)
+    names: dict[str, list[str]] = {}  # each note once, with the rows that it applies to
+    for row in rows:
+        for note in row.notes:
+            names.setdefault(note, []).append(_named(row))
+    for note, of in names.items():
+        yield f"{some_of(of, _MOST_NAMED)}: {note}"
     if len(shown) < len(rows):
         yield f"{len(rows) - len(shown)} more rows: counts, tests and detectable differences are in --json and --csv"
 
@@ -276,24 +270,30 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
         marks = ["*" if any(note.startswith("few documents") for note in row.notes) else "" for row in rows]
         tasks = [f"{row.name}: " if len(set(names)) > 1 else "" for row in rows]
         names = [f"{task}{row.cell}{mark}" for task, row, mark in zip(tasks, rows, marks, strict=True)]
+    metrics = [(metric_text(row.metric, row.filter), row) for row in rows]
+    differences = []
+    for row in rows:
+        within = f"({row.no_interval or 'no interval'})"
+        if row.interval is not None:
+            ends = (row.interval.low, row.interval.high)
+            texts = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in ends)
+            within = f"[{', '.join(texts)}]"
+        differences.append(f"{difference_text(row.value, row)} {within}")
+    verdicts = [row.verdict if row.needed is None else f"{row.verdict} (n ≥ {row.needed:,})" for row in rows]
     return [
         Column(heading, tuple(names), is_text=True),
-        Column("Metric", tuple(f"{_metric(row)} {'↑' if row.higher_is_better else '↓'}" for row in rows), True),
+        Column("Metric", tuple(f"{text} {'↑' if row.higher_is_better else '↓'}" for text, row in metrics), True),
         Column("First", tuple(_score(row.first, row) for row in rows), True),
         Column("Second", tuple(_score(row.second, row) for row in rows), True),
-        Column("Difference", tuple(map(_difference, rows)), True),
+        Column("Difference", tuple(differences), True),
         Column("p (Holm)", tuple(p_text(row.p_holm) for row in rows), True),
         Column("N", tuple(f"{row.pairing.paired:,}" for row in rows), True),
-        Column("Verdict", tuple(map(_verdict, rows)), True),
+        Column("Verdict", tuple(verdicts), True),
     ]
 
 
-def _metric(row: Difference) -> str:
-    return row.metric if row.filter in ("", "none") else f"{row.metric},{row.filter}"
-
-
 def _named(row: Difference) -> str:
-    return f"{row.name} {_metric(row)}"
+    return f"{row.name} {metric_text(row.metric, row.filter)}"
 
 
 def _score(value: float, row: Difference) -> str:
@@ -305,23 +305,11 @@ def difference_text(value: float, row: Difference) -> str:
     return f"{100 * value:+.2f} pp" if row.unit == "percent" else f"{value:+.4g}"
 
 
-def _difference(row: Difference) -> str:
-    if row.interval is None:
-        return f"{difference_text(row.value, row)} ({row.no_interval or 'no interval'})"
-    ends = (row.interval.low, row.interval.high)
-    texts = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in ends)
-    return f"{difference_text(row.value, row)} [{', '.join(texts)}]"
-
-
 def p_text(p: float | None) -> str:
     """Format a p-value; very small ones as ``<0.0001``."""
     if p is None:
         return ""
     return f"{p:.4f}" if p >= _LEAST_P else f"<{_LEAST_P}"
-
-
-def _verdict(row: Difference) -> str:
-    return f"{row.verdict} (n ≥ {row.needed:,})" if row.needed is not None else row.verdict
 
 
 def _narrowed(columns: Sequence[Column]) -> list[Column]:

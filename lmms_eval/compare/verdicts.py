@@ -47,6 +47,11 @@ class CompareOptions(Struct, frozen=True):
                 raise UsageError(complaint)
 
 
+def metric_text(metric: str, pipeline: str) -> str:
+    """Return a metric's name, with the filter pipeline if it has a name."""
+    return metric if pipeline in ("", "none") else f"{metric},{pipeline}"
+
+
 Verdict = Literal["better", "worse", "equivalent", "cannot tell"]
 
 

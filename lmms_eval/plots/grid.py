@@ -10,9 +10,7 @@ from msgspec import Struct
 from lmms_eval.plots.figure import stacked
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 _CELL_INCHES, _PANEL_INCHES = 0.35, 1.0
 _WIDE = 1.6
@@ -50,23 +48,19 @@ def grid_panels(title: str, grids: Sequence[CellGrid], rows: str, columns: str, 
     figure, panels = stacked(title, heights, max(6.0, 2.5 + most * _CELL_INCHES * _WIDE))
     images = []
     for grid, axes in zip(shown, panels, strict=True):
-        images.append(_draw(axes, grid))
+        values = [[float("nan") if cell is None else cell for cell in row] for row in grid.cells]
+        image = axes.imshow(values, vmin=0.0, vmax=_BRIGHTEST, cmap="viridis", aspect="auto")
+        axes.set_xticks(range(len(grid.columns)), grid.columns, fontsize=7, rotation=45, ha="right")
+        axes.set_yticks(range(len(grid.rows)), grid.rows, fontsize=7)
+        axes.set_title(grid.title, loc="left", fontsize=9)
+        for row, cells in enumerate(grid.cells):
+            for column, cell in enumerate(cells):
+                if cell is not None:
+                    colour = "white" if cell < _DARK_BELOW * _BRIGHTEST else "black"
+                    axes.text(column, row, f"{cell:.0f}", ha="center", va="center", fontsize=7, color=colour)
+        images.append(image)
         axes.set_xlabel(columns, fontsize=8)
         axes.set_ylabel(rows, fontsize=8)
     if images:
         figure.colorbar(images[0], ax=panels, label=value, shrink=0.8)
     return figure
-
-
-def _draw(axes: Axes, grid: CellGrid) -> AxesImage:
-    values = [[float("nan") if cell is None else cell for cell in row] for row in grid.cells]
-    image = axes.imshow(values, vmin=0.0, vmax=_BRIGHTEST, cmap="viridis", aspect="auto")
-    axes.set_xticks(range(len(grid.columns)), grid.columns, fontsize=7, rotation=45, ha="right")
-    axes.set_yticks(range(len(grid.rows)), grid.rows, fontsize=7)
-    axes.set_title(grid.title, loc="left", fontsize=9)
-    for row, cells in enumerate(grid.cells):
-        for column, cell in enumerate(cells):
-            if cell is not None:
-                colour = "white" if cell < _DARK_BELOW * _BRIGHTEST else "black"
-                axes.text(column, row, f"{cell:.0f}", ha="center", va="center", fontsize=7, color=colour)
-    return image

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,7 +18,7 @@ from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.stats.interval import range_of_scores
-from lmms_eval.utils.terminal import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import escaped, named_table
 
 CHOSEN = "chosen samples"
 """Why a difference has no interval: the choice of samples may depend on their scores."""
@@ -161,8 +161,22 @@ def audit(run: Run, task: RunTask, chosen: Choice | None = None) -> tuple[Audit,
 
 def audit_text(audits: Sequence[Audit]) -> str:
     """Format audits as Markdown tables: shares by task, rules, scores by the other rule."""
-    parts = [markdown_table(_shares(audits))]
-    names_of = _names(audits)
+    tasks = Counter(one.task for one in audits)
+    # by the audit's identity: the task, with the pipeline if the task has several
+    names_of = {id(one): f"{one.task}, {one.filter}" if tasks[one.task] > 1 else one.task for one in audits}
+
+    def shares(name: str, of: str = "answers") -> list[str]:
+        cells = [(getattr(one, name), getattr(one, of)) for one in audits]
+        return [f"{count} ({count / total:.1%})" if total else "not told" for count, total in cells]
+
+    counted = {
+        "Task": [escaped(names_of[id(one)]) for one in audits],
+        "Answers": [str(one.answers) for one in audits],
+        **{name.capitalize(): shares(name) for name in ("blank", "filtered", "truncated")},
+        **{name.capitalize(): shares(name, "told") for name in ("unparsed", "ambiguous")},
+        "Drawn": shares("drawn"),
+    }
+    parts = [named_table(counted, ("Answers",))]
     rules = [
         (names_of[id(one)], name, rule, count, sum(counts.values()))
         for one in audits
@@ -170,56 +184,26 @@ def audit_text(audits: Sequence[Audit]) -> str:
         for rule, count in one.frequent(name)[:_SHOWN]
     ]
     if rules:
-        tasks, names, chosen, counts, totals = zip(*rules, strict=True)
-        shares = (f"{count / total:.1%}" for count, total in zip(counts, totals, strict=True))
-        texts = {"Task": tasks, "Field": names, "Rule": [rule[:80] for rule in chosen]}
-        columns = [Column(head, tuple(map(escaped, cells)), is_text=True) for head, cells in texts.items()]
-        columns += [Column("Answers", tuple(map(str, counts))), Column("Share", tuple(shares), is_text=True)]
-        parts.append(markdown_table(columns))
+        columns = {
+            "Task": [escaped(task) for task, *_ in rules],
+            "Field": [escaped(name) for _, name, *_ in rules],
+            "Rule": [escaped(rule[:80]) for _, _, rule, *_ in rules],
+            "Answers": [str(count) for *_, count, _ in rules],
+            "Share": [f"{count / total:.1%}" for *_, count, total in rules],
+        }
+        parts.append(named_table(columns, ("Answers",)))
     others = [(names_of[id(one)], other) for one in audits for other in one.others]
     if others:
-        parts.append(markdown_table(_moves(others)))
+        moves = {
+            "Task": [escaped(task) for task, _ in others],
+            "Metric": [escaped(other.metric) for _, other in others],
+            "Other rule": [escaped(other.other) for _, other in others],
+            "N": [str(other.n) for _, other in others],
+            "Mean": [f"{other.mean:.4f}" for _, other in others],
+            "By the other": [f"{other.other_mean:.4f}" for _, other in others],
+            "Moves by": [f"{other.other_mean - other.mean:+.4f}" for _, other in others],
+            "CI95": [interval_text(other.low, other.high, other.method) for _, other in others],
+            "Differing": [str(other.differing) for _, other in others],
+        }
+        parts.append(named_table(moves))
     return "\n".join(parts).rstrip("\n")
-
-
-def _moves(others: Sequence[tuple[str, OtherRule]]) -> list[Column]:
-    def column(heading: str, cell: Callable[[OtherRule], str]) -> Column:
-        return Column(heading, tuple(cell(other) for _, other in others), is_text=True)
-
-    return [
-        Column("Task", tuple(escaped(task) for task, _ in others), is_text=True),
-        column("Metric", lambda other: escaped(other.metric)),
-        column("Other rule", lambda other: escaped(other.other)),
-        column("N", lambda other: str(other.n)),
-        column("Mean", lambda other: f"{other.mean:.4f}"),
-        column("By the other", lambda other: f"{other.other_mean:.4f}"),
-        column("Moves by", lambda other: f"{other.other_mean - other.mean:+.4f}"),
-        column("CI95", lambda other: interval_text(other.low, other.high, other.method)),
-        column("Differing", lambda other: str(other.differing)),
-    ]
-
-
-def _names(audits: Sequence[Audit]) -> dict[int, str]:
-    """Return the name of each audit by its identity: the task, with the pipeline if the task has several."""
-    tasks = Counter(one.task for one in audits)
-    return {id(one): f"{one.task}, {one.filter}" if tasks[one.task] > 1 else one.task for one in audits}
-
-
-def _shares(audits: Sequence[Audit]) -> list[Column]:
-    names = _names(audits)
-
-    def column(heading: str, name: str, of: str = "answers") -> Column:
-        cells = [(getattr(one, name), getattr(one, of)) for one in audits]
-        shown = tuple(f"{count} ({count / total:.1%})" if total else "not told" for count, total in cells)
-        return Column(heading, shown, is_text=True)
-
-    return [
-        Column("Task", tuple(escaped(names[id(one)]) for one in audits), is_text=True),
-        Column("Answers", tuple(str(one.answers) for one in audits)),
-        column("Blank", "blank"),
-        column("Filtered", "filtered"),
-        column("Truncated", "truncated"),
-        column("Unparsed", "unparsed", "told"),
-        column("Ambiguous", "ambiguous", "told"),
-        column("Drawn", "drawn"),
-    ]

@@ -22,7 +22,7 @@ from lmms_eval.stats import MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import cell_means
 from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.numbers import ScoreRange
-from lmms_eval.utils.terminal import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import escaped, named_table
 
 if TYPE_CHECKING:
     from numpy import float64, intp
@@ -198,8 +198,8 @@ def cells(documents: MetricDocuments, division: Division) -> list[Cell]:
     )
     intervals = _sampled(documents, division)
     found = []
-    for number, (value, one) in enumerate(zip(division.values, means, strict=True)):
-        if not one.n:
+    for number, (value, (n, mean, spread)) in enumerate(zip(division.values, means, strict=True)):
+        if not n:
             found.append(Cell(division.column, value, 0, None, None, None, no_interval="n = 0"))
             continue
         interval: Interval | NoInterval
@@ -207,16 +207,16 @@ def cells(documents: MetricDocuments, division: Division) -> list[Cell]:
             interval = intervals[number]
         elif isinstance(documents.clusters, NoInterval):
             interval = documents.clusters
-        elif one.n > 1 and one.spread.size < 2:
+        elif n > 1 and spread.size < 2:
             interval = NoInterval("one cluster")
         else:
-            interval = score_interval(one.mean, one.spread, documents.within)
-        is_few = (one.n if documents.asked is not None else one.spread.size) < FEW
+            interval = score_interval(mean, spread, documents.within)
+        is_few = (n if documents.asked is not None else spread.size) < FEW
         if isinstance(interval, NoInterval):
-            cell = Cell(division.column, value, one.n, one.mean, None, None, "", interval.reason, is_few)
+            cell = Cell(division.column, value, n, mean, None, None, "", interval.reason, is_few)
         else:
             low, high, method = interval.low, interval.high, interval.method
-            cell = Cell(division.column, value, one.n, one.mean, low, high, method, is_few=is_few)
+            cell = Cell(division.column, value, n, mean, low, high, method, is_few=is_few)
         found.append(cell)
     return found
 
@@ -323,12 +323,12 @@ def breakdown_text(found: Breakdown) -> str:
     lines += ["outcomes: " + ", ".join(f"{count} {name}" for name, count in found.outcomes.items())]
     lines += [found.note] if found.note else []
     intervals = (interval_text(cell.low, cell.high, cell.no_interval) for cell in found.cells)
-    columns = [
-        Column("By", tuple(escaped(cell.by[:LONGEST]) for cell in found.cells), is_text=True),
-        Column("Value", tuple(escaped(cell.value[:LONGEST]) for cell in found.cells), is_text=True),
-        Column("N", tuple(str(cell.n) for cell in found.cells)),
-        Column("Mean", tuple("" if cell.mean is None else f"{cell.mean:.4f}" for cell in found.cells)),
-        Column("CI95", tuple(intervals), is_text=True),
-        Column("", tuple("few" if cell.is_few else "" for cell in found.cells), is_text=True),
-    ]
-    return "\n".join(lines) + "\n\n" + markdown_table(columns).rstrip("\n")
+    columns = {
+        "By": [escaped(cell.by[:LONGEST]) for cell in found.cells],
+        "Value": [escaped(cell.value[:LONGEST]) for cell in found.cells],
+        "N": [str(cell.n) for cell in found.cells],
+        "Mean": ["" if cell.mean is None else f"{cell.mean:.4f}" for cell in found.cells],
+        "CI95": intervals,
+        "": ["few" if cell.is_few else "" for cell in found.cells],
+    }
+    return "\n".join(lines) + "\n\n" + named_table(columns, ("N", "Mean")).rstrip("\n")

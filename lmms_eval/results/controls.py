@@ -254,7 +254,8 @@ class _Scores(Struct, frozen=True):
 
 def _columns(result: TaskResult, store: RunStore) -> dict[BaselineRow, _Scores]:
     """Return the scores of the task's metrics that are means over documents or over strata of documents."""
-    metrics = {BaselineRow(one.metric, one.filter): one for one in result.metrics if _is_number(one.value)}
+    numbers = (one for one in result.metrics if isinstance(one.value, int | float) and not isinstance(one.value, bool))
+    metrics = {BaselineRow(one.metric, one.filter): one for one in numbers if math.isfinite(one.value)}
     values: dict[BaselineRow, dict[int, Any]] = {row: {} for row in metrics}
     for record in store.scores(result.task.name, result.plan.doc_ids):
         for score in record.get("scores", ()):
@@ -287,10 +288,6 @@ def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any])
     mean = math.fsum(weights[doc_id] * number for doc_id, number in numbers.items()) / len(numbers)
     is_macro = math.isclose(mean, float(metric.value), rel_tol=1e-9, abs_tol=1e-12)
     return _Scores(metric, numbers, clusters, strata) if is_macro else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, float]:

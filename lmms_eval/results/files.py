@@ -277,15 +277,11 @@ def _finished(place: Path) -> list[FoundRun]:
         document = read_document(path)
         tasks = document.get("configs") if isinstance(document, dict) else None
         if isinstance(tasks, dict) and tasks:
-            found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest file comes last
+            config = document.get("config")
+            arguments = config.get("model_args") if isinstance(config, Mapping) else None
+            about = ", ".join(filter(None, (model_of(document), str(arguments or "")[:40], *tasks)))
+            found[run_mark(document)] = FoundRun(path, about)  # the newest file comes last
     return list(found.values())
-
-
-def _about(document: Mapping[str, Any], tasks: Mapping[str, Any]) -> str:
-    """Describe a run by its model, arguments and tasks."""
-    config = document.get("config")
-    arguments = config.get("model_args") if isinstance(config, Mapping) else None
-    return ", ".join(filter(None, (model_of(document), str(arguments or "")[:40], *tasks)))
 
 
 def _unfinished(place: Path) -> Iterator[FoundRun]:

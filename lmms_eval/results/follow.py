@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from msgspec import Struct
@@ -216,26 +216,9 @@ class Snapshot(Struct, frozen=True):
     tasks: Sequence[TaskSnapshot]
 
 
-def _overall(processes: Sequence[Signs]) -> float | None:
-    """Return the documents per second since the first process started."""
-    done = _total([signs.done for signs in processes])
-    started = [signs.started for signs in processes if signs.started is not None]
-    if done is None or not started:
-        return None
-    span = time.time() - min(started)
-    return done / span if span >= 1 else None
-
-
 def _total(numbers: Sequence[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
-
-
-class _Scores(NamedTuple):
-    """The running scores over the documents that were scored with the same settings."""
-
-    tasks: Mapping[str, RunningScore]
-    whole: RunningScore | None
 
 
 BUDGET_S = 0.3
@@ -271,7 +254,8 @@ class FollowedRun:
         self.problems: dict[str, None] = {}
         """Sentences about what could not be read."""
         self.journals = Journals(self.folder, self._counted())
-        self._scores: dict[str, _Scores] = {}
+        self._scores: dict[str, tuple[Mapping[str, RunningScore], RunningScore | None]] = {}
+        """By settings, the running scores of the tasks and of the whole run."""
         self._pace = Pace()
         self.processes: Sequence[Signs] = ()
         self.is_read = False
@@ -325,15 +309,18 @@ class FollowedRun:
 
     def snapshot(self) -> Snapshot:
         """Return the numbers as they are now."""
-        tasks, running = self.tasks, self._scores.get(self.key) or _Scores({}, None)
+        tasks, (running, whole) = self.tasks, self._scores.get(self.key, ({}, None))
         found = tasks.values()
-        scores = {task: score.shown() for task, score in running.tasks.items()}
+        scores = {task: score.shown() for task, score in running.items()}
         outlines = dict(self.outline.tasks)  # and tasks that only the journals name
         outlines |= {name: TaskOutline(task.done, reason="") for name, task in tasks.items() if name not in outlines}
         requested, done = sum(task.requested for task in outlines.values()), sum(task.done for task in found)
         reasons: Counter[str] = sum((task.reasons for task in found), Counter())
         rate, token_rate = self._pace.rates() or (None, None)
-        overall = _overall(self.processes)
+        # documents per second since the first process started
+        begun = min((signs.started for signs in self.processes if signs.started is not None), default=time.time())
+        ended, span = _total([signs.done for signs in self.processes]), time.time() - begun
+        overall = ended / span if ended is not None and span >= 1 else None
         present = rate or overall
         shown = []
         for name, outline in outlines.items():
@@ -358,7 +345,7 @@ class FollowedRun:
             in_flight=_total([signs.in_flight for signs in self.processes]),
             concurrency=_total([signs.concurrency for signs in self.processes]),
             processes=tuple(self.processes),
-            score=None if running.whole is None else running.whole.shown(),
+            score=None if whole is None else whole.shown(),
             reasons=(+reasons).most_common(MOST_REASONS),
             tasks=tuple(shown),
         )
@@ -412,10 +399,10 @@ class FollowedRun:
             orders = {name: task.order for name, task in tasks.items()}
             scores = {name: RunningScore([task.part], orders) for name, task in tasks.items() if task.part is not None}
             whole = RunningScore(self.outline.whole, orders) if len(self.outline.whole) > 1 else None
-            self._scores[found.key] = _Scores(scores, whole)
-        running = self._scores[found.key]
+            self._scores[found.key] = scores, whole
+        running, of_run = self._scores[found.key]
         try:
-            for score in (running.tasks.get(found.task), running.whole):
+            for score in (running.get(found.task), of_run):
                 if score is not None:
                     score.note(found.record)
         except (KeyError, TypeError, AttributeError) as error:

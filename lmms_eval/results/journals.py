@@ -25,7 +25,7 @@ from lmms_eval.engine.records import written_response
 from lmms_eval.engine.store import counts_now
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import part_of
-from lmms_eval.results.samples_file import record_rows, thoughts_of
+from lmms_eval.results.samples_file import endings_of, record_rows, thoughts_of, token_counts
 from lmms_eval.storage.lines import JournalTails, RecordPlace
 
 
@@ -63,19 +63,18 @@ class FileSamples:
             with open(self.path, "rb") as file:
                 for number, line in enumerate(file, 1):
                     start, offset = offset, offset + len(line)
-                    if line.strip() and (record := self._record(line, number)) is not None:
-                        yield JsonLine(number, start, record)
+                    if not line.strip():
+                        continue
+                    try:
+                        record = _object(line, f"{self.path}, line {number}")
+                    except DataError:
+                        if self.is_strict:
+                            raise
+                        self.damaged += 1
+                        continue
+                    yield JsonLine(number, start, record)
         except OSError as error:
             raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
-
-    def _record(self, line: bytes, number: int) -> dict[str, Any] | None:
-        try:
-            return _object(line, f"{self.path}, line {number}")
-        except DataError:
-            if self.is_strict:
-                raise
-            self.damaged += 1
-            return None
 
     def at(self, place: int) -> dict[str, Any]:
         """Read the line at a place.
@@ -346,23 +345,19 @@ class Journals:
         if not isinstance(asked, int):
             return sorted(documents)
         # All documents that count are finished, so they are the first ones of the finished ones too.
-        return sorted(self._in_order(task, str(stop.get("order", "")))[:asked])
+        order = str(stop.get("order", ""))
+        outline = read_outline(self.folder).tasks.get(task) if order.startswith(STRATA) else None
+        if outline is not None and outline.order:  # an order over strata is only known from the outline
+            return sorted([doc_id for doc_id in outline.order if doc_id in documents][:asked])
+        try:
+            return sorted(sorted(documents, key=lambda one: place_in(order, task, str(one)))[:asked])
+        except ValueError as error:
+            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
 
     def samples(self, task: str, facts: Mapping[str, Any]) -> JournalSamples:
         """Return the documents that count, in their order, as lines (``counted``)."""
         endings = self.tasks[task].endings if task in self.tasks else {}
         return JournalSamples(self.tails, [[endings[doc_id].place] for doc_id in self.counted(task, facts)])
-
-    def _in_order(self, task: str, order: str) -> list[int]:
-        """Return the documents of a task in a random order. An order over strata is only known from the outline."""
-        documents = self.tasks[task].endings if task in self.tasks else {}
-        outline = read_outline(self.folder).tasks.get(task) if order.startswith(STRATA) else None
-        if outline is not None and outline.order:
-            return [doc_id for doc_id in outline.order if doc_id in documents]
-        try:
-            return sorted(documents, key=lambda one: place_in(order, task, str(one)))
-        except ValueError as error:
-            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
 
     def unscored(self) -> dict[str, JournalSamples]:
         """Read the responses and return, by task, the documents that are answered but not scored yet.
@@ -396,20 +391,15 @@ def _scored_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _unscored_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the row of a document that is answered but not scored, from its responses."""
-    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
     row = {
         "doc_id": int(records[0]["id"].rsplit("/", 4)[1]),
         "status": "unscored",
         "reason": NOT_SCORED_YET,
         "raw_resps": [written_response(record) for record in records],
-        "token_counts": [dict(zip(keys, record.get("usage", ()), strict=False)) or None for record in records],
+        "token_counts": [token_counts(record.get("usage", ())) for record in records],
         "request_id": records[0]["id"].rsplit("/", 3)[0],
     }
-    row |= thoughts_of(records)
-    for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
-        values = [record.get(key) for record in records]
-        if any(value is not None for value in values):
-            row[name] = values[0] if len(values) == 1 else values
+    row |= thoughts_of(records) | endings_of(records)
     if media := [medium for record in records for medium in record.get("media", ())]:
         row["sent_media"] = media
     return [row]

@@ -62,7 +62,11 @@ def reading_of(sample: Sample) -> Reading | None:
     if sample.status == "failed":
         return None
     metrics = sample.metrics
-    values = _facts(metrics)
+    values: dict[str, Any] = {}  # the fields of the metrics' values; the first field of a name counts
+    for value in metrics.values():
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                values.setdefault(key, item)
     noted = sample.record.get(NOTED)
     if isinstance(noted, Mapping) and not any(name in values for name in RULES):
         values |= noted
@@ -105,32 +109,13 @@ def _kind(values: Mapping[str, Any], rules: Mapping[str, str]) -> Kind:
     if not rules and not any(name in values for name in FOUND):
         return "not told"
     read = next((values[name] for name in FOUND if values.get(name) is not None), None)
-    if _NO_RULE & set(rules.values()) if rules else _is_nothing(read):
+    while isinstance(read, list | tuple) and len(read) == 1:
+        read = read[0]
+    is_nothing = read is None or (isinstance(read, str | list | tuple | dict) and not read)
+    if _NO_RULE & set(rules.values()) if rules else is_nothing:
         return "unparsed"
-    return "ambiguous" if _is_several(read) else "read"
-
-
-def _facts(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the fields of a sample's metric values; the first field of a name counts."""
-    found: dict[str, Any] = {}
-    for value in metrics.values():
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                found.setdefault(key, item)
-    return found
-
-
-def _is_nothing(read: Any) -> bool:
-    while isinstance(read, list | tuple) and len(read) == 1:
-        read = read[0]
-    return read is None or (isinstance(read, str | list | tuple | dict) and not read)
-
-
-def _is_several(read: Any) -> bool:
-    """Return whether the rule read more than one thing. A list in a list of length one counts as the inner list."""
-    while isinstance(read, list | tuple) and len(read) == 1:
-        read = read[0]
-    return isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
+    is_several = isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
+    return "ambiguous" if is_several else "read"
 
 
 def _others(sample: Sample, metrics: Mapping[str, Any]) -> Iterator[OtherScore]:

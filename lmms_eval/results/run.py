@@ -309,7 +309,11 @@ def read_run(path: Path, is_strict: bool = False) -> Run:
 
 def _of_results(path: Path, is_strict: bool) -> Run:
     document = read_document(path)
-    if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
+    parts = [document.get(name) or {} for name in ("results", "groups")] if isinstance(document, dict) else []
+    have_rows = all(
+        isinstance(part, Mapping) and all(isinstance(one, Mapping) for one in part.values()) for part in parts
+    )
+    if not isinstance(document, dict) or not part_of(document, "configs") or not have_rows:
         raise DataError(f"{path}: not a results file (JSON with results and configs)")
     record = path.parent / RUNS / str(document["run_key"]) if "run_key" in document else None
     record = record if record is not None and record.is_dir() else None
@@ -348,12 +352,6 @@ def _of_results(path: Path, is_strict: bool) -> Run:
         notes=notes,
         record=record if is_newest else None,
     )
-
-
-def _has_numbers(document: Mapping[str, Any]) -> bool:
-    """Return whether the parts that the table is made of have the right form."""
-    parts = [document.get(name) or {} for name in ("results", "groups")]
-    return all(isinstance(part, Mapping) and all(isinstance(one, Mapping) for one in part.values()) for part in parts)
 
 
 def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Path | None) -> RunTask:
@@ -445,14 +443,9 @@ def command_of(arguments: Mapping[str, Any]) -> str:
         elif value is True:
             words.append(option.flag)
         else:
-            words += [option.flag, _word(value)]
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            words += [option.flag, argument_text(dict(value)) if isinstance(value, Mapping) else text]
     return shlex.join(words) if arguments else ""
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return argument_text(dict(value))
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _shown(record: Path, document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -86,21 +86,22 @@ def repeats_of(record: Mapping[str, Any]) -> tuple[SampleRepeat, ...]:
     answers = record.get("raw_resps")
     if not isinstance(answers, list) or len(answers) < 2:
         return ()
-    return tuple(_repeat(record, answer, number) for number, answer in enumerate(answers))
-
-
-def _repeat(record: Mapping[str, Any], answer: Any, number: int) -> SampleRepeat:
-    own = _at(record.get("repeats"), number)
-    own = own if isinstance(own, Mapping) else {}
-    metrics, elapsed = own.get("metrics"), _at(record.get("elapsed"), number)
-    return SampleRepeat(
-        answer=answer,
-        metrics=metrics if isinstance(metrics, Mapping) else {},
-        tokens=Tokens.of(own.get("token_counts")),
-        elapsed=float(elapsed) if isinstance(elapsed, int | float) else None,
-        finish_reason=str(_at(record.get("finish_reason"), number) or ""),
-        thoughts=_at(record.get("thoughts"), number),
-    )
+    found = []
+    for number, answer in enumerate(answers):
+        own = _at(record.get("repeats"), number)
+        own = own if isinstance(own, Mapping) else {}
+        metrics, elapsed = own.get("metrics"), _at(record.get("elapsed"), number)
+        found.append(
+            SampleRepeat(
+                answer=answer,
+                metrics=metrics if isinstance(metrics, Mapping) else {},
+                tokens=Tokens.of(own.get("token_counts")),
+                elapsed=float(elapsed) if isinstance(elapsed, int | float) else None,
+                finish_reason=str(_at(record.get("finish_reason"), number) or ""),
+                thoughts=_at(record.get("thoughts"), number),
+            )
+        )
+    return tuple(found)
 
 
 def _at(values: Any, number: int) -> Any:
@@ -207,7 +208,17 @@ def read_messages(found: Any, media: Sequence[Any], prompt: str = "") -> Convers
     if not isinstance(found, list):
         return ()
     try:
-        return tuple(_message(one, media, prompt) for one in found)
+        return tuple(
+            SampleMessage(
+                role=str(one["role"]),
+                content=tuple(_piece(part, media, prompt) for part in one["content"]),
+                round=int(one.get("round", 0)),
+                after=None if one.get("after") is None else int(one["after"]),
+                continues=bool(one.get("continues")),
+                call=str(one.get("call", "")),
+            )
+            for one in found
+        )
     except (TypeError, KeyError, ValueError, AttributeError):
         return ()
 
@@ -215,17 +226,6 @@ def read_messages(found: Any, media: Sequence[Any], prompt: str = "") -> Convers
 def _only(media: Sequence[Any], prompt: str) -> Conversation:
     shown = tuple(_medium(one) for one in media if isinstance(one, Mapping))
     return (SampleMessage("user", (*shown, Piece(prompt)) if prompt else shown),) if shown or prompt else ()
-
-
-def _message(found: Mapping[str, Any], media: Sequence[Any], prompt: str) -> SampleMessage:
-    return SampleMessage(
-        role=str(found["role"]),
-        content=tuple(_piece(part, media, prompt) for part in found["content"]),
-        round=int(found.get("round", 0)),
-        after=None if found.get("after") is None else int(found["after"]),
-        continues=bool(found.get("continues")),
-        call=str(found.get("call", "")),
-    )
 
 
 def _piece(part: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Piece:

@@ -12,7 +12,6 @@ from lmms_eval.results.sample import (
     Conversation,
     Piece,
     Sample,
-    SampleMessage,
     SampleRepeat,
     json_cell,
     read_messages,
@@ -20,16 +19,20 @@ from lmms_eval.results.sample import (
     without_thoughts,
 )
 from lmms_eval.utils.names import some_of
-from lmms_eval.utils.terminal import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import escaped, named_table
 
 
 def conversation_text(messages: Conversation, media: Sequence[Any] = ()) -> str:
     """Format messages one after another. A medium is shown as ``[image 1]``, by its number in ``media`` from 1."""
-    return "\n\n".join(
-        f"{_heading(message)}\n"
-        + "".join(piece.text if piece.kind == "text" else _mark(piece, media) for piece in message.content)
-        for message in messages
-    )
+    parts = []
+    for message in messages:
+        facts = [f"round {message.round + 1}"] if message.round else []
+        if message.after is not None:
+            facts.append(f"after the first {message.after} messages alone" if message.after else "sent alone")
+        role = f"{message.role} {message.call}" if message.call else message.role
+        text = "".join(piece.text if piece.kind == "text" else _mark(piece, media) for piece in message.content)
+        parts.append(f"[{', '.join([role, *facts])}]\n{text}")
+    return "\n\n".join(parts)
 
 
 def is_plain(messages: Conversation) -> bool:
@@ -48,14 +51,6 @@ def media_lines(media: Sequence[Any], is_numbered: bool = False) -> Iterator[str
             seconds = ", ".join(f"{time} s" for time in times) if isinstance(times, list) else ""
             frames = f", frames at {seconds}" if isinstance(times, list) else ""
             yield f"{lead}{one.get('type', 'medium')}: {_place(one)}{size}{frames}"
-
-
-def _heading(message: SampleMessage) -> str:
-    facts = [f"round {message.round + 1}"] if message.round else []
-    if message.after is not None:
-        facts.append(f"after the first {message.after} messages alone" if message.after else "sent alone")
-    role = f"{message.role} {message.call}" if message.call else message.role
-    return f"[{role}{''.join(f', {fact}' for fact in facts)}]"
 
 
 def _mark(piece: Piece, media: Sequence[Any]) -> str:
@@ -84,7 +79,10 @@ def asked_lines(document: Mapping[str, Any], task: str = "") -> list[str]:
 
     The list is empty for results of earlier versions and of the lmms-eval family, which do not record requests.
     """
-    return [*_requests(document, task), *_ignored(document), *_media(document, task)]
+    lines, ignored = list(_requests(document, task)), document.get("ignored_gen_kwargs")
+    if isinstance(ignored, list) and ignored:
+        lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(map(str, ignored))}")
+    return [*lines, *_media(document, task)]
 
 
 def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
@@ -101,12 +99,6 @@ def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
                 yield f"  {part}: {_shown(part, value)}"
 
 
-def _ignored(document: Mapping[str, Any]) -> Iterator[str]:
-    named = document.get("ignored_gen_kwargs")
-    if isinstance(named, list) and named:
-        yield f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(map(str, named))}"
-
-
 def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
     """Yield one line for all tasks with equal media."""
     sent = part_of(document, "sent_media")
@@ -114,16 +106,15 @@ def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
     for task in sent:
         if task == wanted or not wanted:
             entry = part_of(sent, task)
-            parts = [f"{name} {_spread(entry[name])}" for name in entry if isinstance(entry[name], Mapping)]
+            parts = []
+            for name, value in entry.items():
+                if isinstance(value, Mapping):
+                    ends = [value.get(end) for end in ("min", "median", "max")]
+                    texts = [f"{end:g}" if isinstance(end, int | float) else "?" for end in ends]
+                    parts.append(f"{name} {texts[0] if len(set(texts)) == 1 else ' / '.join(texts)}")
             found.setdefault(f"{entry.get('documents')} documents, {', '.join(parts)}", []).append(task)
     for text, tasks in found.items():
         yield f"media of {some_of(tasks, _MOST_NAMED)} (min / median / max): {text}"
-
-
-def _spread(value: Mapping[str, Any]) -> str:
-    ends = [value.get(name) for name in ("min", "median", "max")]
-    texts = [f"{end:g}" if isinstance(end, int | float) else "?" for end in ends]
-    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 
 def _shown(part: str, value: Any) -> str:
@@ -251,19 +242,15 @@ def _short(value: Any) -> str:
 
 def samples_table(samples: Sequence[Sample]) -> str:
     """Format samples as a Markdown table, one row each, with long texts cut."""
-
-    def text(heading: str, cells: Sequence[str]) -> Column:
-        return Column(heading, tuple(escaped(cell[:_LONGEST]) for cell in cells), is_text=True)
-
-    return markdown_table(
-        [
-            text("Task", [one.task for one in samples]),
-            text("Doc", [one.doc_id for one in samples]),
-            text("Filter", [one.filter for one in samples]),
-            text("Outcome", [one.outcome for one in samples]),
-            text("Score", ["" if one.score is None else f"{one.score:.4g}" for one in samples]),
-            text("Prediction", [one.prediction for one in samples]),
-            text("Target", [one.target for one in samples]),
-            text("Reason", [one.reason for one in samples]),
-        ]
-    ).rstrip("\n")
+    columns: dict[str, list[str]] = {
+        "Task": [one.task for one in samples],
+        "Doc": [one.doc_id for one in samples],
+        "Filter": [one.filter for one in samples],
+        "Outcome": [one.outcome for one in samples],
+        "Score": ["" if one.score is None else f"{one.score:.4g}" for one in samples],
+        "Prediction": [one.prediction for one in samples],
+        "Target": [one.target for one in samples],
+        "Reason": [one.reason for one in samples],
+    }
+    shown = {heading: [escaped(cell[:_LONGEST]) for cell in cells] for heading, cells in columns.items()}
+    return named_table(shown).rstrip("\n")

@@ -125,7 +125,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
         row["resps"] = resps
     row["filtered_resps"] = filtered
     row |= _interleaved(answers)
-    row["token_counts"] = _token_counts(first)
+    row["token_counts"] = _usage(first)
     row["doc_hash"] = record["doc_hash"]
     if record["media"]:
         row["input_media"] = record["media"]
@@ -136,7 +136,11 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     if len(answers) > 1 or resps != filtered:
         row["raw_resps"] = [_logged(written(answer)) for answer in answers]
     if len(answers) > 1:
-        row["repeats"] = _repeats(answers, score)
+        alone = score.get("per_answer") or [None] * len(answers)
+        row["repeats"] = [
+            {"token_counts": _usage(answer), **({} if metrics is None else {"metrics": metrics})}
+            for answer, metrics in zip(answers, alone, strict=True)
+        ]
     row["status"] = score.get("status", "scored")
     if score.get("reason"):
         row["reason"] = score["reason"]
@@ -147,18 +151,14 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     return row | _answer_facts(record)
 
 
-def _token_counts(answer: Mapping[str, Any]) -> list[Any]:
+def _usage(answer: Mapping[str, Any]) -> list[Any]:
+    return [token_counts(item) for item in answer.get("usage") or [None]]
+
+
+def token_counts(usage: Sequence[int | None] | None) -> dict[str, Any] | None:
+    """Name the token counts of one request; ``None`` without counts."""
     keys = ("input_tokens", "output_tokens", "reasoning_tokens")
-    return [dict(zip(keys, item, strict=False)) if item else None for item in answer.get("usage") or [None]]
-
-
-def _repeats(answers: Sequence[Mapping[str, Any]], score: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tokens and metrics of each answer."""
-    alone = score.get("per_answer") or [None] * len(answers)
-    return [
-        {"token_counts": _token_counts(answer), **({} if metrics is None else {"metrics": metrics})}
-        for answer, metrics in zip(answers, alone, strict=True)
-    ]
+    return dict(zip(keys, usage, strict=False)) if usage else None
 
 
 def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,17 +230,23 @@ def _picture(image: GeneratedImage) -> dict[str, Any]:
 def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
     answers = record["answers"]
     facts: dict[str, Any] = {"judge": record["judge"]} if record.get("judge") else {}
-    for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
-        values = [answer.get(key) for answer in answers]
-        if any(value is not None for value in values):
-            facts[name] = values[0] if len(values) == 1 else values
-    facts |= thoughts_of(answers)
+    facts |= endings_of(answers) | thoughts_of(answers)
     attempts = [answer.get("attempts", 1) for answer in answers]
     if any(number > 1 for number in attempts):
-        facts["attempts"] = attempts[0] if len(attempts) == 1 else attempts
+        facts["attempts"] = _unwrapped(attempts)
     if record.get("doc"):
         facts["doc"] = record["doc"]
     facts["request_id"] = f"{record['task']}/{record['doc_id']}"
+    return facts
+
+
+def endings_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return ``finish_reason`` and ``elapsed`` of answers, or of single responses."""
+    facts: dict[str, Any] = {}
+    for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
+        values = [answer.get(key) for answer in answers]
+        if any(value is not None for value in values):
+            facts[name] = _unwrapped(values)
     return facts
 
 
@@ -252,19 +258,17 @@ def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     facts: dict[str, Any] = {}
     if any("thoughts" in answer for answer in answers):
-        texts = [_unwrapped(_thought_texts(answer.get("thoughts"))) for answer in answers]
+        rounds = [answer.get("thoughts") for answer in answers]
+        each_round = [found if isinstance(found, list | tuple) else [found] for found in rounds]
+        texts = [
+            _unwrapped([one["text"] if one and one["text"].strip() else None for one in found]) for found in each_round
+        ]
         if any(any(text) if isinstance(text, list) else text for text in texts):
             facts["thoughts"] = _unwrapped(texts)
     blank = [blank_reason(answer) or None for answer in answers]
     if any(blank):
         facts["blank"] = _unwrapped(blank)
     return facts
-
-
-def _thought_texts(thoughts: Any) -> list[str | None]:
-    """Return the text of each round's thoughts; ``None`` if it is missing or only white space."""
-    found = thoughts if isinstance(thoughts, list | tuple) else [thoughts]
-    return [each["text"] if each and each["text"].strip() else None for each in found]
 
 
 def _logged(value: Any) -> Any:

@@ -19,7 +19,7 @@ from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import throughput
-from lmms_eval.utils.terminal import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table, named_table
 
 OPTIONAL: Mapping[str, str] = {
     "Stderr_CLT": "stderr_clt",
@@ -135,13 +135,9 @@ def throughput_table(throughput: Mapping[str, Any]) -> str:
     names = [name for name in _UNITS if name in throughput]
     names += [name for name in throughput if name not in _UNITS]
     values = [throughput[name] for name in names]
-    return markdown_table(
-        [
-            Column("Metric", tuple(names), is_text=True),
-            Column("Value", tuple(f"{one:.4f}" if isinstance(one, int | float) else str(one) for one in values)),
-            Column("Unit", tuple(_UNITS.get(name, "varies") for name in names), is_text=True),
-        ]
-    )
+    shown = [f"{one:.4f}" if isinstance(one, int | float) else str(one) for one in values]
+    units = [_UNITS.get(name, "varies") for name in names]
+    return named_table({"Metric": names, "Value": shown, "Unit": units}, ("Value",))
 
 
 def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:

@@ -155,19 +155,10 @@ def _floors(values: Floats, codes: Codes, count: int, stakes: _Stakes, alpha: fl
     return np.where(has_floor, low, 0.0)
 
 
-class CellMean(Struct, frozen=True):
-    """The mean of the documents of one cell."""
-
-    n: int
-    mean: float
-    """NaN without documents."""
-    spread: MeanSpread
-
-
 def cell_means(
     scores: Values, codes: Codes, count: int, within: ScoreRange, clusters: Codes | None = None
-) -> list[CellMean]:
-    """Compute mean and spread of each cell.
+) -> list[tuple[int, float, MeanSpread]]:
+    """Compute the number of documents, the mean (NaN without documents) and the spread of each cell.
 
     Args:
         scores: one score for each document, without NaN.
@@ -189,10 +180,7 @@ def cell_means(
         spreads = _of_scores(values, deviations, squares, cells, within)
     else:
         spreads = _clustered(values, deviations, squares, cells, clusters[order])
-    return [
-        CellMean(size, float(mean), spread)
-        for size, mean, spread in zip(cells.sizes.tolist(), means, spreads, strict=True)
-    ]
+    return list(zip(cells.sizes.tolist(), means.tolist(), spreads, strict=True))
 
 
 class _Groups(Struct, frozen=True):

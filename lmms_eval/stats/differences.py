@@ -311,17 +311,11 @@ class _Units(Struct, frozen=True):
             return cls(sums, sizes, value, math.nan if count < 2 else 0.0, count - 1, is_alike)
         residuals = sums - value * sizes
         stderr = math.sqrt(count / (count - 1) * float(residuals @ residuals)) / n
-        return cls(sums, sizes, value, stderr, _freedom(residuals.tolist()), is_alike)
-
-
-def _freedom(residuals: Sequence[float]) -> float:
-    """Return the number of units − 1, or less if a few outliers make most of the variance.
-
-    The degrees by kurtosis are themselves uncertain, so half the number of units or more does not count as a sign.
-    """
-    most = len(residuals) - 1
-    by_kurtosis = variance_freedom(residuals)
-    return most if by_kurtosis >= min(MANY - 1, most / 2) else by_kurtosis
+        # The degrees of freedom are fewer if a few outliers make most of the variance. Those by kurtosis are themselves
+        # uncertain, so half the number of units or more does not count as a sign.
+        by_kurtosis, most = variance_freedom(residuals.tolist()), count - 1
+        freedom = most if by_kurtosis >= min(MANY - 1, most / 2) else by_kurtosis
+        return cls(sums, sizes, value, stderr, freedom, is_alike)
 
 
 def _check(left: NDArray[float64], right: NDArray[float64], clusters: Sequence[str | None] | None) -> None:

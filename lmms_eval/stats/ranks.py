@@ -63,7 +63,9 @@ def simultaneous_ranks(
         raise UsageError("ranks: give a matrix of documents by runs that holds finite numbers only")
     if clusters is not None and len(clusters) != len(matrix):
         raise UsageError(f"ranks: {len(clusters)} clusters for {len(matrix)} documents; give one for each")
-    return ranks_of_means(*_mean_residuals(matrix, clusters), options)
+    means = matrix.mean(axis=0)
+    residuals = (matrix - means) / len(matrix)
+    return ranks_of_means(means, residuals if clusters is None else unit_sums(residuals, unit_codes(clusters)), options)
 
 
 def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options: PairOptions) -> list[RankFinding]:
@@ -77,7 +79,17 @@ def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options
 
     better = np.zeros((len(means), len(means)), dtype=bool)
     if len(residuals) > 1 and len(means) > 1:
-        pairs = _pairs(means, residuals)
+        count = len(residuals)
+        products = residuals.T @ residuals * (count / (count - 1))
+        pairs = []
+        for i, j in itertools.combinations(range(len(means)), 2):
+            gap = float(means[i] - means[j])
+            error = math.sqrt(max(0.0, float(products[i, i] + products[j, j] - 2 * products[i, j])))
+            if error > _ROUNDING * max(1.0, abs(gap)):
+                statistic = gap / error
+            else:  # without a spread, use the size of the differences: McNemar's statistic if they were 0 and 1
+                error, statistic = 0.0, math.copysign(math.sqrt(count), gap) if abs(gap) > _ROUNDING else 0.0
+            pairs.append(_Pair(i, j, error, _normal_quantile(statistic, count - 1)))
         _step_down(pairs, residuals, options)
         for pair in pairs:
             better[pair.first, pair.second], better[pair.second, pair.first] = pair.shown > 0, pair.shown < 0
@@ -92,14 +104,6 @@ def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options
     ]
 
 
-def _mean_residuals(
-    matrix: NDArray[float64], clusters: Sequence[str | None] | None
-) -> tuple[NDArray[float64], NDArray[float64]]:
-    means = matrix.mean(axis=0)
-    residuals = (matrix - means) / len(matrix)
-    return means, residuals if clusters is None else unit_sums(residuals, unit_codes(clusters))
-
-
 class _Pair(Struct):
     """Two runs. Either may be shown to be better."""
 
@@ -111,21 +115,6 @@ class _Pair(Struct):
     """The difference over its error, as a normal quantile."""
     shown: int = 0
     """1: the first is shown to be better; −1: the second."""
-
-
-def _pairs(means: NDArray[float64], residuals: NDArray[float64]) -> list[_Pair]:
-    count = len(residuals)
-    products = residuals.T @ residuals * (count / (count - 1))
-    found = []
-    for i, j in itertools.combinations(range(len(means)), 2):
-        gap = float(means[i] - means[j])
-        error = math.sqrt(max(0.0, float(products[i, i] + products[j, j] - 2 * products[i, j])))
-        if error > _ROUNDING * max(1.0, abs(gap)):
-            statistic = gap / error
-        else:  # without a spread, use the size of the differences: McNemar's statistic if they were 0 and 1
-            error, statistic = 0.0, math.copysign(math.sqrt(count), gap) if abs(gap) > _ROUNDING else 0.0
-        found.append(_Pair(i, j, error, _normal_quantile(statistic, count - 1)))
-    return found
 
 
 def _normal_quantile(t: float, freedom: float) -> float:

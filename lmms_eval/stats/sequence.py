@@ -458,15 +458,12 @@ class StratifiedSampled:
         self._sums[stratum] = sums[0] + least, sums[1] + most
         self._counts[stratum] = count = count + 1
         if self._plan.is_included[stratum]:
-            self._count_rounds(count, total)
-
-    def _count_rounds(self, count: int, total: int) -> None:
-        plan = self._plan
-        reached = rounds_before(count, total, plan.rounds) if count < total else plan.rounds
-        if reached > rounds_before(count - 1, total, plan.rounds):
-            self._reached[reached] += 1
-        while self._complete < plan.rounds - 1 and self._reached[self._complete + 1] == self._strata:
-            self._complete += 1
+            plan = self._plan
+            reached = rounds_before(count, total, plan.rounds) if count < total else plan.rounds
+            if reached > rounds_before(count - 1, total, plan.rounds):
+                self._reached[reached] += 1
+            while self._complete < plan.rounds - 1 and self._reached[self._complete + 1] == self._strata:
+                self._complete += 1
 
     def interval(self) -> Interval:
         """Return the interval of the weighted mean, in the units of the scores."""

@@ -166,7 +166,13 @@ def task_samples(
         shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
         pictured = [one for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
         waiting.append([media.add(one, MediaFolders(tuple(folders))) for one in pictured])
-    rows = _typed([_row(Sample(found.task, line, keys), found.metrics) for line in lines])
+    cells = [_row(Sample(found.task, line, keys), found.metrics) for line in lines]
+    # Trackers need columns of one type, so numbers become texts in columns that also hold texts.
+    mixed = {place for row in cells for place, cell in enumerate(row) if isinstance(cell, str)}
+    rows = tuple(
+        tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
+        for row in cells
+    )
     pictures: list[tuple[str, ...]] = []
     for futures in waiting:
         sources: list[Any] = []
@@ -195,15 +201,6 @@ def _row(sample: Sample, metrics: Sequence[str]) -> tuple[Cell, ...]:
         # A value that is not a number is shown as JSON.
         cells.append(number if number is not None or value is None else _text(json.dumps(value, default=str)))
     return tuple(cells)
-
-
-def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
-    """Convert numbers to texts in columns that also hold texts, because trackers need columns of one type."""
-    mixed = {place for row in rows for place, cell in enumerate(row) if isinstance(cell, str)}
-    return tuple(
-        tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
-        for row in rows
-    )
 
 
 def _text(text: str) -> str:

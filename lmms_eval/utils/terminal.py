@@ -9,7 +9,7 @@ import threading
 import traceback
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
@@ -171,6 +171,11 @@ def markdown_table(columns: Sequence[Column]) -> str:
             lines.append(blank + cell if is_right else cell + blank)
         parts.append(lines)
     return "".join(f"|{'|'.join(line)}|\n" for line in zip(*parts, strict=True)) if parts else "||\n||\n"
+
+
+def named_table(columns: Mapping[str, Iterable[str]], numbers: Collection[str] = ()) -> str:
+    """Return a Markdown table of columns by heading. Only cells of the columns ``numbers`` are formatted as numbers."""
+    return markdown_table([Column(head, tuple(cells), head not in numbers) for head, cells in columns.items()])
 
 
 def no_formula(text: str) -> str:

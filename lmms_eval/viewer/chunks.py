@@ -152,7 +152,11 @@ class TaskIndex:
             self._names = [(name, place) for place, name in enumerate(self._ids)]
             self.content["names"] = [""]
         elif "id" in self._texts:
-            self._names = _ordered(self._ids)
+            places: dict[str, int] = {}
+            for place, name in enumerate(self._ids):
+                places.setdefault(name, place)
+            # Browsers compare texts in this order.
+            self._names = sorted(places.items(), key=lambda item: item[0].encode("utf-16-be", "replace"))
             self.content["names"] = [name for name, _ in self._names[:: self._per_names]]
 
     def _entry(self, number: int, column: IndexColumn) -> dict[str, Any]:
@@ -246,11 +250,3 @@ def _first_number(ids: Sequence[str]) -> int | None:
         return None
     first = int(ids[0])
     return first if all(text == str(number) for number, text in enumerate(ids, first)) else None
-
-
-def _ordered(ids: Sequence[str]) -> list[tuple[str, int]]:
-    """Return distinct ids with their places, in the order of browsers' comparison of texts."""
-    places: dict[str, int] = {}
-    for place, name in enumerate(ids):
-        places.setdefault(name, place)
-    return sorted(places.items(), key=lambda item: item[0].encode("utf-16-be", "replace"))

@@ -43,7 +43,9 @@ def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | No
     found = [*_of_fields(sample)]
     forms = [value.get("form") for value in sample.values() if isinstance(value, Mapping) and "measure" in value]
     if width and height and ("boxes" in forms or "tube" in forms):
-        for name, boxes in (("reference", _literal(sample.get("target"), list)), ("answer", _answered(sample))):
+        read = prediction_of(sample)
+        answered = read if isinstance(read, list) else _literal(sample.get("filtered_resps"), list)
+        for name, boxes in (("reference", _literal(sample.get("target"), list)), ("answer", answered)):
             if "boxes" in forms:
                 found += _in_pixels(name, boxes[:MOST], width, height)
             for frame, medium in frames_in(sample).items() if "tube" in forms else ():
@@ -57,11 +59,6 @@ def prediction_of(sample: Mapping[str, Any]) -> Any:
     noted = sample.get("predictions")
     record = noted.get("record") if isinstance(noted, Mapping) else None
     return record.get("prediction") if isinstance(record, Mapping) else None
-
-
-def _answered(sample: Mapping[str, Any]) -> list[Any]:
-    read = prediction_of(sample)
-    return read if isinstance(read, list) else _literal(sample.get("filtered_resps"), list)
 
 
 def frames_in(sample: Mapping[str, Any]) -> dict[int, int]:

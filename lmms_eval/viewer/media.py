@@ -243,19 +243,18 @@ class MediaStore:
     def _new_files(self, path: Path, kind: str, medium: Mapping[str, Any]) -> Item:
         if kind == "video":
             return self._video(path, medium)
-        return self._sound(path) if kind == "audio" else self._picture(path)
+        if kind == "audio":
+            sound = load_audio(resolve(path), max_seconds=MOST_SECONDS)
+            return {"src": self.save(encode_wav(sound.samples, sound.sampling_rate), "wav")}
+        item = {"src": self.save(_webp(load_preview(path, SIDE)))}
+        if self.mode == "full":
+            from PIL import Image
 
-    def _picture(self, path: Path) -> Item:
-        image = load_preview(path, SIDE)
-        return {"src": self.save(_webp(image)), **(self._original(path) if self.mode == "full" else {})}
-
-    def _original(self, path: Path) -> Item:
-        """Save the original file if browsers show its format."""
-        from PIL import Image
-
-        with Image.open(path) as image:
-            ending = _PICTURES.get(image.format or "")
-        return {"full": self.save(path.read_bytes(), ending)} if ending else {}
+            with Image.open(path) as image:
+                ending = _PICTURES.get(image.format or "")
+            if ending:  # browsers show the format of the original
+                item["full"] = self.save(path.read_bytes(), ending)
+        return item
 
     def _video(self, path: Path, medium: Mapping[str, Any]) -> Item:
         from PIL import Image
@@ -273,10 +272,6 @@ class MediaStore:
             time = times.get(number, number / found.fps if found.fps else None)
             frames.append({"src": self.save(_webp(image)), "time": time})
         return {"frames": frames, "frames_seen": len(seen) or len(frames)}
-
-    def _sound(self, path: Path) -> Item:
-        sound = load_audio(resolve(path), max_seconds=MOST_SECONDS)
-        return {"src": self.save(encode_wav(sound.samples, sound.sampling_rate), "wav")}
 
     def save(self, data: bytes, ending: str = "webp") -> str:
         """Write a small file, unless it exists, and return its address.

@@ -177,7 +177,15 @@ def run_details(
     """
     found: dict[str, Any] = redacted(
         {
-            "tasks": {task: _task_details(run, task, of_task, without_interval) for task, of_task in facts.items()},
+            "tasks": {
+                task: {
+                    "breakdowns": breakdowns(run, run.rows.tasks[task], of_task, without_interval),
+                    **distributions([of_task]),
+                    "finish": dict(Counter(of_task.finish)),
+                    "reasons": dict(Counter(reason for reason in of_task.reasons if reason).most_common(20)),
+                }
+                for task, of_task in facts.items()
+            },
             "all": distributions(list(facts.values())),
             "document": {key: value for key, value in run.document.items() if key not in ("results", "intervals")},
             "state": dict(run.state),
@@ -185,15 +193,6 @@ def run_details(
         redact,
     )
     return found
-
-
-def _task_details(run: ReportRun, task: str, facts: IndexedTask, without_interval: str) -> dict[str, Any]:
-    return {
-        "breakdowns": breakdowns(run, run.rows.tasks[task], facts, without_interval),
-        **distributions([facts]),
-        "finish": dict(Counter(facts.finish)),
-        "reasons": dict(Counter(reason for reason in facts.reasons if reason).most_common(20)),
-    }
 
 
 def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.redrawing import USUAL, Redrawing
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.stats import item_number
-
-
-@dataclass(frozen=True)
-class Shared:
-    first: TaskRows
-    second: TaskRows
-    first_rows: Any
-    second_rows: Any
 
 
 def rows(task: str, values: Mapping[str, Sequence[Any]], reported: Mapping[str, float] = {}, **facts: Any) -> TaskRows:
@@ -55,5 +47,5 @@ def found(first: RunRows, second: RunRows, options: Redrawing = USUAL) -> dict[s
     pairs = {}
     for name, task in first.tasks.items():
         places = np.arange(len(task.ids))
-        pairs[name] = Shared(task, second.tasks[name], places, places)
+        pairs[name] = Shared(task, second.tasks[name], places, places, 0, 0)
     return {one.row.name: one for one in find_headlines(first, second, pairs, options)}

@@ -10,6 +10,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.runs import RunRows
@@ -20,7 +21,7 @@ from lmms_eval.tasks.general_bench.levels import paper, registering, tables
 from lmms_eval.tasks.general_bench.levels.paper import final_levels
 from lmms_eval.tasks.general_bench.summary import TaskScore
 from lmms_eval.tasks.mmie.summary import table
-from tests.compare.headline_runs import Shared, found, rows, run
+from tests.compare.headline_runs import found, rows, run
 
 DEMOS = ("megabench_demo", "milebench_demo", "general_bench_demo_audio")
 
@@ -45,7 +46,7 @@ def _pairs(first: RunRows, second: RunRows) -> dict[str, Shared]:
         places = {one: number for number, one in enumerate(second.tasks[name].ids)}
         both = [(number, places[one]) for number, one in enumerate(task.ids) if one in places]
         left, right = (np.array([pair[side] for pair in both]) for side in (0, 1))
-        pairs[name] = Shared(task, second.tasks[name], left, right)
+        pairs[name] = Shared(task, second.tasks[name], left, right, 0, 0)
     return pairs
 
 

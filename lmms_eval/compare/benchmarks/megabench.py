@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Number, TaskPair, kept
-from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.strata import MeanPart
-from lmms_eval.compare.verdicts import Pairing
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept, scored
+from lmms_eval.compare.matching import Shared
 from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge
 from lmms_eval.tasks.megabench.breakdown.statistics import overall_score
 from lmms_eval.tasks.megabench.facts import labels
@@ -28,39 +26,23 @@ def _owns(task: str, column: str) -> bool:
     return task.startswith("megabench") and column in (_COLUMN, _COUNT)
 
 
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield the macro mean of each task of the harness, and of core and open together if the runs have both."""
-    found = {pair.task: _Parts.of(pair) for pair in pairs if _owns(pair.task, _COLUMN)}
+    taken = {pair.task: kept(pair, scored(_COLUMN)) for pair in pairs if _owns(pair.task, _COLUMN)}
+    found = {task: _Parts(own) for task, own in taken.items() if own.values}
     for task, parts in found.items():
-        if parts.means:
-            yield _of_task(task, parts)
+        yield _of_task(task, parts)
     for title, members in SETS.items():
-        sides = {name: found[name] for name in members if name in found and found[name].means}
-        if len(sides) == len(members):
-            yield _overall(title, sides)
+        if all(name in found for name in members):
+            yield _overall(title, {name: found[name] for name in members})
 
 
 class _Parts:
     """The benchmark's tasks in one task of the harness."""
 
-    def __init__(self, pairing: Pairing) -> None:
-        self.pairing = pairing
-        self.means: dict[str, MeanPart] = {}
-        self.kinds: dict[str, Any] = {}
-
-    @classmethod
-    def of(cls, pair: TaskPair) -> _Parts:
-        taken = kept(pair, _scored)
-        parts = cls(taken.pairing)
-        clusters = pair.clusters(taken.rows)
-        places: dict[str, list[int]] = {}
-        for place, (value, _) in enumerate(taken.values):
-            places.setdefault(value["task_name"], []).append(place)
-            parts.kinds[value["task_name"]] = value["eval_type"]
-        for name, own in places.items():
-            scores = [(taken.values[place][0]["score"], taken.values[place][1]["score"]) for place in own]
-            parts.means[name] = MeanPart.of(scores, None if clusters is None else [clusters[place] for place in own])
-        return parts
+    def __init__(self, taken: Kept) -> None:
+        self.pairing, self.means = taken.pairing, taken.means(lambda value: str(value["task_name"]))
+        self.kinds: dict[str, Any] = {str(value["task_name"]): value["eval_type"] for value, _ in taken.values}
 
     def score(self, name: str, mean: float) -> TaskTotals:
         n = self.means[name].documents
@@ -68,11 +50,6 @@ class _Parts:
 
     def result(self, name: str, mean: float) -> TaskMean:
         return TaskMean(name, mean, self.kinds[name], 0, self.means[name].documents)
-
-
-def _scored(side: TaskRows, row: int) -> Mapping[str, Any] | None:
-    value = side.raw(_COLUMN, row)
-    return value if isinstance(value, Mapping) and value.get("score") is not None else None
 
 
 def _of_task(task: str, parts: _Parts) -> Headlines:

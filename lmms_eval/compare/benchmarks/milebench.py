@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept
-from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.strata import MeanPart
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept, scored
+from lmms_eval.compare.matching import Shared
 from lmms_eval.stats.interval import MeanSpread
-from lmms_eval.tasks.milebench.facts import Dataset, datasets
+from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry, Pair, group_entries, overall_entries
 
 _COLUMN = "predictions,none"
@@ -20,30 +19,21 @@ _NO_SPREAD = MeanSpread(0.0, 1, 1)
 """Placeholder: differences do not need the spread of a single run's figure."""
 
 
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield groups and overall figures, separately for the benchmark's data and the demonstration."""
     known = {facts.task: facts for facts in datasets().values()}
     for title, prefix in (("milebench", _PREFIX), ("milebench_demo", _DEMO)):
-        chosen: dict[str, tuple[TaskPair, Kept]] = {}
+        chosen: dict[str, tuple[Shared, Kept]] = {}
         for pair in pairs:
             facts = known.get(pair.task.removeprefix(prefix)) if pair.task.startswith(prefix) else None
-            if facts is not None and (taken := kept(pair, _score)).values:
+            if facts is not None and (taken := kept(pair, scored(_COLUMN))).values:
                 chosen[facts.name] = (pair, taken)
         if chosen:
             yield _headlines(title, chosen)
 
 
-def _score(side: TaskRows, row: int) -> float | None:
-    value = side.raw(_COLUMN, row)
-    score = value.get("score") if isinstance(value, Mapping) else None
-    return None if score is None else float(score)
-
-
-def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headlines:
-    parts = {
-        name: MeanPart.of([(a, b) for a, b in taken.values], pair.clusters(taken.rows))
-        for name, (pair, taken) in chosen.items()
-    }
+def _headlines(title: str, chosen: Mapping[str, tuple[Shared, Kept]]) -> Headlines:
+    parts = {name: taken.means(lambda _: "all")["all"] for name, (_, taken) in chosen.items()}
     shown = {entry.name for entry in _entries(dict.fromkeys(parts, 0.5)) if _members(entry) > 1}
 
     def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
@@ -53,7 +43,8 @@ def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headl
     rows = {}
     for entry in _entries(dict.fromkeys(parts, 0.5)):
         if entry.name in shown:
-            notes = (f"mean over {_members(entry)} data sets", *_gaps(entry))
+            gaps = (f"partial: {len(entry.gaps)} data sets are not in both runs",) if entry.gaps else ()
+            notes = (f"mean over {_members(entry)} data sets", *gaps)
             rows[entry.name] = Number(f"{title} {entry.name}", "official", notes=notes)
     return Headlines(
         rows,
@@ -67,23 +58,18 @@ def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headl
 def _entries(means: Mapping[str, float]) -> list[FigureEntry]:
     """Return the benchmark's groups and overall figures from the means of data sets (0 to 1)."""
     known = datasets()
-    entries = {name: _entry(known[name], mean) for name, mean in means.items()}
+    figures = {name: Figure(mean, _NO_SPREAD) for name, mean in means.items()}
+    entries = {
+        name: FigureEntry(known[name].name, known[name].title, Pair(figure, figure), 1, known[name].samples)
+        for name, figure in figures.items()
+    }
     groups = group_entries(known, entries)
     return [*groups.values(), *overall_entries(known, groups)]
 
 
-def _entry(facts: Dataset, mean: float) -> FigureEntry:
-    figure = Figure(mean, _NO_SPREAD)
-    return FigureEntry(facts.name, facts.title, Pair(figure, figure), 1, facts.samples)
-
-
 def _members(entry: FigureEntry) -> int:
-    """Return the number of an entry's data sets; each counts as one sample in ``_entry``."""
+    """Return the number of an entry's data sets; each counts as one sample in ``_entries``."""
     return entry.samples if entry.scores is not None else 0
-
-
-def _gaps(entry: FigureEntry) -> tuple[str, ...]:
-    return (f"partial: {len(entry.gaps)} data sets are not in both runs",) if entry.gaps else ()
 
 
 BENCHMARK = Benchmark(_headlines_of)

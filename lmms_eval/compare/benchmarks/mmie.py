@@ -6,50 +6,33 @@ A part is a category. Samples are drawn within it, since the benchmark fixes the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept
-from lmms_eval.compare.runs import TaskRows
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, kept, scored
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.strata import MeanPart
 from lmms_eval.tasks.mmie.report import PARTS
 from lmms_eval.tasks.mmie.scoring import SCORES
 from lmms_eval.tasks.mmie.summary import OVERALL, CategoryRow
 
-_COLUMN = "judged,none"
 
-
-def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+def _headlines_of(pairs: Sequence[Shared]) -> Iterator[Headlines]:
     """Yield AVG and the categories for ``mmie`` (or its three tasks joined), and for each other set of samples."""
-    found = {
-        pair.task: (pair, taken)
-        for pair in pairs
-        if pair.task.startswith("mmie") and (taken := kept(pair, _scored)).values
-    }
+    read = scored("judged,none")
+    found = {pair.task: taken for pair in pairs if pair.task.startswith("mmie") and (taken := kept(pair, read)).values}
     whole = {"mmie": found["mmie"]} if "mmie" in found else {name: found[name] for name in PARTS if name in found}
     sets = {name: {name: one} for name, one in found.items() if name not in ("mmie", *PARTS)}
     for title, members in {**({"mmie": whole} if whole else {}), **sets}.items():
         yield _headlines(title, members)
 
 
-def _scored(side: TaskRows, row: int) -> Mapping[str, Any] | None:
-    value = side.raw(_COLUMN, row)
-    return value if isinstance(value, Mapping) and value.get("score") is not None else None
-
-
-def _headlines(title: str, members: Mapping[str, tuple[TaskPair, Kept]]) -> Headlines:
+def _headlines(title: str, members: Mapping[str, Kept]) -> Headlines:
     parts: dict[str, MeanPart] = {}
     tasks: dict[str, str] = {}
     category: dict[str, str] = {}
-    for task, (pair, taken) in members.items():
-        places: dict[str, list[int]] = {}
-        for place, (sample, _) in enumerate(taken.values):
-            places.setdefault(str(sample["category"]), []).append(place)
-        clusters = pair.clusters(taken.rows)
-        for tag, own in places.items():
-            scores = [(float(taken.values[p][0]["score"]), float(taken.values[p][1]["score"])) for p in own]
+    for task, taken in members.items():
+        for tag, part in taken.means(lambda sample: str(sample["category"])).items():
             name = f"{task} {tag}"
-            parts[name] = MeanPart.of(scores, None if clusters is None else [clusters[p] for p in own])
-            tasks[name], category[name] = task, tag
+            parts[name], tasks[name], category[name] = part, task, tag
 
     def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
         rows: dict[str, CategoryRow] = {}
@@ -62,7 +45,7 @@ def _headlines(title: str, members: Mapping[str, tuple[TaskPair, Kept]]) -> Head
     tags = tuple(dict.fromkeys(category.values()))
     shown = (OVERALL, *tags) if len(tags) > 1 else (OVERALL,)
     rows = {tag: Number(f"{title} {tag}", "official", unit="", within=SCORES) for tag in shown}
-    return Headlines(rows, parts, numbers, tasks, {pair.task: taken.pairing for pair, taken in members.values()})
+    return Headlines(rows, parts, numbers, tasks, {task: taken.pairing for task, taken in members.items()})
 
 
 BENCHMARK = Benchmark(_headlines_of)

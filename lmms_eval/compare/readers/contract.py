@@ -51,6 +51,7 @@ class TaskBuilder:
         self._hashes: dict[int, str] = {}
         self._clusters: dict[int, str] = {}
         self._columns: dict[tuple[str, str], array[float]] = {}
+        self._answers: dict[tuple[str, int], list[float]] = {}
         self._passed_over: Counter[str] = Counter()
 
     def row(self, doc_id: str) -> int:
@@ -89,6 +90,13 @@ class TaskBuilder:
         elif math.isnan(scores[row]):
             scores[row] = number
 
+    def score_answer(self, row: int, metric: str, number: float | None) -> bool:
+        """Add the number of one of a document's answers, whose mean counts. Return whether the answer has a number."""
+        self.score(row, metric, NO_FILTER, None)
+        if number is not None:
+            self._answers.setdefault((metric, row), []).append(number)
+        return number is not None
+
     def describe(self, row: int, doc_hash: str | None, cluster: str | None) -> None:
         if doc_hash:
             self._hashes.setdefault(row, doc_hash)
@@ -106,6 +114,8 @@ class TaskBuilder:
 
     def rows(self) -> TaskRows:
         """Return the rows, without the functions that read on demand."""
+        for (metric, row), numbers in self._answers.items():
+            self.score(row, metric, NO_FILTER, math.fsum(numbers) / len(numbers))
         columns = {
             f"{metric},{pipeline}": MetricColumn(
                 metric, pipeline, self._padded(scores), states_filter=self.states_filter
@@ -128,20 +138,6 @@ class TaskBuilder:
         found = np.full(len(self.ids), np.nan)
         found[: len(scores)] = scores
         return found
-
-
-class RepeatedScores:
-    """Scores of documents with several answers: a document's score is the mean over its answers."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[str, int], list[float]] = {}
-
-    def add(self, row: int, metric: str, number: float) -> None:
-        self._numbers.setdefault((metric, row), []).append(number)
-
-    def give(self, builder: TaskBuilder) -> None:
-        for (metric, row), numbers in self._numbers.items():
-            builder.score(row, metric, NO_FILTER, math.fsum(numbers) / len(numbers))
 
 
 LONGEST_LINE = 1 << 26

@@ -44,16 +44,12 @@ def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
             raise UsageError(f"{place} is named twice: that is one run; name different ones")
     runs = [_read(place) for place in places]
     for one, other in combinations(runs, 2):
-        if _is_same(one, other):
+        # A run may be named by its folder and by a file or folder in it.
+        inner, outer = (Path(run.source).resolve() for run in (one, other))
+        is_inside = inner.is_relative_to(outer) or outer.is_relative_to(inner)
+        if is_inside and one.results is not None and one.results == other.results:
             raise UsageError(f"{one.source} and {other.source}: that is one run; name different ones")
     return tuple(replace(run, name=name) for run, name in zip(runs, unique_names(runs), strict=True))
-
-
-def _is_same(one: RunRows, other: RunRows) -> bool:
-    """Return whether two runs are one run, named by its folder and by a file or folder in it."""
-    inner, outer = (Path(run.source).resolve() for run in (one, other))
-    is_inside = inner.is_relative_to(outer) or outer.is_relative_to(inner)
-    return is_inside and one.results is not None and one.results == other.results
 
 
 def unique_names(runs: Sequence[RunRows]) -> list[str]:
@@ -62,7 +58,18 @@ def unique_names(runs: Sequence[RunRows]) -> list[str]:
     alike = [number for number, name in enumerate(names) if names.count(name) > 1]
     for name in dict.fromkeys(names[number] for number in alike):
         of_name = [number for number in alike if runs[number].name == name]
-        labels = _differing([Path(runs[number].source) for number in of_name])
+        # The differing parts of their paths: the first differing folder if it suffices; date stamps instead of files.
+        parts = [Path(runs[number].source).resolve().parts for number in of_name]
+        shortest = min(map(len, parts))
+        same = next((n for n in range(shortest) if len({one[n] for one in parts}) > 1), shortest)
+        own = [one[same:] or (one[-1],) for one in parts]
+        firsts = [one[:1] for one in own]
+        if len(set(firsts)) == len(firsts):
+            own = firsts
+        else:
+            while all(len(one) > 1 for one in own) and len({one[-1] for one in own}) == 1:
+                own = [one[:-1] for one in own]
+        labels = ["/".join((*one[:-1], harness_runs.date_stamp(one[-1]) or one[-1])) for one in own]
         for number, label in zip(of_name, labels, strict=True):
             names[number] = f"{name}@{label}"
     for number, name in enumerate(names):
@@ -71,21 +78,6 @@ def unique_names(runs: Sequence[RunRows]) -> list[str]:
             names[number] = f"{name}#{count}"
             count += 1
     return names
-
-
-def _differing(paths: Sequence[Path]) -> list[str]:
-    """Return the differing parts of paths: the first differing folder if it suffices; date stamps instead of files."""
-    parts = [path.resolve().parts for path in paths]
-    shortest = min(map(len, parts))
-    same = next((n for n in range(shortest) if len({one[n] for one in parts}) > 1), shortest)
-    own = [one[same:] or (one[-1],) for one in parts]
-    firsts = [one[:1] for one in own]
-    if len(set(firsts)) == len(firsts):
-        own = firsts
-    else:
-        while all(len(one) > 1 for one in own) and len({one[-1] for one in own}) == 1:
-            own = [one[:-1] for one in own]
-    return ["/".join((*one[:-1], harness_runs.date_stamp(one[-1]) or one[-1])) for one in own]
 
 
 def run_with_file(file: Path, runs: Sequence[str]) -> str | None:

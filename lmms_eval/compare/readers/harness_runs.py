@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_run
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -78,36 +76,29 @@ def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:
         if task.lines.damaged:
             notes.append(f"{task.lines.where}: {task.lines.damaged} damaged lines are skipped")
     if not found and not keeps_rest:
-        raise DataError(_without_samples(run))
+        if not run.document:
+            raise DataError(f"{run.source}: no document of this run has been scored yet ({JOURNALS} have none)")
+        journal = f" nor its journal {RUNS}/{run.document['run_key']}/{JOURNALS}" if is_own(run.document) else ""
+        raise DataError(f"{run.source}: found neither samples of this run next to it (--log_samples){journal}")
     notes += [*run.notes, *(note for task in found for note in task.notes)]
     if not run.document and run.source == run.record:
         note = "read from the journal, as far as the run has come"
         known = "" if is_own(run.facts) else "; ranges and directions of metrics are not known there"
         notes.append(note + known)
+    kind = LM_EVAL if "lm_eval_version" in run.facts else LMMS_EVAL
+    if is_own(run.facts) or all(task.is_own for task in found):
+        kind = OWN
     tasks = {task.rows.task: completed(task.rows, run.facts) for task in found}
     leaves = {group: [name for name in names if name in tasks] for group, names in group_leaves(run.facts).items()}
     return RunRows(
         name=run.name,
         source=str(run.source),
-        kind=_kind(found, run.facts),
+        kind=kind,
         tasks=tasks,
         groups={group: names for group, names in leaves.items() if names},
         results=run.facts if is_own(run.facts) else None,
         notes=tuple(notes),
     )
-
-
-def _without_samples(run: Run) -> str:
-    if not run.document:
-        return f"{run.source}: no document of this run has been scored yet ({JOURNALS} have none)"
-    journal = f" nor its journal {RUNS}/{run.document['run_key']}/{JOURNALS}" if is_own(run.document) else ""
-    return f"{run.source}: found neither samples of this run next to it (--log_samples){journal}"
-
-
-def _kind(tasks: Iterable[ReadTask], document: Mapping[str, Any]) -> str:
-    if is_own(document) or all(task.is_own for task in tasks):
-        return OWN
-    return LM_EVAL if "lm_eval_version" in document else LMMS_EVAL
 
 
 def is_of_run(file: Path, run: Path) -> bool:

@@ -13,16 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.contract import (
-    NO_FILTER,
-    FileHead,
-    Format,
-    RepeatedScores,
-    TaskBuilder,
-    id_text,
-)
+from lmms_eval.compare.readers.contract import NO_FILTER, FileHead, Format, TaskBuilder, id_text
 from lmms_eval.compare.readers.samples import scale_of
-from lmms_eval.compare.readers.tables import WORKBOOK, FileRow, TableFile, number_of, open_table
+from lmms_eval.compare.readers.tables import TableFile, number_of, open_table
 from lmms_eval.compare.runs import DocumentTexts, MetricColumn, RunRows, TaskRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.columns import metadata_of
@@ -49,7 +42,7 @@ def read_reviews(path: Path) -> RunRows:
         DataError: the file cannot be read, or a line is not a review.
     """
     name = path.parent.name if path.parent.parent.name == "reviews" else path.stem
-    builder, scores, places = TaskBuilder(path.stem), RepeatedScores(), array("q")
+    builder, places = TaskBuilder(path.stem), array("q")
     builder.states_filter = False
     lines = FileSamples(path)
     for line in lines.lines():
@@ -57,10 +50,9 @@ def read_reviews(path: Path) -> RunRows:
             row = builder.row(_document(line.record))
             if row == len(places):
                 places.append(line.offset)
-            builder.end(row, _add_review(builder, scores, row, line.record["sample_score"]["score"]))
+            builder.end(row, _add_review(builder, row, line.record["sample_score"]["score"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path}, line {line.number}: not a review of EvalScope ({error!r})") from error
-    scores.give(builder)
 
     def fields() -> Iterator[tuple[int, Mapping[str, Any]]]:
         for row, offset in enumerate(places):
@@ -88,20 +80,17 @@ def _document(review: Mapping[str, Any]) -> str:
     return id_text(next((value for value in found if value is not None), None))
 
 
-def _add_review(builder: TaskBuilder, scores: RepeatedScores, row: int, score: Mapping[str, Any]) -> Status:
+def _add_review(builder: TaskBuilder, row: int, score: Mapping[str, Any]) -> Status:
     stated = score.get("status", "success")
     if stated not in _SCORED:
         builder.pass_over(f"answers with the status {stated!s:.40}")
         return "failed" if stated in _FAILED else "unscored"
     status: Status = "unscored"
     for metric, value in score["value"].items():
-        number = finite(value)
-        builder.score(row, metric, NO_FILTER, None)
-        if number is None:
-            builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
-        else:
-            scores.add(row, metric, number)
+        if builder.score_answer(row, metric, finite(value)):
             status = "scored"
+        else:
+            builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
     return status
 
 
@@ -131,22 +120,13 @@ def fits(columns: Sequence[str]) -> bool:
     return {"index", "prediction"} <= set(columns) and any(name in columns for name in _SCORES)
 
 
-def is_table(head: FileHead) -> bool:
-    return _open(head) is not None
-
-
-def _open(head: FileHead) -> TableFile | None:
-    is_workbook = WORKBOOK in head.members
-    return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
-
-
 def read_table(path: Path) -> RunRows:
     """Read a table; model and task come from its name (``MODEL_DATASET.xlsx``).
 
     Raises:
         DataError: the table cannot be read, or a row has no index.
     """
-    table = _open(FileHead(path))
+    table = open_table(FileHead(path), fits)
     if table is None:
         raise DataError(f"{path}: no columns index, prediction and hit (or {', '.join(_SCORES[1:])})")
     model, task = names(path)
@@ -159,7 +139,18 @@ def read_table(path: Path) -> RunRows:
             raise DataError(f"{path}, line {row.line}: no index")
         number = builder.row(index)
         if builder.is_new(number):
-            builder.end(number, _add_question(builder, number, row, metrics))
+            is_answered = _NO_PREDICTION not in row.values.get("prediction", "")
+            status: Status = "unscored" if is_answered else "failed"
+            for metric in metrics:
+                score = finite(number_of(row.values.get(metric, ""))) if is_answered else None
+                builder.score(number, metric, NO_FILTER, score)
+                if score is not None:
+                    status = "scored"
+                elif is_answered:
+                    builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
+            if not is_answered:
+                builder.pass_over("questions that the model's server did not answer: failed")
+            builder.end(number, status)
         else:
             builder.pass_over("further rows of documents that were there already: the first counts")
     rows = _with_texts(builder.rows(), table, builder)
@@ -180,21 +171,6 @@ def names(path: Path) -> tuple[str, str]:
     if before and last[:1].islower():  # names of datasets are in capitals, those of judges (gpt-4o-mini) are not
         dataset = before
     return (model, dataset) if dataset else (path.stem, path.stem)
-
-
-def _add_question(builder: TaskBuilder, number: int, row: FileRow, metrics: Sequence[str]) -> Status:
-    is_answered = _NO_PREDICTION not in row.values.get("prediction", "")
-    status: Status = "unscored" if is_answered else "failed"
-    for metric in metrics:
-        score = finite(number_of(row.values.get(metric, ""))) if is_answered else None
-        builder.score(number, metric, NO_FILTER, score)
-        if score is not None:
-            status = "scored"
-        elif is_answered:
-            builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
-    if not is_answered:
-        builder.pass_over("questions that the model's server did not answer: failed")
-    return status
 
 
 def _with_texts(rows: TaskRows, table: TableFile, builder: TaskBuilder) -> TaskRows:
@@ -218,7 +194,9 @@ def _with_texts(rows: TaskRows, table: TableFile, builder: TaskBuilder) -> TaskR
 
 
 TABLES = Format(
-    "an evaluated table of VLMEvalKit (xlsx, tsv, csv with index, prediction, and hit or score)", is_table, read_table
+    "an evaluated table of VLMEvalKit (xlsx, tsv, csv with index, prediction, and hit or score)",
+    lambda head: open_table(head, fits) is not None,
+    read_table,
 )
 
 
@@ -248,7 +226,7 @@ def read_log(path: Path) -> RunRows:
     except Exception as error:
         text = " ".join(str(error).split())
         raise DataError(f"{path}: inspect_ai cannot read this log: {type(error).__name__}: {text:.300}") from error
-    builder, scores = TaskBuilder(log.eval.task), RepeatedScores()
+    builder = TaskBuilder(log.eval.task)
     builder.states_filter = False
     first: list[Any] = []
     """The first epoch of each row."""
@@ -256,8 +234,7 @@ def read_log(path: Path) -> RunRows:
         row = builder.row(id_text(summary.id))
         if row == len(first):
             first.append(summary)
-        builder.end(row, _add_summary(builder, scores, row, summary))
-    scores.give(builder)
+        builder.end(row, _add_summary(builder, row, summary))
 
     def sample(row: int) -> Any:
         return library.read_eval_log_sample(str(path), id=first[row].id, epoch=first[row].epoch)
@@ -289,7 +266,7 @@ def read_log(path: Path) -> RunRows:
     return RunRows(log.eval.model, str(path), INSPECT_AI, {rows.task: rows}, notes=notes)
 
 
-def _add_summary(builder: TaskBuilder, scores: RepeatedScores, row: int, summary: Any) -> Status:
+def _add_summary(builder: TaskBuilder, row: int, summary: Any) -> Status:
     if summary.error is not None and not summary.scores:
         return "failed"
     status: Status = "unscored"
@@ -297,16 +274,11 @@ def _add_summary(builder: TaskBuilder, scores: RepeatedScores, row: int, summary
         parts = score.value.items() if isinstance(score.value, Mapping) else [("", score.value)]
         for key, value in parts:
             metric = f"{scorer}/{key}" if key else scorer
-            number = _number(value)
-            builder.score(row, metric, NO_FILTER, None)
-            if number is None:
-                reason = getattr(score, "reason", None)
-                builder.pass_over(
-                    f"values of {metric} that are not numbers{f' ({reason})' if reason else ''}: unscored"
-                )
-            else:
-                scores.add(row, metric, number)
+            if builder.score_answer(row, metric, _number(value)):
                 status = "scored"
+                continue
+            reason = getattr(score, "reason", None)
+            builder.pass_over(f"values of {metric} that are not numbers{f' ({reason})' if reason else ''}: unscored")
     return status
 
 

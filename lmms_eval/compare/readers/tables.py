@@ -90,11 +90,12 @@ class TableFile:
             ) from error
 
 
-def open_table(path: Path, is_workbook: bool, fits: Callable[[Sequence[str]], bool]) -> TableFile | None:
-    """Open a table whose columns fit, trying all delimiters; ``None`` if they do not fit."""
-    for delimiter in _DELIMITERS[: 1 if is_workbook else None]:
+def open_table(head: FileHead, fits: Callable[[Sequence[str]], bool]) -> TableFile | None:
+    """Open a table whose columns fit, trying all delimiters; ``None`` if the file is not such a table."""
+    is_workbook = WORKBOOK in head.members
+    for delimiter in () if head.members and not is_workbook else _DELIMITERS[: 1 if is_workbook else None]:
         try:
-            table = TableFile(path, is_workbook, delimiter)
+            table = TableFile(head.path, is_workbook, delimiter)
         except DataError:
             continue
         if fits(table.columns):
@@ -130,15 +131,6 @@ def fits(columns: Sequence[str]) -> bool:
     return "score" in columns and any(name in columns for name in _IDS)
 
 
-def is_table(head: FileHead) -> bool:
-    return _open(head) is not None
-
-
-def _open(head: FileHead) -> TableFile | None:
-    is_workbook = WORKBOOK in head.members
-    return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
-
-
 def read_table(path: Path) -> RunRows:
     """Read a table with the columns ``id`` and ``score``.
 
@@ -148,7 +140,7 @@ def read_table(path: Path) -> RunRows:
     Raises:
         DataError: a row has no id, or an unknown status.
     """
-    table = _open(FileHead(path))
+    table = open_table(FileHead(path), fits)
     if table is None:
         raise DataError(f"{path}: no columns id and score")
     id_column = next(name for name in _IDS if name in table.columns)
@@ -242,4 +234,8 @@ class _Task:
                 yield self.builder.row(row.values[self.id_column]), row.values
 
 
-TABLES = Format("a table (CSV, TSV, xlsx) with the columns id and score", is_table, read_table)
+TABLES = Format(
+    "a table (CSV, TSV, xlsx) with the columns id and score",
+    lambda head: open_table(head, fits) is not None,
+    read_table,
+)

@@ -32,13 +32,18 @@ def run_cells(entry: Plain) -> tuple[str, ...]:
     )
     requested = live.get("requested", sum(one.get("requested", 0) for one in outcomes))
     failed = live.get("failed", sum(one.get("failed", 0) for one in outcomes))
+    score = live.get("score")
+    if score is None:
+        rows: Sequence[Plain] = entry["rows"]
+        score = rows[0] if len(rows) == 1 else {}
+    interval = _interval(score)
     return (
         one_line(entry["name"]),
         one_line(entry["state"]),
         f"{done:,}/{requested:,}",
         _number(running.get("rate") or running.get("rate_overall"), 1),
         duration(running.get("seconds_left")),
-        _headline(entry, live),
+        " ".join(part for part in (_number(score.get("value"), 4), interval) if part),
         f"{failed:,}",
         "" if running.get("in_flight") is None else f"{running['in_flight']:,}",
     )
@@ -90,15 +95,6 @@ def one_line(text: object) -> str:
     """Put a text on one line, without control characters, and shorten it."""
     shown = " ".join(printable(str(text)).split())
     return shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 3]}..."
-
-
-def _headline(entry: Plain, live: Plain) -> str:
-    score = live.get("score")
-    if score is None:
-        rows: Sequence[Plain] = entry["rows"]
-        score = rows[0] if len(rows) == 1 else {}
-    interval = _interval(score)
-    return " ".join(part for part in (_number(score.get("value"), 4), interval) if part)
 
 
 def _number_row(row: Plain) -> tuple[str, ...]:

@@ -303,7 +303,11 @@ class UnfinishedRun:
                 changed.add("*")
             if has_changed or changed:
                 changed.add("runs")
-            return changed | self._details_due()
+            version, now = sum(task.version for task in self._tasks.values()), time.monotonic()
+            if version != self._details_version and now - self._details_told >= DETAILS_EVERY_S:
+                self._details_version, self._details_told = version, now
+                changed |= {f"run-{self.number}", f"audit-{self.number}"}
+            return changed
 
     @property
     def _form(self) -> str:
@@ -323,32 +327,21 @@ class UnfinishedRun:
         tasks = self._by_key.setdefault(found.key, {})
         try:
             if found.task not in tasks:
-                tasks[found.task] = self._growing(found.task, tasks)
+                known = [*self._run.outline.tasks]
+                place = known.index(found.task) if found.task in known else len(known) + len(set(tasks) - set(known))
+                keys = record_keys(record_facts(self._run.record), found.task)
+                name, empty = f"{self.number}-{place}", TaskRows(found.task, [], [], {})
+                writer = TaskWriter(self._report_run(), empty, name, self._viewed.options, self._viewed.media)
+                tasks[found.task] = GrowingTask(found.task, keys, JournalSamples(self._run.journals.tails), writer)
             tasks[found.task].add(found)
         except DataError as error:
             self._run.problems[str(error)] = None
-
-    def _growing(self, task: str, others: Mapping[str, GrowingTask]) -> GrowingTask:
-        known = [*self._run.outline.tasks]
-        place = known.index(task) if task in known else len(known) + len(set(others) - set(known))
-        keys = record_keys(record_facts(self._run.record), task)
-        name, empty = f"{self.number}-{place}", TaskRows(task, [], [], {})
-        writer = TaskWriter(self._report_run(), empty, name, self._viewed.options, self._viewed.media)
-        return GrowingTask(task, keys, JournalSamples(self._run.journals.tails), writer)
 
     def _report_run(self, tasks: Mapping[str, TaskRows] | None = None) -> ReportRun:
         rows = RunRows(self.name, str(self.folder), harness_runs.OWN, tasks or {})
         places = record_places(self.folder, self._viewed.options.allowed)
         self._prompts.renew()
         return ReportRun(rows, {}, self._run.record, places, tuple(self._run.problems), self._prompts)
-
-    def _details_due(self) -> set[str]:
-        version = sum(task.version for task in self._tasks.values())
-        now = time.monotonic()
-        if version == self._details_version or now - self._details_told < DETAILS_EVERY_S:
-            return set()
-        self._details_version, self._details_told = version, now
-        return {f"run-{self.number}", f"audit-{self.number}"}
 
     def entry(self, name: str, machine: Machine) -> dict[str, Any]:
         """Return the summary of the run, which the first page and its own page show."""
@@ -368,7 +361,16 @@ class UnfinishedRun:
             entry["state"] = live.state
             arguments = self._run.record.get("arguments")
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
-            entry["warnings"] = self._warnings(entry["warnings"])
+            warnings = [one for one in entry["warnings"] if one["kind"] != "state"]
+            if self._run.is_gone:
+                text = f"{self.folder} was deleted or moved: what was read before is shown"
+                warnings.insert(0, warning("state", "", text))
+            elif not self._run.is_going:
+                warnings.insert(0, warning("state", "", f"the run is {self._run.state}"))
+            if self._run.damaged:
+                text = f"{self.folder}: {self._run.damaged} torn or damaged lines of the journal are passed over"
+                warnings.append(warning("problem", "", text))
+            entry["warnings"] = warnings
             is_here = any(signs.host == self._machine_name for signs in self._run.processes)
             entry["live"] = to_dict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
@@ -378,18 +380,6 @@ class UnfinishedRun:
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
         return completed(growing.rows(), record_facts(self._run.record))
-
-    def _warnings(self, found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        kept = [one for one in found if one["kind"] != "state"]
-        if self._run.is_gone:
-            text = f"{self.folder} was deleted or moved: what was read before is shown"
-            kept.insert(0, warning("state", "", text))
-        elif not self._run.is_going:
-            kept.insert(0, warning("state", "", f"the run is {self._run.state}"))
-        if self._run.damaged:
-            text = f"{self.folder}: {self._run.damaged} torn or damaged lines of the journal are passed over"
-            kept.append(warning("problem", "", text))
-        return kept
 
     def piece(self, name: PieceName) -> Any:
         """Make a piece. Raises ``PieceError`` if the run has no piece of this name."""
