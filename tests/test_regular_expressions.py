@@ -18,7 +18,7 @@ from lmms_eval.compat.answers import (
 from lmms_eval.compat.verifiers import NumberExtractor
 from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import strip_reasoning_tags
-from lmms_eval.judges import replies
+from lmms_eval.judges import prompts as replies
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
@@ -32,7 +32,7 @@ SIZE, LIMIT_S = (1_000_000, 5.0) if IS_THOROUGH else (20_000, 0.15)
 NO_MODEL_TEXT = MappingProxyType(
     {
         "tasks/general_bench/facts/metrics.py": "names of metrics in the benchmark's workbook",
-        "tasks/general_bench/measures/video_kit.py": "prompts of annotations, at most 2,000 characters",
+        "tasks/general_bench/measures/video_networks.py": "prompts of annotations, at most 2,000 characters",
         "tasks/general_bench/prompts/media.py": "names of tasks in the benchmark's workbook",
     }
 )

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.metrics.table import METRICS
-from lmms_eval.tasks.yaml.arguments import arguments_of
+from lmms_eval.tasks.yaml.settings import arguments_of
 from tests.faults.bad_input import here
 from tests.faults.command import results
 

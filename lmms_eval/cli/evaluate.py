@@ -60,9 +60,9 @@ def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
         codes = []
         for config in loaded.configs:
             os.environ["VERBOSITY"] = config.verbosity
-            preview = dry_run(config)
-            emit(preview.lines)
-            codes.append(preview.exit_code)
+            lines, code = dry_run(config)
+            emit(lines)
+            codes.append(code)
         return max(codes)
     counts = {config.processes for config in loaded.configs}
     if len(counts) > 1:

@@ -185,7 +185,6 @@ def register(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.levels import registering, tables
-    from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(given.model, full_path=True)
     given_results, predictions, faults = registering.gather(registering.files_of(given.dataset, given.prediction))
@@ -225,9 +224,8 @@ def _scored(
         from lmms_eval.tasks.general_bench.nlp.processor import score_language
 
         return ScoredFolder(*score_language(given.dataset, given.prediction, len(predictions)))
-    from lmms_eval.errors import UsageError
     from lmms_eval.judges import JudgeOptions, ask, open_judge
-    from lmms_eval.tasks.general_bench.levels.tables import write_bytes
+    from lmms_eval.tasks._task_utils.submissions import write_whole
     from lmms_eval.tasks.general_bench.report import score_table
     from lmms_eval.tasks.general_bench.settings import Settings
     from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
@@ -251,7 +249,7 @@ def _scored(
     emit(score_table(found.scores))
     target = given.output / f"{name}_scores.json"
     content = json.dumps([score.as_dict() for score in found.scores], ensure_ascii=False, indent=1)
-    write_bytes(target, content.encode("utf-8", "surrogatepass"))
+    write_whole(target, content, survives_power_loss=False)
     failed = tuple(f"{score.facts.name}: {score.withheld}" for score in found.scores if score.status == "failed")
     held = [f"{score.facts.name}: {score.withheld}" for score in found.scores if score.status == "not evaluated"]
     held += [_unanswered(score) for score in found.scores if score.absent]
@@ -292,7 +290,6 @@ def rank(words: Sequence[str]) -> int:
     )
     given = parser.parse_args(list(words))
 
-    from lmms_eval.errors import UsageError
     from lmms_eval.tasks.general_bench.levels import paper, reference, scopes, sensitivity, tables
 
     scope = scopes.find_scope(given.scope)

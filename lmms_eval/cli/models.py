@@ -27,7 +27,7 @@ def model_lines(aliases: bool) -> list[str]:
     lines = [f"Registered Models ({len(models)} total)", "", head.rstrip(), "-" * (_NAME + _TYPE + 14)]
     for model in models:
         names = ", ".join(model.aliases) if aliases else ""
-        lines.append(f"{model.name:<{_NAME}}{model.kind:<{_TYPE}}{names}".rstrip())
+        lines.append(f"{model.model_id:<{_NAME}}{model.kind:<{_TYPE}}{names}".rstrip())
     counts = Counter(model.kind for model in models)
     kinds = ("chat", "chat+simple", "simple")
     return [*lines, "", ", ".join(f"{kind}: {counts[kind]}" for kind in kinds)]

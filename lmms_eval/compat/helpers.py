@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from loguru import logger
@@ -173,6 +173,14 @@ def _frozen(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
+def _restored(results: Iterable[tuple[int, Any]], size: int) -> list[Any]:
+    """Return ``size`` places with each result at its number; places without a result are ``None``."""
+    restored: list[Any] = [None] * size
+    for index, result in results:
+        restored[index] = result
+    return restored
+
+
 def chunks(items: Iterable[T], n: int = 0, fn: Size | None = None) -> Iterator[list[T]]:
     """Split into lists of ``n`` items, or of ``fn(index of the first item, all items)``; 0 gives one list of all."""
     everything = list(items)
@@ -225,10 +233,7 @@ class Collator(Generic[T]):
         """Reorder results from the order of the batches to the order of the requests."""
         if len(newarr) != len(self._yielded):
             raise ValueError(f"get_original: {len(newarr)} results for {len(self._yielded)} requests handed out")
-        restored: list[Any] = [None] * len(self._items)
-        for index, result in zip(self._yielded, newarr, strict=True):
-            restored[index] = result
-        return restored
+        return _restored(zip(self._yielded, newarr, strict=True), len(self._items))
 
     def __len__(self) -> int:
         return len(self._items)
@@ -246,10 +251,7 @@ class Reorderer(Generic[T]):
 
     def get_original(self, newarr: Sequence[Any]) -> list[Any]:
         """Reorder results from the sorted order to the order of the items."""
-        restored: list[Any] = [None] * len(self._items)
-        for index, result in zip(self._order, newarr, strict=True):
-            restored[index] = result
-        return restored
+        return _restored(zip(self._order, newarr, strict=True), len(self._items))
 
 
 class Grouper(Generic[T]):
@@ -266,11 +268,8 @@ class Grouper(Generic[T]):
 
     def get_original(self, grouped: Mapping[Hashable, Sequence[Any]]) -> list[Any]:
         """Reorder results by group, each in the order of its group, to the order of the items."""
-        restored: list[Any] = [None] * len(self._items)
-        for key, results in grouped.items():
-            for index, result in zip(self._groups[key], results, strict=True):
-                restored[index] = result
-        return restored
+        pairs = (zip(self._groups[key], results, strict=True) for key, results in grouped.items())
+        return _restored(chain.from_iterable(pairs), len(self._items))
 
 
 def get_dtype(dtype: Any) -> Any:

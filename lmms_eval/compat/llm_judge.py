@@ -21,7 +21,7 @@ from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import UnknownNameError
-from lmms_eval.judges import replies
+from lmms_eval.judges import prompts as replies
 from lmms_eval.judges.driver import ask
 from lmms_eval.judges.options import DEFAULT_JUDGE_MODEL, JudgeOptions
 from lmms_eval.judges.prompts import bounded_picture, fill_template
@@ -107,31 +107,19 @@ RUBRIC = (
 )
 
 
-def binary_prompt(values: Mapping[str, Any], output_format: str, custom: str | None) -> str:
+def binary_prompt(
+    triple: tuple[str | None, str | None, str | None],
+    output_format: str,
+    custom: str | None,
+    others: Mapping[str, Any],
+) -> str:
+    """Fill a custom prompt, or the built-in one, with question, answer and prediction, and ``others`` by name."""
+    question, answer, prediction = triple
+    values = {"question": question, "answer": answer, "pred": prediction, "prediction": prediction, **others}
     if custom:
         return fill_template(custom, values, "the custom judge prompt")
     wanted = WANTED.get(output_format, WANTED["yes/no"])
     return fill_template(BINARY, {**values, "wanted": wanted}, "the judge prompt")
-
-
-def comparative_prompt(values: Mapping[str, Any], score_range: tuple[float, float], custom: str | None) -> str:
-    given = {**values, "low": score_range[0], "high": score_range[1]}
-    if custom:
-        return fill_template(custom, {**given, "score_range": score_range}, "the custom judge prompt")
-    context = values.get("context")
-    return fill_template(
-        COMPARATIVE, {**given, "context": f"Context: {context}\n\n" if context else ""}, "the judge prompt"
-    )
-
-
-def rubric_prompt(question: str, prediction: str, criteria: Mapping[str, Any]) -> str:
-    values = {
-        "question": question,
-        "prediction": prediction,
-        "rubric": json.dumps(criteria, ensure_ascii=False, default=str),
-        "keys": ", ".join(map(str, criteria)),
-    }
-    return fill_template(RUBRIC, values, "the judge prompt")
 
 
 class ServerInterface(abc.ABC):
@@ -160,8 +148,7 @@ class ServerInterface(abc.ABC):
         **kwargs: Any,
     ) -> dict[str, Any]:
         """``result`` is 1 or 0 (``0/1``) or a boolean; custom prompts are filled by ``str.format`` rules."""
-        values = {"question": question, "answer": answer, "pred": prediction, "prediction": prediction, **kwargs}
-        prompt = binary_prompt(values, output_format, custom_prompt)
+        prompt = binary_prompt((question, answer, prediction), output_format, custom_prompt, kwargs)
         response = self.evaluate(_text_request(prompt))
         return _shown(response, prompt, "result", replies.parse_binary(response.content, output_format))
 
@@ -178,7 +165,13 @@ class ServerInterface(abc.ABC):
     ) -> dict[str, Any]:
         """``scores`` are the two ratings, ``(-1, -1)`` if they cannot be read."""
         values = {"question": question, "response1": response1, "response2": response2, "context": context, **kwargs}
-        prompt = comparative_prompt(values, score_range, custom_prompt)
+        values |= {"low": score_range[0], "high": score_range[1]}
+        if custom_prompt:
+            prompt = fill_template(custom_prompt, {**values, "score_range": score_range}, "the custom judge prompt")
+        else:
+            context = values["context"]
+            values["context"] = f"Context: {context}\n\n" if context else ""
+            prompt = fill_template(COMPARATIVE, values, "the judge prompt")
         response = self.evaluate(_text_request(prompt, images))
         return _shown(response, prompt, "scores", replies.parse_comparative(response.content))
 
@@ -186,7 +179,13 @@ class ServerInterface(abc.ABC):
         self, question: str, prediction: str, rubric: Mapping[str, Any], **_kwargs: Any
     ) -> dict[str, Any]:
         """``scores`` is the judge's JSON object, empty if it cannot be read."""
-        prompt = rubric_prompt(question, prediction, rubric)
+        values = {
+            "question": question,
+            "prediction": prediction,
+            "rubric": json.dumps(rubric, ensure_ascii=False, default=str),
+            "keys": ", ".join(map(str, rubric)),
+        }
+        prompt = fill_template(RUBRIC, values, "the judge prompt")
         response = self.evaluate(_text_request(prompt))
         return _shown(response, prompt, "scores", replies.parse_json(response.content))
 
@@ -215,10 +214,8 @@ class ServerInterface(abc.ABC):
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
         """``evaluate_binary`` of each triple, all in one batch."""
-        made = []
-        for question, answer, prediction in zip(questions, answers, predictions, strict=True):
-            values = {"question": question, "answer": answer, "pred": prediction, "prediction": prediction, **kwargs}
-            made.append(binary_prompt(values, output_format, custom_prompt))
+        triples = zip(questions, answers, predictions, strict=True)
+        made = [binary_prompt(triple, output_format, custom_prompt, kwargs) for triple in triples]
         responses = await self.evaluate_batch_async([_text_request(prompt) for prompt in made])
         return [
             _shown(response, prompt, "result", replies.parse_binary(response.content, output_format))
@@ -287,14 +284,9 @@ def _messages(request: Request, config: ServerConfig) -> ChatMessages:
     """Return the request's messages, with its pictures after the text of the last user turn."""
     given = list(request.messages)
     if not given:
-        values = {
-            "question": request.question,
-            "answer": request.answer,
-            "pred": request.prediction,
-            "prediction": request.prediction,
-            **request.prompt_kwargs,
-        }
-        given = [{"role": "user", "content": binary_prompt(values, config.output_format, request.custom_prompt)}]
+        triple = (request.question, request.answer, request.prediction)
+        prompt = binary_prompt(triple, config.output_format, request.custom_prompt, request.prompt_kwargs)
+        given = [{"role": "user", "content": prompt}]
     made = [{"role": message["role"], "content": _parts(message["content"])} for message in given]
     if config.system_prompt and made[0]["role"] != "system":
         made.insert(0, {"role": "system", "content": _parts(config.system_prompt)})
@@ -341,28 +333,20 @@ def _shown(response: Response, prompt: str, key: str, value: Any) -> dict[str, A
     }
 
 
+def _server(config: ServerConfig, provider: str, url: str | None = None, **arguments: str | None) -> ServerInterface:
+    given = {name: value for name, value in arguments.items() if value}
+    return JudgeServer(config, JudgeOptions(f"{provider}{config.model_name}", url, given))
+
+
 def _openai(config: ServerConfig) -> ServerInterface:
-    arguments = _given({"api_key": os.environ.get("OPENAI_API_KEY")})
-    url = os.environ.get("OPENAI_API_URL") or os.environ.get("OPENAI_API_BASE")
-    return JudgeServer(config, JudgeOptions(f"openai:{config.model_name}", url, arguments))
+    environ = os.environ
+    url = environ.get("OPENAI_API_URL") or environ.get("OPENAI_API_BASE")
+    return _server(config, "openai:", url, api_key=environ.get("OPENAI_API_KEY"))
 
 
 def _azure(config: ServerConfig) -> ServerInterface:
-    arguments = _given({"api_key": os.environ.get("AZURE_API_KEY"), "api_version": os.environ.get("API_VERSION")})
-    return JudgeServer(config, JudgeOptions(f"azure:{config.model_name}", os.environ.get("AZURE_ENDPOINT"), arguments))
-
-
-def _local(config: ServerConfig) -> ServerInterface:
-    url = os.environ.get("LLM_JUDGE_URL") or LOCAL_URL
-    return JudgeServer(config, JudgeOptions(f"openai:{config.model_name}", url, {"api_key": "EMPTY"}))
-
-
-def _bedrock(config: ServerConfig) -> ServerInterface:
-    return JudgeServer(config, JudgeOptions(f"litellm:bedrock/{config.model_name}"))
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value}
+    key, version = os.environ.get("AZURE_API_KEY"), os.environ.get("API_VERSION")
+    return _server(config, "azure:", os.environ.get("AZURE_ENDPOINT"), api_key=key, api_version=version)
 
 
 class ProviderFactory:
@@ -373,8 +357,10 @@ class ProviderFactory:
         "async_openai": _openai,
         "azure": _azure,
         "async_azure": _azure,
-        "bedrock": _bedrock,
-        "local": _local,
+        "bedrock": lambda config: _server(config, "litellm:bedrock/"),
+        "local": lambda config: _server(
+            config, "openai:", os.environ.get("LLM_JUDGE_URL") or LOCAL_URL, api_key="EMPTY"
+        ),
         "dummy": DummyServer,
     }
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from msgspec import Struct
-
 from lmms_eval.utils.reported import offer
 
 
@@ -29,32 +27,12 @@ def number_of(value: Any) -> float | None:
 UNKNOWN_TASK = "_unknown"
 
 
-class UsageSum(Struct):
-    """Tokens of several calls. Reasoning tokens are part of the output tokens and are not added to the total."""
+SUMMED = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "n_api_calls")
+"""Sums over calls. Reasoning tokens are part of the output tokens and are not added to the total."""
 
-    input_tokens: float = 0
-    output_tokens: float = 0
-    reasoning_tokens: float = 0
-    n_api_calls: int = 0
 
-    @property
-    def total_tokens(self) -> float:
-        return self.input_tokens + self.output_tokens
-
-    def add(self, input_tokens: float, output_tokens: float, reasoning_tokens: float) -> None:
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
-        self.reasoning_tokens += reasoning_tokens
-        self.n_api_calls += 1
-
-    def to_dict(self) -> dict[str, float]:
-        return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "reasoning_tokens": self.reasoning_tokens,
-            "total_tokens": self.total_tokens,
-            "n_api_calls": self.n_api_calls,
-        }
+def _no_calls() -> dict[str, float]:
+    return dict.fromkeys(SUMMED, 0)
 
 
 class UsageCollector:
@@ -73,31 +51,27 @@ class UsageCollector:
     def forget_calls(self) -> None:
         """Reset the sums, at the start of a run."""
         self.is_exceeded = False
-        self.total = UsageSum()
-        self._by_task: dict[str, UsageSum] = {}
-        self._by_source: dict[str, UsageSum] = {}
+        self.total = _no_calls()
+        self._by_task: dict[str, dict[str, float]] = defaultdict(_no_calls)
+        self._by_source: dict[str, dict[str, float]] = defaultdict(_no_calls)
 
-    def add(self, task: str, source: str, tokens: UsageSum) -> None:
+    def add(self, task: str, source: str, inputs: float, outputs: float, reasoning: float) -> None:
         """Count one call. A budget that it reaches stays exceeded."""
         with self._lock:
-            sums = (
-                self.total,
-                self._by_task.setdefault(task, UsageSum()),
-                self._by_source.setdefault(source, UsageSum()),
-            )
-            for item in sums:
-                item.add(tokens.input_tokens, tokens.output_tokens, tokens.reasoning_tokens)
-            self.is_exceeded |= self.budget is not None and self.total.total_tokens >= self.budget
+            for sums in (self.total, self._by_task[task], self._by_source[source]):
+                for name, tokens in zip(SUMMED, (inputs, outputs, reasoning, inputs + outputs, 1), strict=True):
+                    sums[name] += tokens
+            self.is_exceeded |= self.budget is not None and self.total["total_tokens"] >= self.budget
 
     def summary(self) -> dict[str, Any]:
         """``total``, ``by_task``, ``by_source`` and the budget; empty if nothing was logged."""
         with self._lock:
-            if not self.total.n_api_calls:
+            if not self.total["n_api_calls"]:
                 return {}
             return {
-                "total": self.total.to_dict(),
-                "by_task": {name: item.to_dict() for name, item in sorted(self._by_task.items())},
-                "by_source": {name: item.to_dict() for name, item in sorted(self._by_source.items())},
+                "total": dict(self.total),
+                "by_task": {name: dict(sums) for name, sums in sorted(self._by_task.items())},
+                "by_source": {name: dict(sums) for name, sums in sorted(self._by_source.items())},
                 "budget_exceeded": self.is_exceeded,
                 "budget_total_tokens": self.budget,
             }
@@ -119,8 +93,8 @@ def log_usage(
 
     Without ``task_name`` it counts towards the task of :func:`set_task_context`.
     """
-    tokens = UsageSum(_count(input_tokens), _count(output_tokens), _count(reasoning_tokens))
-    USAGE.add(task_name or USAGE.task or UNKNOWN_TASK, source, tokens)
+    tokens = map(_count, (input_tokens, output_tokens, reasoning_tokens))
+    USAGE.add(task_name or USAGE.task or UNKNOWN_TASK, source, *tokens)
 
 
 def set_task_context(task_name: str | None) -> None:
@@ -143,7 +117,7 @@ def is_budget_exceeded() -> bool:
 
 def get_running_totals() -> dict[str, float]:
     """Return the sums over all calls so far, or zeros if no call was logged."""
-    return USAGE.total.to_dict()
+    return dict(USAGE.total)
 
 
 def summarize_usage_metrics() -> dict[str, Any]:

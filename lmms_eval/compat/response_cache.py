@@ -5,7 +5,6 @@ A run has a cache of its own (``use_cache``), whose keys include what these leav
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance
+from lmms_eval.compat.helpers import hash_string
 
 SCHEMA = 3
 KEYS = (
@@ -33,7 +33,9 @@ CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT);
 
 def canonicalize_gen_kwargs(gen_kwargs: Mapping[str, Any] | None) -> str:
     """Write the options that matter as JSON; equal options give the same text."""
-    return _compact({name: _number(value) for name, value in (gen_kwargs or {}).items() if name in KEYS})
+    given = {name: value for name, value in (gen_kwargs or {}).items() if name in KEYS}
+    whole = {name: int(value) for name, value in given.items() if isinstance(value, float) and value.is_integer()}
+    return _compact(given | whole)
 
 
 def is_deterministic(request_type: str, gen_kwargs: Mapping[str, Any] | None) -> bool:
@@ -70,7 +72,7 @@ def compute_cache_key(  # noqa: PLR0913 - the family's
         "gk": canonicalize_gen_kwargs(gen_kwargs),
     }  # fmt: skip
     optional = {"ch": content_hash, "tf": task_fingerprint, "mfh": model_fingerprint_hash, "ev": eval_version}
-    return _sha256(_compact(given | {name: value for name, value in optional.items() if value}))
+    return hash_string(_compact(given | {name: value for name, value in optional.items() if value}))
 
 
 class ResponseCache:
@@ -95,7 +97,7 @@ class ResponseCache:
         eval_version: str = "",
     ) -> None:
         self.db_path, self.audit_path, self.shared_db_path = Path(db_path), Path(audit_path), shared_db_path
-        self.model_fingerprint_hash = _sha256(model_fingerprint)[:16] if model_fingerprint else ""
+        self.model_fingerprint_hash = hash_string(model_fingerprint)[:16] if model_fingerprint else ""
         self.task_fingerprints, self.eval_version = dict(task_fingerprints or {}), eval_version
         self._counts = {"hits": 0, "hits_shared": 0, "misses": 0, "skipped_non_deterministic": 0}
         self.db_path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +154,7 @@ class ResponseCache:
         task = request.task_name or ""
         return compute_cache_key(
             kind, task, request.doc_id if request.doc_id is not None else -1, options, request.idx,
-            self.task_fingerprints.get(task, ""), _sha256("\0".join(leading))[:16], self.model_fingerprint_hash,
+            self.task_fingerprints.get(task, ""), hash_string("\0".join(leading))[:16], self.model_fingerprint_hash,
             self.eval_version,
         )  # fmt: skip
 
@@ -193,13 +195,5 @@ def _is_good(answer: Any, kind: str) -> bool:
     return bool(answer.strip()) if isinstance(answer, str) else isinstance(answer, list) and bool(answer)
 
 
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

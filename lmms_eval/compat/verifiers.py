@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from lmms_eval.api.outcome import note_absence
 from lmms_eval.filters.reasoning import TagPairs, strip_reasoning_tags
-from lmms_eval.judges.replies import parse_binary_response
+from lmms_eval.judges.prompts import parse_binary_response
 from lmms_eval.metrics.answers import ABS_TOL, REL_TOL, bare_choice, extract_mcq_answer, is_contained, read_number
 from lmms_eval.utils.redaction import redact_text
 

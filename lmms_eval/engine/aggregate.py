@@ -17,7 +17,7 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
 from lmms_eval.engine.headline import HeadlinePart
-from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Counted, Looked, LookStop, looked_interval, strata_of
+from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome, TaskTally, Terms
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
@@ -157,7 +157,8 @@ def aggregate_task(
     store: RunStore,
     options: AggregateOptions,
     not_asked: str = "",
-    counted: Counted | None = None,
+    order: Sequence[int] | None = None,
+    stop: LookStop | None = None,
 ) -> TaskResult:
     """Aggregate one task from its journal records.
 
@@ -168,10 +169,10 @@ def aggregate_task(
         store: the journals.
         options: settings.
         not_asked: reason why documents without a record were never asked (given up, interrupted).
-        counted: the documents that count, if a task of the run ended early.
+        order: all documents in random order, if a task of the run ended early.
+        stop: the task's early stop, if it has one.
     """
     counter = OutcomeCounter(plan.requested)
-    stop = None if counted is None else counted.stop
     doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
     if stop is not None:
         counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
@@ -205,8 +206,8 @@ def aggregate_task(
         for name in plan.task.pipelines
         for definition in plan.task.metrics
     )
-    if counted is not None:
-        metrics = tuple(_with_looks(plan.task, metric, columns, counted) for metric in metrics)
+    if order is not None:
+        metrics = tuple(_with_looks(plan.task, metric, columns, order, stop) for metric in metrics)
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
 
 
@@ -219,7 +220,9 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
     return structs.replace(options, arguments=own)
 
 
-def _with_looks(task: Task, metric: MetricResult, columns: _Columns, counted: Counted) -> MetricResult:
+def _with_looks(
+    task: Task, metric: MetricResult, columns: _Columns, order: Sequence[int], stop: LookStop | None
+) -> MetricResult:
     """Add the numbers for anytime-valid intervals; for a task that ended early replace its errors and interval."""
     column = columns.column(metric.metric, metric.filter)
     declared = next(one for one in task.metrics if one.name == metric.metric)
@@ -234,10 +237,10 @@ def _with_looks(task: Task, metric: MetricResult, columns: _Columns, counted: Co
         }
         part = HeadlinePart(
             task.name, metric.metric, metric.filter, within, task.score_key,
-            strata=strata_of(task, counted.order), is_macro=is_macro,
+            strata=strata_of(task, order), is_macro=is_macro,
         )  # fmt: skip
-        looked = Looked(part, counted.order, counted.asked, numbers)
-    if counted.stop is None:
+        looked = Looked(part, order, len(order) if stop is None else stop.asked, numbers)
+    if stop is None:
         return structs.replace(metric, looked=looked)
     if looked is not None and is_macro and not looked.gives(metric.value):
         looked, reason = None, "no mean over its strata"

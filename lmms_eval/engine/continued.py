@@ -18,7 +18,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, SentMedia
 from lmms_eval.api.task import Task
-from lmms_eval.engine.prompts import message_fingerprint, outline, text_fingerprint
+from lmms_eval.engine.prompts import message_fingerprint, messages_with, outline, text_fingerprint
 from lmms_eval.engine.records import media_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import LmmsEvalError, UsageError
@@ -147,7 +147,7 @@ def _prepared(request: Request, model: Model) -> _Rendered:
     media = tuple(sent)
     prompt = message_fingerprint(seen[0]) if seen else text_fingerprint(request.context)
     outlined = outline(seen[0], request.context) if seen else None
-    sent_messages = () if outlined is None else outlined.messages_with(media)
+    sent_messages = () if outlined is None else messages_with(outlined, media)
     prepared.free()
     return _Rendered(request, prompt, media, tuple(message.to_dict() for message in sent_messages))
 

@@ -375,12 +375,13 @@ class DocumentConversations:
             for repeat in range(unit.repeats):
                 yield _DocumentConversation(self, unit, repeat)
 
-    def finish(self, unit: Unit, repeat: int, answer: Answer) -> None:
+    def finish(self, conversation: _DocumentConversation, answer: Answer) -> None:
         """Receive the answer of one repeat."""
+        unit, answer = conversation.unit, conversation.transcript.of(answer)
         key = (unit.task.name, unit.doc_id)
         with self._lock:
             answers = self._answers.setdefault(key, {})
-            answers[repeat] = answer
+            answers[conversation.repeat] = answer
             if len(answers) < unit.repeats:
                 return
             del self._answers[key]
@@ -393,29 +394,29 @@ class _DocumentConversation:
     """The exchange of one (document, repeat). If a function of the task raises, this sample fails."""
 
     __slots__ = (
-        "_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit", "added",
-        "thought_tags",
+        "_cut", "_documents", "_exchange", "_first_input", "_requests", "added", "repeat", "thought_tags", "transcript",
+        "unit",
     )  # fmt: skip
 
     def __init__(self, documents: DocumentConversations, unit: Unit, repeat: int) -> None:
-        self._documents, self._unit, self._repeat = documents, unit, repeat
+        self._documents, self.unit, self.repeat = documents, unit, repeat
         self._exchange: Exchange
         self._first_input = ""
         self._cut: Sequence[Response] = ()
         """Responses of a round. Some are being retried with more tokens."""
         self._requests: Sequence[Request] = ()
-        self._transcript = Transcript()
-        self.added = self._transcript.added
+        self.transcript = Transcript()
+        self.added = self.transcript.added
         self.thought_tags: Sequence[tuple[str, str]] | None = unit.task.thought_tags
 
     def open(self) -> Sequence[Request] | None:
         try:
-            self._exchange = self._unit.task.exchange(self._unit.doc_id, self._repeat)
+            self._exchange = self.unit.task.exchange(self.unit.doc_id, self.repeat)
             self._requests = self._exchange.open()
         except UsageError:
             raise
         except Exception as error:  # noqa: BLE001 - a task's functions may raise anything: this sample fails
-            self._finish(self._failed(failure("building the request", error)))
+            self._documents.finish(self, self._failed(failure("building the request", error)))
             return None
         self._first_input = self._requests[0].context if self._requests else ""
         return self._requests
@@ -426,11 +427,11 @@ class _DocumentConversation:
         if self._cut:
             responses = self._completed(responses)
         if self._requests:
-            self._transcript.take(self._requests, responses)
+            self.transcript.take(self._requests, responses)
         try:
             self._requests = self._exchange.advance(responses)
             if observed := self._exchange.observation():
-                self._transcript.observe(observed)
+                self.transcript.observe(observed)
             if self._requests:
                 return self._requests
             answer = self._exchange.answer()
@@ -438,7 +439,7 @@ class _DocumentConversation:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             answer = self._failed(failure("continuing the conversation", error))
-        self._finish(answer)
+        self._documents.finish(self, answer)
         return None
 
     def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
@@ -446,9 +447,9 @@ class _DocumentConversation:
             if self.advance([response for response in responses if response.error is None]) is None:
                 return
         elif self._requests:
-            self._transcript.take(self._requests, responses)
+            self.transcript.take(self._requests, responses)
         failed = self._failed(f"{error.kind}: {error.message}")
-        self._finish(replace(failed, media=self._transcript.media))
+        self._documents.finish(self, replace(failed, media=self.transcript.media))
 
     def accepts(self, response: Response) -> bool:
         return response.error is None
@@ -473,9 +474,6 @@ class _DocumentConversation:
             else first
             for first in responses
         ]
-
-    def _finish(self, answer: Answer) -> None:
-        self._documents.finish(self._unit, self._repeat, self._transcript.of(answer))
 
     def _failed(self, reason: str) -> Answer:
         return Answer(value=None, error=reason, input=self._first_input)

@@ -19,7 +19,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.engine.conversations import Conversation, Conversations
-from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
+from lmms_eval.engine.prompts import Outline, messages_with, outline, text_fingerprint
 from lmms_eval.engine.records import media_spent, not_sent, well_typed
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
@@ -358,7 +358,7 @@ class _Rendering(Struct):
         """Return the messages that the request adds to its conversation; empty if they were not rendered."""
         if not self.is_outlined:
             return ()
-        messages = () if self.outline is None else self.outline.messages_with(sent)
+        messages = () if self.outline is None else messages_with(self.outline, sent)
         return self.conversation.added(self.request, messages, sent)
 
     def of_cached(self, cached: Response, prompt: str) -> tuple[tuple[SentMessage, ...], str]:

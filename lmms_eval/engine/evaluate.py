@@ -20,7 +20,7 @@ from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.live import ProgressLine, Vitals
-from lmms_eval.engine.looks import Counted, LookExchange, Looks, Sampling
+from lmms_eval.engine.looks import LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
@@ -509,10 +509,9 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
     stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)
     results = []
     for plan in work.plans:
-        counted = (
-            Counted(sampling.order.of(plan), stops.get(plan.task.name)) if sampling is not None and stops else None
-        )
-        results.append(aggregate_task(plan, work.store, chosen, not_asked or _given_up(work, plan), counted))
+        order = sampling.order.of(plan) if sampling is not None and stops else None
+        reason = not_asked or _given_up(work, plan)
+        results.append(aggregate_task(plan, work.store, chosen, reason, order, stops.get(plan.task.name)))
     return tuple(results)
 
 

@@ -147,18 +147,6 @@ def number_of(record: Mapping[str, Any], part: HeadlinePart) -> float | None:
     return None
 
 
-class Counted(Struct, frozen=True):
-    """The random order of a task's documents, and where it stopped."""
-
-    order: Sequence[int]
-    """All documents in random order."""
-    stop: LookStop | None = None
-
-    @property
-    def asked(self) -> int:
-        return len(self.order) if self.stop is None else self.stop.asked
-
-
 class Looked(Struct, frozen=True):
     """The numbers of a metric over a task's first documents, for intervals that are valid at every look."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.request import SentMedia, SentMessage, SentPart
@@ -27,27 +28,8 @@ class _Medium(Struct, frozen=True):
     """Number of the frame within the entry."""
 
 
-class Outline(Struct, frozen=True):
-    """Messages without their media."""
-
-    messages: tuple[tuple[str, tuple[SentPart | _Medium, ...]], ...]
-
-    def messages_with(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
-        """Return the messages with the numbers of their media.
-
-        Media of a kind are left without numbers if more or fewer of them were sent than the messages contain.
-
-        Args:
-            sent: the media that preparation noted, in order.
-        """
-        numbers = {medium: number for number, medium in enumerate(dict.fromkeys(sent))}
-        entries = [part for _, content in self.messages for part in content if isinstance(part, _Medium)]
-        found: dict[str, list[int]] = {}
-        for kind in {entry.kind for entry in entries}:
-            noted = [numbers[medium] for medium in sent if medium.type == kind]
-            if len(noted) == 1 + max(entry.entry for entry in entries if entry.kind == kind):
-                found[kind] = noted
-        return tuple(SentMessage(role, _parts(content, found)) for role, content in self.messages)
+Outline: TypeAlias = "tuple[tuple[str, tuple[SentPart | _Medium, ...]], ...]"
+"""Messages without their media: role and parts of each."""
 
 
 def outline(messages: ChatMessages, context: str) -> Outline | None:
@@ -57,63 +39,68 @@ def outline(messages: ChatMessages, context: str) -> Outline | None:
         only = given[0].content[0]
         if isinstance(only, ChatTextContent) and only.text == context:
             return None
-    place, media = 0, _MediaCount()
+    place, number_of_frames = 0, 0
+    counts: Counter[str] = Counter()
+    video: SentMedia | None = None  # the one that the last medium is a frame of
     outlined = []
     for message in given:
         content: list[SentPart | _Medium] = []
         for part in message.content:
-            if not isinstance(part, ChatTextContent):
-                content.append(media.count(part.type, part.url))
+            if isinstance(part, ChatTextContent):
+                found = context.find(part.text, place) if len(part.text) >= LEAST_SPAN else -1
+                place = place if found < 0 else found + len(part.text)
+                content.append(SentPart(text=part.text) if found < 0 else SentPart(span=(found, place)))
                 continue
-            found = context.find(part.text, place) if len(part.text) >= LEAST_SPAN else -1
-            if found < 0:
-                content.append(SentPart(text=part.text))
-            else:
-                place = found + len(part.text)
-                content.append(SentPart(span=(found, place)))
+            info = getattr(part.url, "info", None)
+            frame = info.get(FRAME) if isinstance(info, dict) else None
+            if not isinstance(frame, Frame):  # ``media.sent.note_picture`` joins frames of a video in the same way
+                video = None
+                counts[part.type] += 1
+                content.append(_Medium(part.type, counts[part.type] - 1))
+                continue
+            if frame.video != video:
+                video, number_of_frames = frame.video, 0
+                counts["video"] += 1
+            number_of_frames += 1
+            content.append(_Medium("video", counts["video"] - 1, number_of_frames - 1))
         outlined.append((message.role, tuple(content)))
-    return Outline(tuple(outlined))
+    return tuple(outlined)
 
 
-class _MediaCount(Struct):
-    """Numbers the media of messages in order."""
+def messages_with(outlined: Outline, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
+    """Return the messages of an outline with the numbers of their media.
 
-    counts: dict[str, int] = field(default_factory=dict)
-    video: SentMedia | None = None
-    """The video that the last medium is a frame of."""
-    frames: int = 0
+    Media of a kind are left without numbers if more or fewer of them were sent than the messages contain. Frames of a
+    video without a text in between become one part.
 
-    def count(self, kind: str, value: Any) -> _Medium:
-        info = getattr(value, "info", None)
-        frame = info.get(FRAME) if isinstance(info, dict) else None
-        if not isinstance(frame, Frame):  # ``media.sent.note_picture`` joins frames of a video in the same way
-            self.video = None
-            self.counts[kind] = self.counts.get(kind, 0) + 1
-            return _Medium(kind, self.counts[kind] - 1)
-        if frame.video != self.video:
-            self.video, self.frames = frame.video, 0
-            self.counts["video"] = self.counts.get("video", 0) + 1
-        self.frames += 1
-        return _Medium("video", self.counts["video"] - 1, self.frames - 1)
-
-
-def _parts(content: Sequence[SentPart | _Medium], found: dict[str, list[int]]) -> tuple[SentPart, ...]:
-    """Return the parts with their media; frames of a video without a text in between become one part."""
-    parts: list[SentPart] = []
-    before: _Medium | None = None
-    for piece in content:
-        if isinstance(piece, SentPart):
-            parts.append(piece)
-            before = None
-            continue
-        known = found.get(piece.kind)
-        number = None if known is None else known[piece.entry]
-        if before is not None and before.frame is not None and before.entry == piece.entry and piece.kind == "video":
-            parts[-1] = SentPart(kind="video", medium=number)
-        else:
-            parts.append(SentPart(kind=piece.kind, medium=number, frame=piece.frame))
-        before = piece
-    return tuple(parts)
+    Args:
+        outlined: the outline.
+        sent: the media that preparation noted, in order.
+    """
+    numbers = {medium: number for number, medium in enumerate(dict.fromkeys(sent))}
+    entries = [part for _, content in outlined for part in content if isinstance(part, _Medium)]
+    found: dict[str, list[int]] = {}
+    for kind in {entry.kind for entry in entries}:
+        noted = [numbers[medium] for medium in sent if medium.type == kind]
+        if len(noted) == 1 + max(entry.entry for entry in entries if entry.kind == kind):
+            found[kind] = noted
+    made = []
+    for role, content in outlined:
+        parts: list[SentPart] = []
+        before: SentPart | _Medium | None = None
+        for piece in content:
+            if isinstance(piece, SentPart):
+                parts.append(piece)
+            else:
+                number = found[piece.kind][piece.entry] if piece.kind in found else None
+                is_frame = isinstance(before, _Medium) and before.frame is not None and before.entry == piece.entry
+                if is_frame and piece.kind == "video":
+                    parts[-1] = SentPart(kind="video", medium=number)
+                else:
+                    parts.append(SentPart(kind=piece.kind, medium=number, frame=piece.frame))
+            before = piece
+        made.append(SentMessage(role, tuple(parts)))
+    return tuple(made)
 
 
 def text_fingerprint(text: str) -> str:

@@ -181,28 +181,24 @@ def _connect(path: Path, check: bool) -> sqlite3.Connection:
     connection.text_factory = _text
     with ExitStack() as unless_sound:
         unless_sound.callback(connection.close)
-        _claim(connection, path)
+        # The database must be one of ours; an empty one gets the table.
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        is_empty = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0
+        if not is_empty and (application, version) != (APPLICATION_ID, VERSION):
+            raise UsageError(f"{path} is a database of another program or version: name another file or folder")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if is_empty:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(_TABLE)
         if check:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise DamagedFile(found)
         unless_sound.pop_all()
     return connection
-
-
-def _claim(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that the database is one of ours, and create the table in an empty one."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    is_empty = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0
-    if not is_empty and (application, version) != (APPLICATION_ID, VERSION):
-        raise UsageError(f"{path} is a database of another program or version: name another file or folder")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    if is_empty:
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute(_TABLE)
 
 
 def _move_aside(path: Path) -> Path:

@@ -206,15 +206,11 @@ class Stream:
     def wake(self) -> None:
         """Let waiting threads check again after a change outside of the stream, such as an answer."""
         with self._lock:
-            self._notify()
-
-    def _notify(self) -> None:
-        """Wake waiting threads and event loops, with the lock held."""
-        self._changed.notify_all()
-        while self._waiters:
-            loop, future = self._waiters.pop()
-            with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
-                loop.call_soon_threadsafe(_set, future)
+            self._changed.notify_all()
+            while self._waiters:
+                loop, future = self._waiters.pop()
+                with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
+                    loop.call_soon_threadsafe(_set, future)
 
     def take(self, max_n: int) -> list[Request]:
         """Return 1 to ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
@@ -402,7 +398,7 @@ class Stream:
                 self.peak_bytes = max(self.peak_bytes, self._ready_bytes + self._held_bytes)
             self._firsts.discard(request.task.name)
             self._sizes.finish(request, None if prepared is None else prepared.payload_bytes)
-            self._notify()
+            self.wake()
 
 
 def _set(future: asyncio.Future[None]) -> None:

@@ -42,9 +42,12 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
     if config.allow_ignored:
         logger.warning("model {!r} is asked without these options of --gen_kwargs: {}", config.model, listed)
         return tuple(sorted(objections))
+    names = sorted((taken.names | (taken.variables or frozenset())) - set(taken.reasons))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    others = ", and any other option" if taken.forwards else ""
     raise ModelError(
-        f"model {config.model!r} has no place for these options of --gen_kwargs: {listed}. It takes: {_listed(taken)}. "
-        "--allow_ignored asks without them, and the results name them"
+        f"model {config.model!r} has no place for these options of --gen_kwargs: {listed}. It takes: "
+        f"{', '.join(names[:MOST_NAMED])}{more}{others}. --allow_ignored asks without them, and the results name them"
     )
 
 
@@ -59,13 +62,6 @@ def _check_retry(config: RunConfig, taken: TakenOptions | None) -> None:
         raise ModelError(f"--retry_truncated max: {taken.needs_length}; give a number with model {config.model!r}")
 
 
-def _listed(taken: TakenOptions) -> str:
-    names = sorted((taken.names | (taken.variables or frozenset())) - set(taken.reasons))
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    others = ", and any other option" if taken.forwards else ""
-    return f"{', '.join(names[:MOST_NAMED])}{more}{others}"
-
-
 def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any]:
     """Return what is sent with the requests of each task in addition to their messages, taken from its first document.
 
@@ -75,8 +71,13 @@ def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any
     for plan in plans:
         if not plan.requested or plan.task.control_of:
             continue
-        sent = {name: value for name, value in _sent(model, plan).items() if value not in (None, "", {}, [])}
-        if sent:
+        try:
+            request = next(iter(plan.task.exchange(plan.doc_ids[0], 0).open()), None)
+            of_request = {} if request is None else model.sent_with(request)
+        except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything; the sample fails later
+            logger.debug("{}: no request to record: {}: {}", plan.task.name, type(error).__name__, error)
+            continue
+        if sent := {name: value for name, value in of_request.items() if value not in (None, "", {}, [])}:
             found[plan.task.name] = effective_request(sent)
     return found
 
@@ -86,12 +87,3 @@ def effective_request(sent: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = orjson.loads(json_text(redact(dict(sent))))
     canonical = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
     return {"sha256": hashlib.sha256(canonical).hexdigest(), **shown}
-
-
-def _sent(model: Model, plan: TaskPlan) -> Mapping[str, Any]:
-    try:
-        request = next(iter(plan.task.exchange(plan.doc_ids[0], 0).open()), None)
-        return {} if request is None else model.sent_with(request)
-    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything; the sample fails later
-        logger.debug("{}: no request to record: {}: {}", plan.task.name, type(error).__name__, error)
-        return {}

@@ -21,8 +21,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from msgspec import Struct
-
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -32,16 +30,6 @@ KEEPING: ContextVar[bool] = ContextVar("keeping_originals", default=True)
 """Whether pictures from ``Image.open`` keep their bytes. False for pictures that this package opens itself."""
 _KEY = "lmms_eval_original"
 """Key of an ``Original`` in the ``info`` of a picture. Pillow does not write unknown keys into files."""
-
-
-class CacheInfo(Struct, frozen=True):
-    """Counters of a :class:`ByteLRU`; ``nbytes`` and ``max_bytes`` in bytes."""
-
-    entries: int
-    nbytes: int
-    max_bytes: int
-    hits: int
-    misses: int
 
 
 class ByteLRU(Generic[Value]):
@@ -60,16 +48,20 @@ class ByteLRU(Generic[Value]):
         self._size_of = size_of
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
-        self._nbytes = self._hits = self._misses = 0
+        self.nbytes = self.hits = self.misses = 0
+        """Size of the kept values in bytes, and numbers of keys that were found and that were not."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get(self, key: Hashable) -> Value | None:
         """Return the value of ``key``, or ``None``. Counts as a use."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
-                self._misses += 1
+                self.misses += 1
                 return None
-            self._hits += 1
+            self.hits += 1
             self._entries.move_to_end(key)
             return entry[0]
 
@@ -79,14 +71,14 @@ class ByteLRU(Generic[Value]):
         with self._lock:
             entry = self._entries.pop(key, None)
             if entry is not None:
-                self._nbytes -= entry[1]
+                self.nbytes -= entry[1]
             if size > self._max_bytes:
                 return
             self._entries[key] = (value, size)
-            self._nbytes += size
-            while self._nbytes > self._max_bytes:
+            self.nbytes += size
+            while self.nbytes > self._max_bytes:
                 _, (_, dropped) = self._entries.popitem(last=False)
-                self._nbytes -= dropped
+                self.nbytes -= dropped
 
     def get_or_make(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return the value of ``key``; if it is absent, compute it with ``make`` and keep it."""
@@ -97,22 +89,10 @@ class ByteLRU(Generic[Value]):
         self.put(key, value)
         return value
 
-    def resize(self, max_bytes: int) -> None:
-        """Change the bound, and drop the values that no longer fit."""
-        with self._lock:
-            self._max_bytes = max_bytes
-            while self._nbytes > max_bytes:
-                _, (_, size) = self._entries.popitem(last=False)
-                self._nbytes -= size
-
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._nbytes = 0
-
-    def info(self) -> CacheInfo:
-        with self._lock:
-            return CacheInfo(len(self._entries), self._nbytes, self._max_bytes, self._hits, self._misses)
+            self.nbytes = 0
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,17 @@ class MediaPolicy:
             MediaError: the file or address is refused.
         """
         if isinstance(value, str):
-            return self._text(value)
+            scheme = value[:8].lower()
+            if scheme.startswith("data:"):
+                return value
+            if scheme.startswith(_WEB):
+                self.check_url(value)
+                return CheckedUrl(value, self)
+            if scheme.startswith("file://"):
+                self.check_file(urllib.request.url2pathname(urllib.parse.urlsplit(value).path))
+            elif value:
+                self.check_file(value)
+            return value
         if isinstance(value, os.PathLike):
             self.check_file(os.fspath(value))
         elif isinstance(value, Mapping):
@@ -145,19 +155,6 @@ class MediaPolicy:
         if part.get("type") == "text":
             return dict(part)
         return {key: self.medium(value) if key in _MEDIA_KEYS else value for key, value in part.items()}
-
-    def _text(self, value: str) -> str:
-        scheme = value[:8].lower()
-        if scheme.startswith("data:"):
-            return value
-        if scheme.startswith(_WEB):
-            self.check_url(value)
-            return CheckedUrl(value, self)
-        if scheme.startswith("file://"):
-            self.check_file(urllib.request.url2pathname(urllib.parse.urlsplit(value).path))
-        elif value:
-            self.check_file(value)
-        return value
 
     def _holds(self, real: str) -> bool:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -53,16 +54,14 @@ class recording:
 _NOTES: ContextVar[recording | None] = ContextVar("sent_media", default=None)
 
 
-class unrecorded:
+@contextmanager
+def unrecorded() -> Iterator[None]:
     """A context for media that are only looked at, not sent."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> None:
-        self._token = _NOTES.set(None)
-
-    def __exit__(self, *_: object) -> None:
-        _NOTES.reset(self._token)
+    token = _NOTES.set(None)
+    try:
+        yield
+    finally:
+        _NOTES.reset(token)
 
 
 def is_recording() -> bool:

@@ -63,20 +63,20 @@ class Anthropic(SdkModel[Arguments]):
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""
         system, turns = self.conversation(request)
-        pictures = sum(part.kind == "picture" for turn in turns for part in turn.parts)  # frames included
+        pictures = sum(part.kind == "picture" for _, parts in turns for part in parts)  # frames included
         side = MAX_SIDE if pictures <= MANY else MAX_SIDE_OF_MANY
         call: dict[str, Any] = {
             "model": self._arguments.model,
             "messages": [
                 {
-                    "role": turn.role,
+                    "role": role,
                     "content": [
                         self._block(part, side)
-                        for part in turn.parts
+                        for part in parts
                         if part.kind != "text" or part.value.strip()  # the service rejects blank texts
                     ],
                 }
-                for turn in turns
+                for role, parts in turns
             ],
         }
         if system:

@@ -1,11 +1,15 @@
-"""Names of model arguments: synonyms, and arguments of the family's wrappers that have no effect here.
+"""Arguments that back ends share: synonyms, arguments of the family's wrappers without effect here, texts in files.
 
 The tables apply to all back ends. Arguments without effect are accepted with a warning (``Model.ignored_arguments``).
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from lmms_eval.errors import ModelError
 
 FRAMES = ("max_num_frames", "max_frames_num", "max_frame_num", "max_frames", "num_frames", "nframes")
 """Names of the maximum number of frames of a video."""
@@ -45,3 +49,24 @@ IGNORED_LOCALLY: Mapping[str, str] = {
 def other_names(first: str, names: Iterable[str]) -> dict[str, str]:
     """Map the other ``names`` of an argument to its ``first`` name."""
     return {name: first for name in names if name != first}
+
+
+def text_or_file(value: str | None, failure: str = "hf: cannot read {}") -> str | None:
+    """Return the content of the file that ``value`` names, or else ``value`` itself.
+
+    Raises:
+        ModelError: the file cannot be read as UTF-8. The message begins with ``failure``, which gets the file's name.
+    """
+    if not value or "\n" in value:
+        return value
+    try:
+        return Path(value).read_text(encoding="utf-8") if Path(value).is_file() else value
+    except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # no file has such a name
+            return value
+        raise ModelError(f"{failure.format(value)}: {error}") from error
+
+
+def read_system_prompt(value: str | None) -> str | None:
+    """Return the system prompt, or the content of the file that ``value`` names. Raises ``ModelError``."""
+    return text_or_file(value, "system_prompt names the file {}, which cannot be read as UTF-8")

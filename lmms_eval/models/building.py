@@ -250,12 +250,15 @@ def arguments_of(name: str, cls: type[Any]) -> tuple[Argument, ...]:
     """
     checked = getattr(cls, "arguments_kind", None)  # the pydantic class that checks the arguments
     others = checked.same if checked is not None else getattr(getattr(cls, "profile", None), "aliases", {})
+    rows = [row for row in read_table(MEANINGS) if not row["models"] or name in row["models"].split(",")]
+    rows.sort(key=lambda row: bool(row["models"]))  # a row for the model replaces that for all
+    meanings = {row["argument"]: (row["meaning"], row["place"] == "first") for row in rows}
     found = []
     for argument, annotation, default in _declared(cls, checked):
         if argument in others or ignored_arguments(cls, [argument]):
             continue
         kind, choices = kind_of(annotation)
-        meaning, is_first = _meaning(argument, name)
+        meaning, is_first = meanings.get(argument, ("", False))
         needed = default is inspect.Parameter.empty or (argument in _MODEL and not default)
         shown = default if isinstance(default, bool | int | float | str) else None
         synonyms = tuple(sorted(other for other, target in others.items() if target == argument))
@@ -290,11 +293,3 @@ def kind_of(annotation: Any) -> tuple[ArgumentKind, tuple[str, ...]]:
         known = {typing.get_origin(member) or member for member in members}
     (only,) = known if len(known) == 1 else (None,)
     return _KINDS.get(only, "text"), ()
-
-
-def _meaning(name: str, model: str) -> tuple[str, bool]:
-    """Return the meaning of an argument and whether it is common: from the row for the model, else that for all."""
-    rows = [row for row in read_table(MEANINGS) if row["argument"] == name]
-    fitting = [row for row in rows if not row["models"] or model in row["models"].split(",")]
-    row = max(fitting, key=lambda one: bool(one["models"]), default=None)
-    return ("", False) if row is None else (row["meaning"], row["place"] == "first")

@@ -104,8 +104,7 @@ class Gemini(SdkModel[Arguments]):
         arguments = self._arguments
         system, turns = self.conversation(request, whole_videos=arguments.pass_video)
         contents = [
-            {"role": ROLES.get(turn.role, turn.role), "parts": [self._part(part) for part in turn.parts]}
-            for turn in turns
+            {"role": ROLES.get(role, role), "parts": [self._part(part) for part in parts]} for role, parts in turns
         ]
         config = self._config(self.wanted(request))
         if system:

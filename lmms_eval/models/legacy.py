@@ -405,9 +405,8 @@ class LegacyAdapter(Model):
 
     def identity(self) -> Mapping[str, Any]:
         cls = type(self.plugin)
-        has_file = (
-            cls.__module__ != "__main__" and cls.__module__ in sys.modules
-        )  # otherwise it was defined interactively
+        # A class that was defined interactively has no file.
+        has_file = cls.__module__ != "__main__" and cls.__module__ in sys.modules
         source = inspect.getsourcefile(cls) if has_file else None
         digest = hashlib.sha256(Path(source).read_bytes()).hexdigest() if source else ""
         return {"class": f"{cls.__module__}.{cls.__qualname__}", "source": digest}

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-import orjson
 from pydantic import field_validator
 
 from lmms_eval.api.request import Request
@@ -19,8 +18,8 @@ from lmms_eval.models.remote.arguments import read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, error_names
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.model import Complete, import_sdk
-from lmms_eval.models.remote.reply import Reply, read_completion
-from lmms_eval.models.remote.sdk import attempts, read_address
+from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.sdk import attempts, read_address, read_object
 
 NO_STATUS = frozenset({"Timeout", "APIConnectionError"})
 """Errors without an answer. The package gives them a status nevertheless."""
@@ -104,14 +103,10 @@ class LiteLLM(ChatModel):
         async def call(body: Mapping[str, Any]) -> Any:
             return await self._sdk.acompletion(**body, **fixed)
 
-        yield attempts(call, (self._error, OSError, ValueError), self._failure, self._read)
+        def read(answer: Any) -> Reply:
+            return read_object(answer.model_dump(), self._failures)
 
-    def _read(self, answer: Any) -> Reply:
-        decoded = answer.model_dump()
-        try:
-            return read_completion(decoded, orjson.dumps(decoded, default=str), self._failures.shown)
-        except AttemptError as error:
-            raise self._failures.redacted(error) from None
+        yield attempts(call, (self._error, OSError, ValueError), self._failure, read)
 
     def _failure(self, error: Exception) -> AttemptError:
         names = error_names(error)

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -288,15 +289,6 @@ _TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
 _BUILTIN_PATHS = {manifest.model_id: manifest.chat_class_path for manifest in BUILTIN_MANIFESTS}
 
 
-class ModelListing(Struct, frozen=True):
-    """One line of the output of ``lmms-eval models``."""
-
-    name: str
-    kind: str
-    """``chat``, ``chat+simple`` or ``simple``."""
-    aliases: tuple[str, ...]
-
-
 def foreign_names() -> dict[str, str]:
     """Return the names of the family's models that need their own code base, and what they need."""
     return {row["name"]: row["needs"] for row in read_table(FOREIGN_NAMES)}
@@ -381,15 +373,18 @@ class ModelRegistry:
         _REGISTERED[manifest.model_id] = manifest
         self._add_all([manifest])
 
-    def list_models(self) -> list[ModelListing]:
-        """List chat-only models first, then those with both interfaces, then simple ones, each sorted by name."""
+    def list_models(self) -> list[ModelManifest]:
+        """List chat-only models first, then those with both interfaces, then simple ones, each sorted by name.
+
+        The aliases are those that are in use, sorted by name.
+        """
         self._load()
         order = {"chat": 0, "chat+simple": 1, "simple": 2}
         found = []
         for name, manifest in self._manifests.items():
             aliases = tuple(sorted(alias for alias, target in self._aliases.items() if target == name))
-            found.append(ModelListing(name, manifest.kind, aliases))
-        return sorted(found, key=lambda item: (order[item.kind], item.name))
+            found.append(replace(manifest, model_id=name, aliases=aliases))
+        return sorted(found, key=lambda item: (order[item.kind], item.model_id))
 
     def plugin_task_folders(self) -> list[Path]:
         """Return the existing folders ``PACKAGE.tasks`` of the plugin packages, for the task catalogue."""
@@ -537,4 +532,4 @@ def _plugin_error(package: str, error: Exception) -> ModelError:
     )
 
 
-__all__ = ["BUILTIN_MANIFESTS", "ModelListing", "ModelManifest", "ModelRegistry", "ResolvedModel"]
+__all__ = ["BUILTIN_MANIFESTS", "ModelManifest", "ModelRegistry", "ResolvedModel"]

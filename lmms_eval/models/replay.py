@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import hashlib
 import json
 import re
@@ -30,14 +29,6 @@ SAMPLES_NAME = re.compile(r"^(?:(?P<stamp>\d{8}_\d{6})_)?samples_(?P<task>.+)\.j
 SUBMISSION_SUFFIX = "_all_query_responses.json"
 
 
-class AnswerBook(abc.ABC):
-    """The recorded answers of one task."""
-
-    @abc.abstractmethod
-    def response(self, request: Request) -> Response:
-        """Return the recorded answer, or a failure of kind ``bad_request`` without one."""
-
-
 class _Row(Struct, frozen=True):
     """The answers of a document in a samples row."""
 
@@ -50,7 +41,7 @@ class _Row(Struct, frozen=True):
     """The thoughts, or a list for several answers."""
 
 
-class SamplesBook(AnswerBook):
+class SamplesBook:
     """A samples JSONL file, with one row for each document and filter pipeline.
 
     An answer to another document than the requested one (by ``doc_hash``) is not used, as the data set was reordered or
@@ -85,6 +76,7 @@ class SamplesBook(AnswerBook):
                     )
 
     def response(self, request: Request) -> Response:
+        """Return the recorded answer, or a failure of kind ``bad_request`` without one."""
         row = self._rows.get(request.doc_id)
         if row is None:
             return _missing(request, self._path)
@@ -135,7 +127,7 @@ def _ending(request: Request, row: _Row) -> str:
     return reason if isinstance(reason, str) and reason else "stop"
 
 
-class SubmissionBook(AnswerBook):
+class SubmissionBook:
     """MEGA-Bench submission files, with answers by task name and global index.
 
     Raises:
@@ -151,6 +143,7 @@ class SubmissionBook(AnswerBook):
                     raise ModelError(f"replay: two answers to {key[0]} / {key[1]} ({path}); give one file by its path")
 
     def response(self, request: Request) -> Response:
+        """Return the recorded answer, or a failure of kind ``bad_request`` without one."""
         document = document_of(request.task, request.doc_id)
         text = self._answers.get((str(document.get("task_name")), str(document.get("id"))))
         if text is None:
@@ -303,7 +296,7 @@ class Replay(Model):
             self._samples = {}
         if not self._samples and not self._submissions:
             raise ModelError(f"replay: {self.path} holds neither *_samples_TASK.jsonl nor *{SUBMISSION_SUFFIX}")
-        self._books: dict[str, AnswerBook] = {}
+        self._books: dict[str, SamplesBook | SubmissionBook] = {}
 
     @classmethod
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003
@@ -333,18 +326,14 @@ class Replay(Model):
         stats = [(file.name, file.stat()) for file in files]
         return {"files": sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)}
 
-    def _book(self, task: Task) -> AnswerBook:
-        book = self._books.get(task.name)
-        if book is not None:
-            return book
-        file = self._samples.get(task.name) or self._samples.get("")
-        if file is not None:
-            book = SamplesBook(file)
-        elif self._submissions:
-            own = [path for path in self._submissions if path.name == f"{task.name}{SUBMISSION_SUFFIX}"]
-            book = SubmissionBook(own or self._submissions)
-        else:
-            held = ", ".join(sorted(self._samples))
-            raise ModelError(f"replay: {self.path} holds no samples of task {task.name!r} (it holds {held})")
-        self._books[task.name] = book
-        return book
+    def _book(self, task: Task) -> SamplesBook | SubmissionBook:
+        if task.name not in self._books:
+            if file := self._samples.get(task.name) or self._samples.get(""):
+                self._books[task.name] = SamplesBook(file)
+            elif self._submissions:
+                own = [path for path in self._submissions if path.name == f"{task.name}{SUBMISSION_SUFFIX}"]
+                self._books[task.name] = SubmissionBook(own or self._submissions)
+            else:
+                held = ", ".join(sorted(self._samples))
+                raise ModelError(f"replay: {self.path} holds no samples of task {task.name!r} (it holds {held})")
+        return self._books[task.name]

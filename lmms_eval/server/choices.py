@@ -19,7 +19,7 @@ from lmms_eval.checks.findings import absent_needs
 from lmms_eval.config.options import GROUPS, RunConfig, options
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
-from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelListing, ModelRegistry
+from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelManifest, ModelRegistry
 from lmms_eval.models.remote.sdk import SdkModel
 from lmms_eval.server.policy import names_file
 from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
@@ -77,7 +77,7 @@ class ModelChoices:
         self._choices: tuple[ListedModel, ...] = ()
 
     @cached_property
-    def listed(self) -> list[ModelListing]:
+    def listed(self) -> list[ModelManifest]:
         """The models of the registry."""
         with self._lock:
             return self.registry.list_models()
@@ -85,8 +85,8 @@ class ModelChoices:
     def all(self) -> tuple[ListedModel, ...]:
         """List the models of the registry and the named services, grouped by sort."""
         if not self._choices:
-            named = {one.name for one in self.listed}
-            own = [self._choice(one.name, one.kind, one.aliases) for one in self.listed]
+            named = {one.model_id for one in self.listed}
+            own = [self._choice(one.model_id, one.kind, one.aliases) for one in self.listed]
             services = [self._choice(name, "chat", ()) for name in sorted(NAMED_SERVICES) if name not in named]
             self._choices = tuple(
                 sorted((*own, *services), key=lambda one: (_SORTS.index(one.sort), one.name not in _FIRST, one.name))

@@ -152,7 +152,7 @@ def tasks(request: Request) -> dict[str, Any]:
 
 def models(request: Request) -> dict[str, Any]:
     """List the names of models."""
-    return {"models": [model.name for model in service_of(request).models.listed]}
+    return {"models": [model.model_id for model in service_of(request).models.listed]}
 
 
 def merge_checkpoint(request: Request, body: MergeRequest) -> dict[str, Any]:

@@ -26,11 +26,10 @@ OPTION_TEXT = "text of an option"
 WORD_ALONE = "word alone"
 WHOLE_ANSWER = "whole answer"
 _LONGEST = 80
-_NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
+_NOTES: ContextVar[ScoringNotes | None] = ContextVar("_NOTES", default=None)
 T = TypeVar("T")
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
 """Seed of the run that calls a task's function; 0 outside a run."""
-_CHANCE: ContextVar[RandomDraw | None] = ContextVar("_CHANCE", default=None)
 
 
 class AnswerReading(Struct, frozen=True):
@@ -45,14 +44,12 @@ class AnswerReading(Struct, frozen=True):
 NO_READING = AnswerReading()
 
 
-class ReadingNotes(Struct):
-    """Collects the notes that are made while an answer is scored."""
+class ScoringNotes(Struct):
+    """Notes of scoring functions about one answer."""
 
     reading: AnswerReading = NO_READING
-
-    def add(self, rule: str, found: Sequence[str]) -> None:
-        if self.reading.rule in ("", NOTHING):
-            self.reading = AnswerReading(rule, tuple(dict.fromkeys(text[:_LONGEST] for text in found)))
+    drew: bool = False
+    """Chance was involved."""
 
 
 def note_reading(rule: str, *found: str) -> None:
@@ -65,30 +62,13 @@ def note_reading(rule: str, *found: str) -> None:
         found: what the rule found, in the order of the answer; empty if the rule uses the whole answer.
     """
     notes = _NOTES.get()
-    if notes is not None:
-        notes.add(rule, found)
+    if notes is not None and notes.reading.rule in ("", NOTHING):
+        notes.reading = AnswerReading(rule, tuple(dict.fromkeys(text[:_LONGEST] for text in found)))
 
 
 def note_letter(rule: str, answer: str, *found: str) -> None:
     """Note which rule found letters in an answer. An answer that is just a letter has a rule of its own."""
     note_reading(LETTER_ALONE if answer.strip() in found else rule, *found)
-
-
-@contextmanager
-def noting_reading() -> Iterator[ReadingNotes]:
-    """Collect the notes made within the block."""
-    notes = ReadingNotes()
-    token = _NOTES.set(notes)
-    try:
-        yield notes
-    finally:
-        _NOTES.reset(token)
-
-
-class RandomDraw(Struct):
-    """Whether scoring drew at random."""
-
-    drew: bool = False
 
 
 def guessed(choices: Sequence[T], key: object) -> T:
@@ -108,27 +88,27 @@ def guessed(choices: Sequence[T], key: object) -> T:
 
 def note_chance() -> None:
     """Note that the score of the current document depends on chance, now or when scores are aggregated."""
-    chance = _CHANCE.get()
-    if chance is not None:
-        chance.drew = True
+    notes = _NOTES.get()
+    if notes is not None:
+        notes.drew = True
 
 
 @contextmanager
-def noting_chance(watch_generators: bool = False) -> Iterator[RandomDraw]:
-    """Note guesses within the block, and with ``watch_generators`` also draws from the process's random generators.
+def scoring_notes(watch_generators: bool = False) -> Iterator[ScoringNotes]:
+    """Collect the notes made within the block, and with ``watch_generators`` draws from the process's generators.
 
     These generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
     thread counts too; watch them only for code that uses ``random``.
     """
-    chance = RandomDraw()
-    token = _CHANCE.set(chance)
+    notes = ScoringNotes()
+    token = _NOTES.set(notes)
     before = _generators() if watch_generators else None
     try:
-        yield chance
+        yield notes
     finally:
-        _CHANCE.reset(token)
+        _NOTES.reset(token)
         if before is not None:
-            chance.drew = chance.drew or _generators() != before
+            notes.drew = notes.drew or _generators() != before
 
 
 def _generators() -> tuple[Any, ...]:

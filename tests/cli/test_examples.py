@@ -13,7 +13,7 @@ from tests.cases import for_each
 def test_examples_are_right_command_lines(example) -> None:
     config = build_config(parse_flags(example.words), {})
     check_config(config)
-    assert config.model in {model.name for model in ModelRegistry().list_models()}
+    assert config.model in {model.model_id for model in ModelRegistry().list_models()}
     assert Catalogue().match(config.names("tasks"))
 
 

@@ -39,7 +39,7 @@ def catalogue() -> Catalogue:
 @pytest.fixture(scope="module")
 def models() -> set[str]:
     registry = ModelRegistry()
-    return {name for entry in registry.list_models() for name in (entry.name, *entry.aliases)}
+    return {name for entry in registry.list_models() for name in (entry.model_id, *entry.aliases)}
 
 
 def _names(value: object) -> Iterator[str]:

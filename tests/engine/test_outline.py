@@ -6,7 +6,7 @@ from PIL import Image
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import SentMedia, SentMessage
-from lmms_eval.engine.prompts import outline
+from lmms_eval.engine.prompts import messages_with, outline
 from lmms_eval.media.sent import FRAME, Frame
 
 FIRST, SECOND = SentMedia("image", path="/a.png"), SentMedia("image", path="/b.png")
@@ -31,7 +31,7 @@ def frame(number: int) -> dict[str, Any]:
 def parts(messages: ChatMessages, context: str, *sent: SentMedia) -> list[dict[str, Any]]:
     found = outline(messages, context)
     assert found is not None
-    (message,) = found.messages_with(sent)
+    (message,) = messages_with(found, sent)
     assert SentMessage.from_dict(message.to_dict()).to_dict() == message.to_dict()
     return list(message.to_dict()["content"])
 

@@ -6,7 +6,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, SentMedia
 from lmms_eval.api.task import Answer
 from lmms_eval.engine.conversations import Transcript
-from lmms_eval.engine.prompts import outline
+from lmms_eval.engine.prompts import messages_with, outline
 from tests.engine.fakes import FakeTask
 
 PICTURE = SentMedia("image", path="/a.png")
@@ -30,7 +30,7 @@ class Talk:
         media = (PICTURE,) if any(text == "@" for _, text in turns) else ()
         request = Request(f"t/0/0/{self.round}/0", "generate_until", FakeTask(), 0, lambda: built, context)
         found = outline(built, context)
-        kept = self.transcript.added(request, () if found is None else found.messages_with(media), media)
+        kept = self.transcript.added(request, () if found is None else messages_with(found, media), media)
         self.round += 1
         if answer is None:
             response = Response.failure(request.id, "timeout", "no answer")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.judges.replies import READERS, parse_binary_response, parse_json, parse_score, reader
+from lmms_eval.judges.prompts import READERS, parse_binary_response, parse_json, parse_score, reader
 from tests.cases import for_each
 
 

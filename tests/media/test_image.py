@@ -226,7 +226,7 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(ran) 
 def test_a_picture_that_is_a_program_is_not_opened(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from PIL import EpsImagePlugin
 
-    from lmms_eval.tasks.data.features import decode_image
+    from lmms_eval.tasks.data.documents import decode_image
 
     started: list[object] = []
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *args: started.append(args))

@@ -34,7 +34,7 @@ from lmms_eval.media import image as image_module
 from lmms_eval.media.opened import Deferred, keep_originals
 from lmms_eval.media.originals import KEEPING, carried, original_of
 from lmms_eval.media.sent import recording
-from lmms_eval.tasks.data.features import decode_image
+from lmms_eval.tasks.data.documents import decode_image
 from tests.cases import for_each
 from tests.media.draw import encoded, picture
 

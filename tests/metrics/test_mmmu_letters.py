@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.metrics.mmmu import audio_letter, egoschema_letter, mmmu_letter
-from lmms_eval.utils.answer_reading import RUN_SEED, noting_chance
+from lmms_eval.utils.answer_reading import RUN_SEED, scoring_notes
 from tests.cases import for_each
 
 OPTIONS = {"A": "a red cup", "B": "a blue cup", "C": "a green cup", "D": "a dark blue cup"}
@@ -49,7 +49,7 @@ RULES = (by_mmmu, by_egoschema, by_audio)
 )
 def test_the_rules_side_by_side(answer: str, mmmu: str | None, egoschema: str | None, audio: str | None) -> None:
     for rule, wanted in zip(RULES, (mmmu, egoschema, audio), strict=True):
-        with noting_chance() as chance:
+        with scoring_notes() as chance:
             found = rule(answer, 1)
         assert (None if chance.drew else found) == wanted, rule.__name__
 
@@ -77,7 +77,7 @@ def test_long_answers_are_read(rule: Rule) -> None:
 
 
 def test_egoschema_does_not_know_an_option_without_the_full_stop_that_the_answer_loses() -> None:
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         egoschema_letter("The man washes all of the cups.", {"A": "The man washes all of the cups."}, 1)
     assert chance.drew
 

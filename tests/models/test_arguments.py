@@ -61,7 +61,7 @@ def test_torch_is_not_imported() -> None:
     code = (
         "import sys; from lmms_eval.models.registry import ModelRegistry as R; "
         "from lmms_eval.models.building import arguments_of; r = R(); "
-        "[arguments_of(m.name, r.resolve(m.name).load()) for m in r.list_models()]; "
+        "[arguments_of(m.model_id, r.resolve(m.model_id).load()) for m in r.list_models()]; "
         "assert not {'torch', 'transformers', 'datasets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

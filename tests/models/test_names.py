@@ -16,7 +16,7 @@ def test_the_document_is_the_table() -> None:
 
 def test_no_name_both_runs_and_needs_more() -> None:
     registry = ModelRegistry()
-    listed = {name for model in registry.list_models() for name in (model.name, *model.aliases)}
+    listed = {name for model in registry.list_models() for name in (model.model_id, *model.aliases)}
     assert not listed & set(foreign_names())
     assert set(NAMES) <= listed | set(foreign_names())
 

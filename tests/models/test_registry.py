@@ -105,7 +105,7 @@ def test_openai_and_its_aliases(alias: str) -> None:
 def test_builtin_models_are_listed_without_being_imported() -> None:
     code = (
         "import sys; from lmms_eval.models.registry import ModelRegistry\n"
-        "names = [m.name for m in ModelRegistry().list_models()]\n"
+        "names = [m.model_id for m in ModelRegistry().list_models()]\n"
         "assert {'baseline', 'hf', 'openai', 'replay'} <= set(names), names\n"
         "print([m for m in ('torch', 'transformers', 'pydantic', 'numpy', 'lmms_eval.models.baseline')"
         " if m in sys.modules])"
@@ -120,7 +120,7 @@ def test_hugging_face_alias_and_order_of_the_listing() -> None:
     listing = registry.list_models()
     order = [("chat", "chat+simple", "simple").index(item.kind) for item in listing]
     assert order == sorted(order)
-    assert next(item for item in listing if item.name == "hf").aliases == (
+    assert next(item for item in listing if item.model_id == "hf").aliases == (
         "async_hf",
         "async_hf_model",
         "huggingface",

@@ -22,7 +22,7 @@ def tasks() -> TaskChoices:
 def test_all_models_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     found = {one.name: one for one in ModelChoices().all()}
-    assert {one.name for one in ModelRegistry().list_models()} <= set(found)
+    assert {one.model_id for one in ModelRegistry().list_models()} <= set(found)
     own = [one for one in found.values() if one.sort != "Plugins"]  # other tests may have registered some
     assert {one.sort for one in own} == {"Local models", "Engines", "Services", "Checks"}
     assert all(one.text for one in own)

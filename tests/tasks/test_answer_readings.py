@@ -12,7 +12,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.filters import FILTERS, filter_class
 from lmms_eval.results import load
 from lmms_eval.results.audit import audit
-from lmms_eval.utils.answer_reading import AnswerReading, noting_reading
+from lmms_eval.utils.answer_reading import AnswerReading, scoring_notes
 from tests.cases import for_each
 from tests.viewer.conftest import run_task, write_task
 
@@ -79,7 +79,7 @@ def test_rules(task: str, doc: dict[str, Any], answer: str, rule: str, found: An
     if task == "mathvision":
         pytest.importorskip("latex2sympy2_extended", reason="answers in LaTeX are read by the extra math")
     utils = importlib.import_module(f"lmms_eval.tasks.{task}.utils")
-    with noting_reading() as notes:
+    with scoring_notes() as notes:
         utils.process_results(doc, [answer])
     assert notes.reading == AnswerReading(rule, tuple(found))
 
@@ -90,7 +90,7 @@ def test_rules(task: str, doc: dict[str, Any], answer: str, rule: str, found: An
 )
 def test_replies_of_a_judge(reply: str, rule: str) -> None:
     utils = importlib.import_module("lmms_eval.tasks.mathverse.utils")
-    with noting_reading() as notes:
+    with scoring_notes() as notes:
         utils.process_results({"answer": "4"}, ["four"], {"binary": Verdict("binary", reply, True, "judge")})
     assert notes.reading.rule == rule
 
@@ -111,7 +111,7 @@ def test_replies_of_a_judge(reply: str, rule: str) -> None:
 )  # fmt: skip
 def test_filters(name: str, arguments: dict[str, Any], answer: str, doc: Any, rule: str, found: Any) -> None:
     assert name in FILTERS
-    with noting_reading() as notes:
+    with scoring_notes() as notes:
         filter_class(name)(**arguments).apply([[answer]], [doc])
     assert notes.reading == AnswerReading(rule, tuple(found))
 

@@ -74,12 +74,12 @@ def gathered_index() -> Index:
     """Build the index. What cannot be loaded is left out; running it reports why."""
     registry = ModelRegistry(plugins_of_environment())
     models = registry.list_models()
-    names = [model.name for model in models]
+    names = [model.model_id for model in models]
     return {
         "nodes": dict(_nodes()),
         "tasks": Catalogue(plugins=plugins_of_environment()).names(),
         "models": names,
-        "aliases": {alias: model.name for model in models for alias in model.aliases},
+        "aliases": {alias: model.model_id for model in models for alias in model.aliases},
         "model_args": {name: _arguments(registry, name) for name in names},
     }
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.messages import ChatMessages, build_user_turn
@@ -27,28 +27,19 @@ S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., None])
 
 
-@dataclass(frozen=True, slots=True)
-class Given(Generic[S]):
-    """The arguments of one call."""
+def read_given(
+    kind: type[S], positional: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> tuple[S, dict[str, Any], dict[str, Any]]:
+    """Bind a call's arguments to the fields of ``kind``; a surplus or repeated argument is a ``TypeError``.
 
-    settings: S
-    named: frozenset[str]
-    """Fields that the caller gave; the others have their defaults."""
-    others: Mapping[str, Any]
-    """Keywords that are not fields."""
-
-    def only_named(self, *names: str) -> dict[str, Any]:
-        """Return the fields among ``names`` that the caller gave."""
-        return {name: getattr(self.settings, name) for name in names if name in self.named}
-
-
-def read_given(kind: type[S], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Given[S]:
-    """Bind a call's arguments to the fields of ``kind``; a surplus or repeated argument is a ``TypeError``."""
+    Returns:
+        The fields, those that the caller gave (by name), and the keywords that are not fields.
+    """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     own = {name: value for name, value in keywords.items() if name in names}
-    settings = kind(*positional, **own)
-    named = frozenset((*names[: len(positional)], *own))
-    return Given(settings, named, {name: value for name, value in keywords.items() if name not in names})
+    given = dict(zip(names, positional, strict=False)) | own
+    others = {name: value for name, value in keywords.items() if name not in names}
+    return kind(*positional, **own), given, others
 
 
 def takes(kind: type[Any], any_other: bool = False) -> Callable[[F], F]:
@@ -224,7 +215,18 @@ class DelegatingModel(lmms):
 
         def questions() -> Iterator[_Question]:
             for place, instance in instances:
-                yield _Question(self._request(place, instance), partial(finish, place, instance))
+                doc_id = int(instance.doc_id or 0)
+                build_messages, generation = self._asked(instance)
+                request = Request(
+                    id=f"{instance.task_name}/{doc_id}/{instance.idx}/0/{place}",
+                    kind="generate_until",
+                    task=cast("Task", _NoTask()),
+                    doc_id=doc_id,
+                    build_messages=build_messages,
+                    generation=generation,
+                    seed=instance.seed,
+                )
+                yield _Question(request, partial(finish, place, instance))
 
         conversations = Conversations(questions())
         drive = Drive(Driven(self._model(), NoJournal()), conversations, StreamLimits())
@@ -235,19 +237,6 @@ class DelegatingModel(lmms):
         drive.fail_open(drive.report.give_up or ENDED)
         deque(conversations.source(), maxlen=0)  # requests that were not started end with the same reason
         yield from responses.items()
-
-    def _request(self, place: int, instance: Instance) -> Request:
-        doc_id = int(instance.doc_id or 0)
-        build_messages, generation = self._asked(instance)
-        return Request(
-            id=f"{instance.task_name}/{doc_id}/{instance.idx}/0/{place}",
-            kind="generate_until",
-            task=cast("Task", _NoTask()),
-            doc_id=doc_id,
-            build_messages=build_messages,
-            generation=generation,
-            seed=instance.seed,
-        )
 
     def _output(self, response: Response) -> Any:
         if response.error is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
@@ -63,27 +63,19 @@ def refuse(others: Mapping[str, Any]) -> None:
         raise AssertionError(f"unexpected keyword arguments: {', '.join(sorted(others))}")
 
 
-class Hooks(Protocol):
-    """Methods that a plugin may override."""
-
-    def _build_video_kwargs(self) -> dict[str, Any]: ...
-
-    def _apply_chat_template(self, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]: ...
-
-
 class HookedModel(HuggingFace):
     """A model of ``hf`` whose prompts come from a plugin."""
 
-    def attach(self, hooks: Hooks) -> None:
-        """Use ``hooks`` from now on."""
-        self._inputs = HookedInputs(hooks, self.loaded, self.options, self.profile)
+    def attach(self, plugin: Qwen3_VL) -> None:
+        """Use the plugin's methods from now on."""
+        self._inputs = HookedInputs(plugin, self.loaded, self.options, self.profile)
 
 
 class HookedInputs(InputBuilder):
     """Builds prompts with the plugin's template, and frames by its video arguments."""
 
-    def __init__(self, hooks: Hooks, loaded: Loaded, options: HFOptions, profile: Profile) -> None:
-        video = hooks._build_video_kwargs()
+    def __init__(self, plugin: Qwen3_VL, loaded: Loaded, options: HFOptions, profile: Profile) -> None:
+        video = plugin._build_video_kwargs()
         count = video.get("nframes") or video.get("max_frames") or options.max_num_frames
         chosen = structs.replace(
             options,
@@ -92,13 +84,13 @@ class HookedInputs(InputBuilder):
             total_pixels=video.get("total_pixels"),
         )
         super().__init__(loaded, chosen, profile)
-        self._hooks = hooks
+        self._plugin = plugin
         most = video.get("max_pixels")
         if most and most != options.max_pixels:  # else the processor's own limit, if it has one
             self.frame_bounds = structs.replace(self.frame_bounds, max_pixels=int(most))
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
-        (text,) = self._hooks._apply_chat_template([messages])
+        (text,) = self._plugin._apply_chat_template([messages])
         return text
 
 
@@ -195,11 +187,11 @@ class Qwen2_5_VL(LocalPlugin):
     @takes(Qwen25Settings)
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         super().__init__()
-        given = read_given(self._settings_kind, positional, keywords)
-        refuse(given.others)
-        settings = self._settings = given.settings
+        settings, given, others = read_given(self._settings_kind, positional, keywords)
+        refuse(others)
         if getattr(settings, "max_frames", None) is not None:
-            settings = self._settings = replace(settings, max_num_frames=settings.max_frames)
+            settings = replace(settings, max_num_frames=settings.max_frames)
+        self._settings = settings
         if settings.attn_implementation not in ATTENTIONS:
             known = ", ".join(name for name in ATTENTIONS if name)
             raise ModelError(f"attn_implementation={settings.attn_implementation!r} is not one of {known}")
@@ -207,7 +199,7 @@ class Qwen2_5_VL(LocalPlugin):
         self.min_pixels, self.max_pixels = settings.min_pixels, settings.max_pixels
         self.system_prompt, self.interleave_visuals = settings.system_prompt, settings.interleave_visuals
         self.reasoning_prompt = settings.reasoning_prompt
-        arguments = {**asdict(settings), **dict.fromkeys(PLACES), **given.only_named(*PLACES)}
+        arguments = {**asdict(settings), **{name: given.get(name) for name in PLACES}}
         for name in ("total_pixels", "enable_thinking", "max_frames"):
             arguments.pop(name, None)
         self._load(self._backend_kind, arguments)
@@ -347,14 +339,14 @@ class LlavaHf(LocalPlugin):
     @takes(LlavaSettings)
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         super().__init__()
-        given = read_given(LlavaSettings, positional, keywords)
-        refuse(given.others)
-        settings = given.settings
+        settings, given, others = read_given(LlavaSettings, positional, keywords)
+        refuse(others)
         self.chat_template, self.max_frames_num = settings.chat_template, settings.max_frames_num
         self._load(
             wrapper("llava_hf"),
             {
-                **given.only_named("revision", "device"),  # the family's defaults: the hub's branch, its machines
+                "revision": given.get("revision"),  # the family's defaults are the hub's branch and its machines
+                "device": given.get("device"),
                 "pretrained": settings.pretrained,
                 "dtype": settings.dtype,
                 "batch_size": settings.batch_size,

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-import orjson
-
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request
 from lmms_eval.compat.plugins.delegating import DelegatingModel, read_given, takes
@@ -22,8 +20,8 @@ from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.remote.errors import AttemptError, Failures
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.model import Complete
-from lmms_eval.models.remote.reply import Reply, read_completion
-from lmms_eval.models.remote.sdk import attempts
+from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.sdk import attempts, read_object
 from lmms_eval.utils.concurrency import AdaptiveConfig
 
 KEYWORDS = frozenset(
@@ -99,11 +97,7 @@ class ClientModel(OpenAI):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, answer: Any) -> Reply:
-        decoded = as_data(answer)
-        try:
-            return read_completion(decoded, orjson.dumps(decoded, default=str), self._failures.shown)
-        except AttemptError as error:
-            raise self._failures.redacted(error) from None
+        return read_object(as_data(answer), self._failures)
 
     def _failure(self, error: Exception) -> AttemptError:
         status = getattr(error, "status_code", None)
@@ -182,13 +176,12 @@ class OpenAICompatible(DelegatingModel):
     @takes(OpenAISettings, any_other=True)
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         super().__init__()
-        given = read_given(self._settings_kind, positional, keywords)
-        settings = given.settings
-        if given.others:
-            log.warning("%s: arguments without effect: %s", type(self).__name__, ", ".join(sorted(given.others)))
-        if "httpx_trust_env" in given.named and not settings.httpx_trust_env:
+        settings, self._given, others = read_given(self._settings_kind, positional, keywords)
+        self._settings = settings
+        if others:
+            log.warning("%s: arguments without effect: %s", type(self).__name__, ", ".join(sorted(others)))
+        if not settings.httpx_trust_env:
             log.warning("httpx_trust_env=false holds for `client`; to reach a server past a proxy set NO_PROXY")
-        self._given = given
         self._client: Any = None
         self._is_replaced = False
         self.model_version = settings.model or settings.model_version
@@ -218,7 +211,20 @@ class OpenAICompatible(DelegatingModel):
     def client(self) -> Any:
         """The client that a subclass has set, else one of the package ``openai`` for the subclass's own use."""
         if self._client is None:
-            self._client = self._package_client()
+            import openai
+
+            settings = self._settings
+            common = {
+                "api_key": settings.api_key,
+                "http_client": openai.DefaultHttpxClient(trust_env=settings.httpx_trust_env),
+                **({"timeout": self._given["timeout"]} if "timeout" in self._given else {}),
+            }
+            if self.azure_openai:
+                common["api_key"] = settings.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
+                version = os.environ.get("AZURE_OPENAI_API_VERSION")
+                self._client = openai.AzureOpenAI(azure_endpoint=self.base_url, api_version=version, **common)
+            else:
+                self._client = openai.OpenAI(base_url=self.base_url, **common)
         return self._client
 
     @client.setter
@@ -251,23 +257,8 @@ class OpenAICompatible(DelegatingModel):
             "azure_openai": self.azure_openai,
             "reasoning_model": is_reasoning,
             "extra_body": {"response_format": {"type": "text"}} if is_reasoning else {},
-            **self._given.only_named("api_key", "timeout", *ADAPTIVE),
+            **{name: self._given[name] for name in ("api_key", "timeout", *ADAPTIVE) if name in self._given},
         }
-
-    def _package_client(self) -> Any:
-        import openai
-
-        settings = self._given.settings
-        common = {
-            "api_key": settings.api_key,
-            "http_client": openai.DefaultHttpxClient(trust_env=settings.httpx_trust_env),
-            **self._given.only_named("timeout"),
-        }
-        if not self.azure_openai:
-            return openai.OpenAI(base_url=self.base_url, **common)
-        common["api_key"] = settings.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
-        version = os.environ.get("AZURE_OPENAI_API_VERSION")
-        return openai.AzureOpenAI(azure_endpoint=self.base_url, api_version=version, **common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +284,7 @@ class ChatOpenAICompatible(OpenAICompatible):
         super().__init__(*positional, **keywords)
 
     def _arguments(self) -> dict[str, Any]:
-        arguments, settings = super()._arguments(), self._given.settings
+        arguments, settings = super()._arguments(), self._settings
         if not isinstance(settings, ChatSettings):
             raise TypeError("the chat form has settings of its own")
         if settings.pass_video_url:

@@ -77,9 +77,9 @@ class VLLM(DelegatingModel):
     @takes(VllmSettings, any_other=True)
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         super().__init__()
-        given = read_given(self._settings_kind, positional, keywords)
-        settings = self._settings = given.settings
-        self._others = {name: decoded(value) for name, value in given.others.items() if value is not None}
+        settings, _, others = read_given(self._settings_kind, positional, keywords)
+        self._settings = settings
+        self._others = {name: decoded(value) for name, value in others.items() if value is not None}
         self._client: Any = None
         self._tokens, self._seconds = 0, 0.0
         self.model, self.disable_log_stats = settings.model, settings.disable_log_stats

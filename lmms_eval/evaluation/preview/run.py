@@ -63,17 +63,11 @@ MOST_THREADS = 8
 FOLDER = "dry_run"
 
 
-class DryRun(Struct, frozen=True):
-    """The text that the command line prints, and its exit code."""
-
-    lines: list[str]
-    exit_code: int
-
-
-def dry_run(config: RunConfig) -> DryRun:
+def dry_run(config: RunConfig) -> tuple[list[str], int]:
     """Forecast a run: what each task asks, its size and price, and what is broken.
 
-    This builds no model and no judge, and makes no folder of a run. It reads the folder of an earlier start.
+    Returns the lines to print and the exit code. This builds no model and no judge, and makes no folder of a run. It
+    reads the folder of an earlier start.
 
     Raises:
         UsageError: a mistake that would end the run itself before its first question.
@@ -87,10 +81,11 @@ def dry_run(config: RunConfig) -> DryRun:
         _, named = plan_run(config, registry, choice, Place(), Start())
         plans = with_controls(config, named, choice.legacy)
         names = model_names(config)
+        given = config.max_model_len or config.arguments("model_args").get("max_model_len")
         options = MeasureOptions(
             ruler=find_ruler(names),
             form=form,
-            max_tokens=_max_tokens(config),
+            max_tokens=int(given) if isinstance(given, int) else None,
             opens_media=choice.opens_media,
             judges=judge_options(config).is_given and not config.predict_only,
         )
@@ -106,7 +101,7 @@ def dry_run(config: RunConfig) -> DryRun:
         lines += _cache_lines(config)
         if config.dry_run is not True:
             lines += _pages(config, plans, names)
-    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0)
+    return lines, BROKEN if any(task.faults for task in tasks) else 0
 
 
 def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskForecast:
@@ -135,11 +130,6 @@ def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice)
         is_named = any(given.get(name) for name in ("model", "model_version", "pretrained"))
         given = {**service.fixed, **({"model": service.model} if service.model and not is_named else {}), **given}
     return cls.media_form(given)
-
-
-def _max_tokens(config: RunConfig) -> int | None:
-    given = config.max_model_len or config.arguments("model_args").get("max_model_len")
-    return int(given) if isinstance(given, int) else None
 
 
 def _tariffs(config: RunConfig) -> Tariffs | None:

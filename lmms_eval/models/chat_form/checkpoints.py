@@ -158,20 +158,10 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
     form_class: ClassVar[type[ChatForm]]
 
     def __init__(self, **arguments: Any) -> None:
-        self.options = HFOptions.from_arguments(arguments, self.profile)
-        form = self._load()
-        super().__init__(form, self.options.batch_size)
-        self._reader = ConversationReader(self.profile.name, self.options, form)
-
-    @classmethod
-    @abc.abstractmethod
-    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
-        """Return the loading options for the family's checkpoints."""
-
-    def _load(self) -> ChatForm:
         from lmms_eval.models.hf.load import check_processes, resolve_device, source
 
-        options, name = self.options, self.profile.name
+        options = self.options = HFOptions.from_arguments(arguments, self.profile)
+        name = self.profile.name
         local_folder(options.pretrained, ())
         place = CheckpointPlace(name, source(options), options.revision)
         config = read_config(place)
@@ -188,7 +178,14 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
             load_options = replace(load_options, device_map={"": device})
         model, tokenizer = load_checkpoint(place, config, load_options)
         check_form(self.form_class, FORMS, model, options.pretrained)
-        return self.form_class(model, tokenizer, config, options.extra)
+        form = self.form_class(model, tokenizer, config, options.extra)
+        super().__init__(form, options.batch_size)
+        self._reader = ConversationReader(name, options, form)
+
+    @classmethod
+    @abc.abstractmethod
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
+        """Return the loading options for the family's checkpoints."""
 
     def prepare(self, request: Request) -> Request:
         """Render the request in the form of the checkpoint.

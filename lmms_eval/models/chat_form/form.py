@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageContent, ChatMessage, ChatTextContent
 from lmms_eval.errors import ModelError
+from lmms_eval.models.argument_names import text_or_file
 from lmms_eval.models.hf.batching import RefusedError, is_lost_device, is_out_of_memory
 from lmms_eval.models.hf.inputs import append_prompt, interleave, neutral, picture_bounds, video_frames
-from lmms_eval.models.hf.options import HFOptions, text_or_file
+from lmms_eval.models.hf.options import HFOptions
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages

@@ -163,7 +163,17 @@ class InternVLForm(ChatForm):
     def ask(self, prompts: Sequence[InternVLPrompt], arguments: Mapping[str, Any]) -> list[Any]:
         with self._system(prompts[0].system):
             if len(prompts) == 1:
-                return [self._chat(prompts[0], arguments)]
+                (prompt,) = prompts
+                answer = call(
+                    self.model.chat,
+                    self.tokenizer,
+                    self._on_device(prompt.tiles),
+                    prompt.question,
+                    dict(arguments),  # the checkpoint's code writes into it
+                    num_patches_list=list(prompt.counts),
+                    **({"history": list(prompt.history)} if prompt.history else {}),
+                )
+                return [answer]
             import torch
 
             answers = call(
@@ -177,18 +187,6 @@ class InternVLForm(ChatForm):
             if not isinstance(answers, list) or len(answers) != len(prompts):
                 raise RefusedError(f"batch_chat gave no list of {len(prompts)} answers", "malformed")
             return answers
-
-    def _chat(self, prompt: InternVLPrompt, arguments: Mapping[str, Any]) -> Any:
-        more = {"history": list(prompt.history)} if prompt.history else {}
-        return call(
-            self.model.chat,
-            self.tokenizer,
-            self._on_device(prompt.tiles),
-            prompt.question,
-            dict(arguments),  # the checkpoint's code writes into it
-            num_patches_list=list(prompt.counts),
-            **more,
-        )
 
     def _on_device(self, tiles: Any) -> Any:
         return None if tiles is None else tiles.to(getattr(self.model, "device", "cpu"))

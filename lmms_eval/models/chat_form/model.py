@@ -201,9 +201,11 @@ class CheckpointModel(Model):
                 answers = self.form.ask(prompts, settings.arguments)
         rows = watch.rows(len(jobs), settings.arguments["max_new_tokens"])
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 else ()
+        known = [self.form.tokenizer.decode(ids, skip_special_tokens=False) for ids in watch.prompt_ends[: len(jobs)]]
+        ends = [*known, *[""] * (len(jobs) - len(known))]
         return [
-            replace(self._response(job, text, row, self._prompt_end(watch, number)), batch=shared)
-            for number, (job, text, row) in enumerate(zip(jobs, answers, rows, strict=True))
+            replace(self._response(job, text, row, end), batch=shared)
+            for job, text, row, end in zip(jobs, answers, rows, ends, strict=True)
         ]
 
     def _response(self, job: ChatJob, text: Any, row: GeneratedEnding | None, prompt_end: str) -> Response:
@@ -227,12 +229,6 @@ class CheckpointModel(Model):
             stops=reading.until,
             ended_by=written.ended_by,
         )
-
-    def _prompt_end(self, watch: GenerationRecord, row: int) -> str:
-        if row >= len(watch.prompt_ends):
-            return ""
-        text: str = self.form.tokenizer.decode(watch.prompt_ends[row], skip_special_tokens=False)
-        return text
 
     def _shrink(self, batch: Sequence[ChatJob]) -> None:
         """Limit later batches to half the size of one that did not fit."""

@@ -20,6 +20,7 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
+from lmms_eval.models.argument_names import text_or_file
 from lmms_eval.models.chat_template import (
     NO_TEMPLATE,
     plain_context,
@@ -29,7 +30,7 @@ from lmms_eval.models.chat_template import (
     warn_of_unread,
 )
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
-from lmms_eval.models.hf.options import HFOptions, Profile, text_or_file
+from lmms_eval.models.hf.options import HFOptions, Profile
 from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
 
 if TYPE_CHECKING:
@@ -70,35 +71,26 @@ def interleave(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def _interleaved(content: Sequence[ChatContent]) -> list[ChatContent]:
-    images = [part for part in content if isinstance(part, ChatImageContent)]
     texts = [part.text for part in content if isinstance(part, ChatTextContent)]
-    named = {int(number) for text in texts for number in _MARK.findall(text)} & set(range(1, len(images) + 1))
-    moved = [images[number - 1] for number in named]
-    left = set(named)
-    result: list[ChatContent] = []
+    named = {int(number) for text in texts for number in _MARK.findall(text)}
+    images = enumerate((part for part in content if isinstance(part, ChatImageContent)), 1)
+    moved = {number: image for number, image in images if number in named}
+    left, result = dict(moved), list[ChatContent]()
     for part in content:
-        if isinstance(part, ChatTextContent):
-            result += _with_images(part.text, images, left)
-        elif not any(part is image for image in moved):
-            result.append(part)
-    return result
-
-
-def _with_images(text: str, images: Sequence[ChatImageContent], left: set[int]) -> list[ChatContent]:
-    """Split a text at the marks of pictures in ``left``, insert the pictures, and remove them from ``left``."""
-    result: list[ChatContent] = []
-    start = 0
-    for mark in _MARK.finditer(text):
-        number = int(mark.group(1))
-        if number not in left:
+        if not isinstance(part, ChatTextContent):
+            if not any(part is image for image in moved.values()):
+                result.append(part)
             continue
-        left.discard(number)
-        if mark.start() > start:
-            result.append(ChatTextContent(text=text[start : mark.start()]))
-        result.append(images[number - 1])
-        start = mark.end()
-    if start < len(text) or not result:
-        result.append(ChatTextContent(text=text[start:]))
+        start, pieces = 0, list[ChatContent]()
+        for mark in _MARK.finditer(part.text):
+            if (image := left.pop(int(mark[1]), None)) is not None:
+                if mark.start() > start:
+                    pieces.append(ChatTextContent(text=part.text[start : mark.start()]))
+                pieces.append(image)
+                start = mark.end()
+        if start < len(part.text) or not pieces:
+            pieces.append(ChatTextContent(text=part.text[start:]))
+        result += pieces
     return result
 
 
@@ -211,9 +203,7 @@ class InputBuilder:
         """
         import jinja2
 
-        messages = (
-            request.build_messages()
-        )  # outside of the block, as exceptions of the task's functions do not concern the template
+        messages = request.build_messages()  # not in the block: exceptions of the task do not concern the template
         try:
             prepared = self.render(messages, self.variables_of(request.generation))
         except RefusedError as error:

@@ -250,7 +250,13 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     model = _load_model(options, profile, device)
     model.eval()
     if options.torch_compile:
-        _compile(model, options)
+        import torch
+
+        backend = {} if options.torch_compile is True else {"backend": options.torch_compile}
+        try:
+            model.forward = torch.compile(model.forward, **backend)
+        except Exception as error:  # torch has its own exception for unknown backends
+            raise ModelError(f"hf: torch_compile={options.torch_compile} is not possible: {error}") from error
     embedded_on = model.get_input_embeddings().weight.device  # may differ from the requested one with a ``device_map``
     return Loaded(
         model=model,
@@ -366,16 +372,6 @@ def dtype_keyword() -> str:
     from packaging.version import Version
 
     return "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
-
-
-def _compile(model: Any, options: HFOptions) -> None:
-    import torch
-
-    backend = {} if options.torch_compile is True else {"backend": options.torch_compile}
-    try:
-        model.forward = torch.compile(model.forward, **backend)
-    except Exception as error:  # torch has its own exception for unknown backends
-        raise ModelError(f"hf: torch_compile={options.torch_compile} is not possible: {error}") from error
 
 
 def _explain(options: HFOptions, profile: Profile, part: str, error: Exception) -> ModelError:

@@ -342,7 +342,7 @@ class HuggingFace(LocalModel):
             "batch_size": self.options.batch_size,
             "max_batch_tokens": self._max_tokens if finite else None,
             "rows_of_a_batch": self._rows.rows,
-            "pictures_processed_once": self._pictures.info().hits if self._pictures is not None else None,
+            "pictures_processed_once": self._pictures.hits if self._pictures is not None else None,
             "out_of_memory_batches": self._runner.out_of_memory,
             "min_pixels": self.options.min_pixels,
             "max_pixels": self.options.max_pixels,

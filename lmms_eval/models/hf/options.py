@@ -58,7 +58,6 @@ PROMPT_OPTIONS = (
     "max_length",
 )
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
-_TEXT_FILE_MAX_NAME = 4096
 
 
 def positive_int(value: Any) -> int:
@@ -266,20 +265,6 @@ class HFOptions(Struct, frozen=True):
         return options
 
 
-def text_or_file(value: str | None) -> str | None:
-    """Return the content of the file that ``value`` names, or else ``value`` itself.
-
-    Raises:
-        ModelError: the file cannot be read as text.
-    """
-    if not value or len(value) > _TEXT_FILE_MAX_NAME or "\n" in value or "\0" in value:
-        return value
-    try:
-        return Path(value).read_text(encoding="utf-8") if Path(value).is_file() else value
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"hf: cannot read {value}: {error}") from error
-
-
 def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
     """Replace the family's names by those of ``HFOptions``. Synonyms must not have different values."""
     result = {name: value for name, value in given.items() if name not in profile.aliases}
@@ -324,34 +309,24 @@ def _dtype(value: Any) -> str:
     return name
 
 
-_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+_BY_TYPE: Mapping[str, Converter] = {
+    "str": str,
+    "bool": flag,
+    "int": positive_int,
+    "float": _positive_float,
+    "bool | str": _flag_or_name,
+    "Any": lambda value: value,
+}
+_CONVERTERS: Mapping[str, Converter] = {
+    **{
+        name: _BY_TYPE[annotation.removesuffix(" | None")]
+        for name, annotation in HFOptions.__annotations__.items()
+        if name != "extra"
+    },
     "pretrained": lambda value: model_location(str(value)),
-    "revision": str,
     "dtype": _dtype,
-    "device": str,
-    "device_map": lambda value: value,
-    "attn_implementation": str,
-    "trust_remote_code": flag,
     "batch_size": lambda value: AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value),
-    "max_batch_tokens": positive_int,
-    "max_num_frames": positive_int,
-    "fps": _positive_float,
-    "min_pixels": positive_int,
-    "max_pixels": positive_int,
-    "total_pixels": positive_int,
-    "max_image_size": positive_int,
-    "system_prompt": str,
-    "add_system_prompt": flag,
-    "chat_template": str,
-    "enable_thinking": flag,
-    "add_generation_prompt": flag,
-    "max_length": positive_int,
-    "use_cache": flag,
-    "static_cache": flag,
-    "torch_compile": _flag_or_name,
-    "preprocess_workers": positive_int,
     "image_cache_mb": lambda value: 0 if str(value) == "0" else positive_int(value),
     "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),
-    "interleave_visuals": flag,
-    "dry_requests": flag,
 }
+"""The converter of each field of ``HFOptions``, by its type unless it has its own."""

@@ -57,7 +57,7 @@ class CachedPictures:
         from transformers import BatchFeature
 
         pictures = list(_flat(images))
-        if arguments or not pictures or not all(_is_picture(picture) for picture in pictures):
+        if arguments or not pictures or not all(hasattr(one, "mode") and hasattr(one, "resize") for one in pictures):
             return self._part(images, *arguments, **options)
         # A look is a few bytes that differ between most pictures, at a negligible cost.
         looks = [(picture.mode, picture.size, picture.resize(_LOOK_SIZE, _NEAREST).tobytes()) for picture in pictures]
@@ -111,10 +111,6 @@ def _flat(images: Any) -> Iterator[Any]:
             yield from _flat(item)
     elif images is not None:
         yield images
-
-
-def _is_picture(value: Any) -> bool:
-    return hasattr(value, "mode") and hasattr(value, "resize")
 
 
 def _join(values: Sequence[Any]) -> Any:

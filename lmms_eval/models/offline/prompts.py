@@ -20,6 +20,7 @@ from lmms_eval.api.messages import (
 )
 from lmms_eval.api.request import Sight
 from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.models.argument_names import read_system_prompt
 from lmms_eval.models.chat_template import (
     NO_TEMPLATE,
     plain_context,
@@ -30,7 +31,6 @@ from lmms_eval.models.chat_template import (
 )
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.settings import EngineSettings, read_template
-from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.remote.media import Frames, bounds_of, chosen_frames, is_listed, read_pictures, read_video
 
 if TYPE_CHECKING:
@@ -265,20 +265,18 @@ class PromptRenderer:
             prompt.images.extend(frames)
             return [{"type": "image"} for _ in frames]
         elif self._decodes_videos:
-            prompt.videos.append(self._address(part))
+            from lmms_eval.media.reference import resolve
+            from lmms_eval.media.sent import note_file
+
+            film = resolve(part.url)
+            if bounds_of(part) != (None, None) or film.kind not in ("path", "url"):
+                hint = "this engine takes whole videos by path or URL only; use vllm or hf"
+                raise MediaError(f"{film.describe()}: {hint}")
+            note_file(film, "video")
+            prompt.videos.append(film.url if film.kind == "url" else str(film.path))
         else:
             prompt.videos.append(read_film(part, self._frames, self._settings.bounds))
         return [{"type": part.type}]
-
-    def _address(self, part: ChatVideoContent) -> str:
-        from lmms_eval.media.reference import resolve
-        from lmms_eval.media.sent import note_file
-
-        film = resolve(part.url)
-        if bounds_of(part) != (None, None) or film.kind not in ("path", "url"):
-            raise MediaError(f"{film.describe()}: this engine takes whole videos by path or URL only; use vllm or hf")
-        note_file(film, "video")
-        return film.url if film.kind == "url" else str(film.path)
 
 
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:

@@ -124,7 +124,7 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
     if arguments.azure_openai:
         return _azure_endpoint(arguments, environment)
     base = arguments.base_url or environment.get("OPENAI_API_BASE") or environment.get("OPENAI_BASE_URL")
-    parts, place = _split(base or PUBLIC_BASE_URL)
+    parts, place = split_address(base or PUBLIC_BASE_URL)
     path, end = parts.path.rstrip("/"), PATHS[arguments.api]
     path = path if path.endswith(end) else path + end
     is_public = parts.hostname == urlsplit(PUBLIC_BASE_URL).hostname
@@ -164,7 +164,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
     if missing:
         raise ModelError(f"azure_openai=true needs {', '.join(missing)}: give the argument or set the variable")
     base, key, version = wanted.values()
-    parts, place = _split(base)
+    parts, place = split_address(base)
     root = parts.path.rstrip("/").removesuffix("/openai") + "/openai"
     if arguments.api != "responses":
         root += f"/deployments/{quote(arguments.model, safe='')}"
@@ -182,15 +182,19 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
     )
 
 
-def _split(base: str) -> tuple[SplitResult, str]:
-    """Split an address, and return its parts and its host with the port."""
+def split_address(base: str, name: str = "base_url of the openai back end") -> tuple[SplitResult, str]:
+    """Split an address, and return its parts and its host with the port.
+
+    Raises:
+        ModelError: it is not an http(s) URL. The message begins with ``name``.
+    """
     try:
         parts = urlsplit(base.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise ModelError(f"base_url of the openai back end is not a URL ({error})") from error
+        raise ModelError(f"{name} is not a URL ({error})") from error
     if parts.scheme not in ("http", "https") or not host:
-        raise ModelError("base_url of the openai back end must begin with http:// or https:// and name a host")
+        raise ModelError(f"{name} must begin with http:// or https:// and name a host")
     return parts, (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
 
 

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -19,7 +18,8 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import Request, RequestKind
-from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.errors import MediaError
+from lmms_eval.models.argument_names import read_system_prompt
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
 from lmms_eval.models.openai.responses import map_responses_generation, responses_body
 from lmms_eval.models.registry import is_vendor
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 AUDIO_FORMATS = ("wav", "mp3")
 """The formats of ``input_audio`` in the protocol. Others are sent as wav."""
-MAX_PROMPT_NAME = 4096
 MOST_KNOWN = 256
 """Maximum number of cached translations of generation options."""
 CHAT_ANSWER_ARGUMENTS = (
@@ -228,21 +227,6 @@ class BodyBuilder:
         from lmms_eval.media.encode import image_url
 
         return {"type": "image_url", "image_url": {"url": image_url(value, self._images)}}
-
-
-def read_system_prompt(value: str | None) -> str | None:
-    """Return the prompt, or the content of the file that ``value`` names.
-
-    Raises:
-        ModelError: the file cannot be read.
-    """
-    if not value or len(value) >= MAX_PROMPT_NAME or "\n" in value or "\0" in value:
-        return value
-    path = Path(value)
-    try:
-        return path.read_text(encoding="utf-8") if path.is_file() else value
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"system_prompt names the file {path}, which cannot be read as UTF-8: {error}") from error
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -69,10 +69,10 @@ class Client:
         shown, failures = self._endpoint.shown, self._failures
         try:
             is_simple = self._proxy is None and len(body) <= WHOLE_BYTES
-            answer = await (self._direct.post(body) if is_simple else self._post(body))
-            if answer.status == 200:
-                return self._parse(answer.body, shown)
-            raise failures.of_status(answer.status, answer.body, answer.headers)
+            status, headers, reply = await (self._direct.post(body) if is_simple else self._post(body))
+            if status == 200:
+                return self._parse(reply, shown)
+            raise failures.of_status(status, reply, headers)
         except AttemptError as error:
             raise failures.redacted(error) from None
         except aiohttp.ClientResponseError as error:
@@ -87,7 +87,7 @@ class Client:
         async with self._session.post(
             self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
         ) as answer:
-            return DirectAnswer(answer.status, answer.headers, await answer.read())
+            return answer.status, answer.headers, await answer.read()
 
 
 def find_proxy(endpoint: Endpoint) -> str | None:

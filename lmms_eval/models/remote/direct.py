@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import aiohttp
@@ -121,13 +120,8 @@ class TimeLimit:
             task.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class DirectAnswer:
-    """A server's answer with its decompressed body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+DirectAnswer = tuple[int, Mapping[str, str], bytes]
+"""The status, headers and decompressed body of a server's answer."""
 
 
 class DirectPost:
@@ -161,7 +155,10 @@ class DirectPost:
         return await self._limit.wait_for(self._post(body))
 
     async def _post(self, body: bytes) -> DirectAnswer:
-        connection = await self._connect()
+        try:
+            connection = await self._connector.connect(self._like, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {self._address}") from error
         try:
             protocol = connection.protocol
             protocol.set_response_params(read_until_eof=True)
@@ -176,12 +173,6 @@ class DirectPost:
                 ) from error
             whole = await read_whole(content, self._max_bytes, self._address)
             connection.release()
-            return DirectAnswer(message.code, message.headers, whole)
+            return message.code, message.headers, whole
         finally:
             connection.close()  # no effect after the release
-
-    async def _connect(self) -> Any:
-        try:
-            return await self._connector.connect(self._like, [], self._timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {self._address}") from error

@@ -33,6 +33,10 @@ ONLY_LOCAL = frozenset({
     "no_repeat_ngram_size", "num_beam_groups", "pad_token_id", "penalty_alpha", "sequence_bias", "suppress_tokens",
 })  # fmt: skip
 """Options of transformers' ``generate`` and of plugins that servers do not support."""
+ONE_ANSWER = dict.fromkeys(
+    ("n", "num_return_sequences", "best_of"), "a request asks for one answer; --repeats asks for several"
+)
+"""Options that are not taken, with the reason."""
 COMMON = READ - {"extra_body"}
 """The options that ``read_generation`` reads for every back end."""
 
@@ -58,9 +62,7 @@ class Dialect(Struct, frozen=True):
 @functools.cache
 def taken_by(dialect: Dialect) -> TakenOptions:
     """Declare the supported generation options, for all forms of the API."""
-    one_answer = "a request asks for one answer; --repeats asks for several"
-    reasons = dict.fromkeys(("n", "num_return_sequences", "best_of"), one_answer)
-    reasons |= dict.fromkeys(ONLY_LOCAL, "servers have no such option")
+    reasons = ONE_ANSWER | dict.fromkeys(ONLY_LOCAL, "servers have no such option")
     if dialect.is_reasoning:
         reasons |= dict.fromkeys(SAMPLING, "reasoning models of this service take no sampling options")
     names = READ | STANDARD | (frozenset() if dialect.is_public else OPEN_SERVERS)
@@ -205,7 +207,5 @@ def taken_options(
         without: the common options that it does not support, with the reasons.
         needs_length: as in ``TakenOptions``.
     """
-    one_answer = "a request asks for one answer; --repeats asks for several"
-    reasons = dict.fromkeys(("n", "num_return_sequences", "best_of"), one_answer)
-    reasons |= {name: "servers and engines have no such option" for name in ONLY_LOCAL - set(names)}
+    reasons = ONE_ANSWER | dict.fromkeys(ONLY_LOCAL - set(names), "servers and engines have no such option")
     return TakenOptions(COMMON | set(names), reasons={**reasons, **(without or {})}, needs_length=needs_length)

@@ -26,10 +26,8 @@ class Part(Struct, frozen=True):
     """The text, or anything that ``lmms_eval.media.resolve`` takes."""
 
 
-class Turn(Struct, frozen=True):
-    role: str
-    """``user``, ``assistant`` or ``system``."""
-    parts: tuple[Part, ...]
+Turn = tuple[str, tuple[Part, ...]]
+"""The role (``user``, ``assistant`` or ``system``) and the parts of a turn."""
 
 
 class Frames(Struct, frozen=True):
@@ -71,7 +69,7 @@ def read_conversation(
         if isinstance(part, ChatTextContent)
     ]
     turns = tuple(
-        Turn(message.role, tuple(item for part in message.content for item in _parts(part, frames)))
+        (message.role, tuple(item for part in message.content for item in _parts(part, frames)))
         for message in messages.messages
         if message.role != "system"
     )

@@ -7,20 +7,21 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Generic, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
+import orjson
 from msgspec.structs import replace
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.arguments import is_loopback
-from lmms_eval.models.openai.body import read_system_prompt
+from lmms_eval.models.argument_names import read_system_prompt
+from lmms_eval.models.openai.arguments import is_loopback, split_address
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import Turn, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
-from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.reply import Reply, read_completion
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """A call of a package with keyword arguments."""
@@ -139,16 +140,16 @@ def attempts(
     return complete
 
 
+def read_object(answer: Any, failures: Failures) -> Reply:
+    """Read the decoded completion of a package that returns objects. Raises ``AttemptError``, without secrets."""
+    try:
+        return read_completion(answer, orjson.dumps(answer, default=str), failures.shown)
+    except AttemptError as error:
+        raise failures.redacted(error) from None
+
+
 def read_address(value: str | None, default: str) -> tuple[str, str]:
     """Return a base URL, and the same without user, password and query for messages and records."""
-    from urllib.parse import urlsplit, urlunsplit
-
     address = (value or default).strip().rstrip("/")
-    try:
-        parts = urlsplit(address)
-        place = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
-    except ValueError as error:
-        raise ModelError(f"base_url is not a URL ({error})") from error
-    if parts.scheme not in ("http", "https") or not place:
-        raise ModelError("base_url must begin with http:// or https:// and name a host")
+    parts, place = split_address(address, "base_url")
     return address, urlunsplit((parts.scheme, place, parts.path, "", ""))

@@ -9,7 +9,6 @@ import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -350,46 +349,27 @@ class IllustratedModel(Model):
 
     async def _draw_in_threads(self, responses: AsyncGenerator[Response, None]) -> AsyncGenerator[Response, None]:
         """Yield responses as soon as their pictures are drawn."""
-        pool = ThreadPoolExecutor(min(MAX_THREADS, self._painter.concurrency), "text-to-image")
-        done: asyncio.Queue[Response | BaseException | None] = asyncio.Queue()
-        feeder = asyncio.create_task(self._feed(responses, pool, done))
-        try:
-            while (item := await done.get()) is not None:
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            feeder.cancel()
-            await asyncio.gather(feeder, return_exceptions=True)
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    async def _feed(
-        self,
-        responses: AsyncGenerator[Response, None],
-        pool: ThreadPoolExecutor,
-        done: asyncio.Queue[Response | BaseException | None],
-    ) -> None:
         loop = asyncio.get_running_loop()
+        pool = ThreadPoolExecutor(min(MAX_THREADS, self._painter.concurrency), "text-to-image")
         drawing: set[asyncio.Future[Response]] = set()
-
-        def finished(future: asyncio.Future[Response]) -> None:
-            drawing.discard(future)
-            if not future.cancelled():
-                error = future.exception()
-                done.put_nowait(future.result() if error is None else error)
-
+        arriving: set[asyncio.Future[Response | None]] = {asyncio.ensure_future(anext(responses, None))}
         try:
-            async with aclosing(responses):
-                async for response in responses:
-                    future = loop.run_in_executor(pool, self.illustrated, response)
-                    drawing.add(future)
-                    future.add_done_callback(finished)
-            if drawing:
-                await asyncio.wait(set(drawing))
-                await asyncio.sleep(0)  # let the last callbacks run
-            done.put_nowait(None)
-        except Exception as error:  # noqa: BLE001 - exceptions of the inner model are passed to the engine
-            done.put_nowait(error)
+            while arriving or drawing:
+                await asyncio.wait(drawing | arriving, return_when=asyncio.FIRST_COMPLETED)
+                for drawn in [future for future in drawing if future.done()]:
+                    drawing.discard(drawn)
+                    yield drawn.result()
+                for arrived in [future for future in arriving if future.done()]:
+                    arriving.discard(arrived)
+                    if (response := arrived.result()) is not None:
+                        drawing.add(loop.run_in_executor(pool, self.illustrated, response))
+                        arriving.add(asyncio.ensure_future(anext(responses, None)))
+        finally:
+            for future in arriving:
+                future.cancel()
+            await asyncio.gather(*arriving, return_exceptions=True)
+            await responses.aclose()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _asking_for_marks(build_messages: Callable[[], ChatMessages]) -> ChatMessages:

@@ -182,7 +182,9 @@ class _Connection:
         try:
             self._session.result(limit_s)
         except Exception as error:
-            tail = self._stderr_tail()
+            self._stderr.seek(0)
+            tail = self._stderr.read()[-_TAIL_BYTES:].strip()
+            tail = f"\nIts standard error:\n{tail}" if tail else ""
             self.close()
             raise ServerEndedError(
                 f"the MCP server {server_path} does not start: {type(error).__name__}: {error}; "
@@ -219,11 +221,6 @@ class _Connection:
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._live())
-
-    def _stderr_tail(self) -> str:
-        self._stderr.seek(0)
-        tail = self._stderr.read()[-_TAIL_BYTES:].strip()
-        return f"\nIts standard error:\n{tail}" if tail else ""
 
     async def _live(self) -> None:
         from mcp import ClientSession, StdioServerParameters, stdio_client

@@ -65,7 +65,7 @@ class Names:
 
     def models(self, include_aliases: bool) -> ModelList:
         lines = [
-            ModelLine(name=one.name, kind=one.kind, aliases=list(one.aliases) if include_aliases else [])
+            ModelLine(name=one.model_id, kind=one.kind, aliases=list(one.aliases) if include_aliases else [])
             for one in self._models.listed
         ]
         return ModelList(models=lines, total=len(lines))
@@ -89,7 +89,7 @@ class Names:
         return ModelInfo(
             name=own,
             kind=resolved.manifest.kind,
-            aliases=next((list(one.aliases) for one in self._models.listed if one.name == own), []),
+            aliases=next((list(one.aliases) for one in self._models.listed if one.model_id == own), []),
             title=title,
             arguments=arguments,
             takes_further=inspect.Parameter.VAR_KEYWORD in kinds and not hasattr(cls, "arguments_kind"),

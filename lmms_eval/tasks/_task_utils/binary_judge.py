@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
-from lmms_eval.judges.replies import parse_binary
+from lmms_eval.judges.prompts import parse_binary
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText
 from lmms_eval.tasks._task_utils.verdicts import reply_of
 from lmms_eval.utils.answer_reading import NOTHING, note_reading

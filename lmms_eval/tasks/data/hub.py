@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
-from lmms_eval.tasks.data.features import is_media
+from lmms_eval.tasks.data.documents import is_media
 from lmms_eval.tasks.data.sizes import Item, cells, stored_media
 
 if TYPE_CHECKING:

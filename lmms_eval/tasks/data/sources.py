@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.features import features_of, is_media
+from lmms_eval.tasks.data.documents import features_of, is_media
 from lmms_eval.tasks.data.sizes import Item, cells, mean_media, stored_media
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
-from lmms_eval.tasks.data import hub, text_files
+from lmms_eval.tasks.data import hub
 from lmms_eval.tasks.data.documents import Documents, RowSource
 from lmms_eval.tasks.data.locate import (
     SUFFIXES,
@@ -212,6 +212,8 @@ def _local_builder(request: DataRequest, builder: str) -> DataSet:
 def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], RowSource]:
     if builder == "parquet":
         return lambda: ParquetSource(files)
+    from lmms_eval.tasks.data import text_files
+
     readers = {
         "json": text_files.read_json, "csv": text_files.read_csv, "text": text_files.read_text,
         "arrow": text_files.read_arrow,

@@ -4,28 +4,346 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.json_lines import JsonLinesSource
-from lmms_eval.tasks.data.json_tables import (
-    Shapes,
-    as_json_feature,
-    encoded,
-    final_schema,
-    parsed_rows,
-    schema_of,
-    table_of,
-)
-from lmms_eval.tasks.data.sources import TableSource
+from lmms_eval.tasks.data.sizes import Item, stored_media
+from lmms_eval.tasks.data.sources import Blocks, TableSource, file_identity
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+MAX_BLOCK = 2**30
+_CHANGED_TYPE = re.compile(r"Column\(/([^/)]+)")
+
+
+def parsed_rows(lines: Sequence[bytes], file: Path, first: int = 1) -> Iterator[dict[str, Any]]:
+    """Parse lines; ``number`` is the number of the first line in its file.
+
+    Raises:
+        DataError: a line is not a JSON object.
+    """
+    for number, line in enumerate(lines, first):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise DataError(f"{file}, line {number}: not valid JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{file}, line {number}: a row must be an object, not a {type(row).__name__}")
+        yield row
+
+
+class Shapes:
+    """Finds, row by row, the columns that hold objects with different keys, or both containers and scalars."""
+
+    def __init__(self) -> None:
+        self._containers: dict[str, _Shape] = {}
+        self._scalars: set[str] = set()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take another row into account."""
+        for name, value in row.items():
+            if isinstance(value, dict | list):
+                if name not in self._containers:
+                    self._containers[name] = _Shape()
+                self._containers[name].add(value)
+            elif value is not None:
+                self._scalars.add(name)
+
+    @property
+    def mixed(self) -> set[str]:
+        """Return the columns whose values stay JSON."""
+        return {name for name, shape in self._containers.items() if shape.is_mixed or name in self._scalars}
+
+
+class _Shape(Struct):
+    """The common shape of the values of a column, a key or a list."""
+
+    kind: Literal["object", "list", "scalar"] | None = None
+    parts: dict[str, _Shape] = msgspec.field(default_factory=dict)
+    """Shapes of an object's values by key; for a list, the shape of its items under an empty key."""
+    is_mixed: bool = False
+
+    def add(self, value: Any) -> None:
+        if value is None or self.is_mixed:
+            return
+        kind: Any = "object" if isinstance(value, dict) else "list" if isinstance(value, list) else "scalar"
+        if self.kind is None:
+            self.kind = kind
+            self.parts = {key: _Shape() for key in (value if kind == "object" else ("",))}
+            self.is_mixed = not self.parts
+        if kind != self.kind or (kind == "object" and value.keys() != self.parts.keys()):
+            self.is_mixed = True
+        elif kind != "scalar":
+            for key, item in value.items() if kind == "object" else (("", item) for item in value):
+                self.parts[key].add(item)
+            self.is_mixed = any(part.is_mixed for part in self.parts.values())
+
+
+def as_json_feature(names: Iterable[str]) -> dict[str, Any]:
+    """Return the types of columns whose values stay JSON."""
+    return {name: {"_type": "Json"} for name in names}
+
+
+def encoded(lines: Sequence[bytes], as_json: Iterable[str]) -> bytes:
+    """Join lines, with the values of some columns as JSON texts."""
+    names = set(as_json)
+    if not names:
+        return b"\n".join(lines)
+    return b"\n".join(
+        orjson.dumps(
+            {
+                name: orjson.dumps(value).decode() if name in names and value is not None else value
+                for name, value in orjson.loads(line).items()
+            }
+        )
+        for line in lines
+    )
+
+
+def schema_of(lines: Sequence[bytes], as_json: set[str], file: Path) -> pa.Schema:
+    """Infer the types of columns from their values. Adds columns whose values have several types to ``as_json``.
+
+    Raises:
+        DataError: Arrow cannot read them.
+    """
+    import pyarrow as pa
+
+    while True:
+        data = encoded(lines, as_json)
+        if not data:
+            return pa.schema([])
+        try:
+            return _read(data).schema
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            clash = _CHANGED_TYPE.search(str(error))
+            if clash is None:
+                raise DataError(f"{file}: cannot be read as JSON lines: {error}") from error
+            as_json.add(clash.group(1))
+
+
+def final_schema(schema: pa.Schema, as_json: set[str]) -> pa.Schema:
+    """Give the type text to columns whose values stay JSON, and to lists that hold only nulls.
+
+    Arrow's reader makes invalid arrays of such lists.
+    """
+    import pyarrow as pa
+
+    as_json |= {column.name for column in schema if _holds_null_lists(column.type)}
+    return pa.schema([column.with_type(pa.string()) if column.name in as_json else column for column in schema])
+
+
+def table_of(data: bytes, file: Path, schema: pa.Schema) -> pa.Table:
+    """Read JSON lines as a table of a schema.
+
+    The schema is passed even if it was inferred from the same lines, because Arrow's inference loses nulls that precede
+    the first value of a list.
+
+    Raises:
+        DataError: a value is not of its column's type.
+    """
+    import pyarrow as pa
+
+    if not data:
+        return schema.empty_table()
+    try:
+        return _read(data, schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{file}: cannot be read as JSON lines: {error}") from error
+
+
+def _read(data: bytes, schema: pa.Schema | None = None) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    options = pj.ReadOptions(use_threads=False, block_size=min(max(len(data) + 1, 2**16), MAX_BLOCK))
+    parse = None if schema is None else pj.ParseOptions(explicit_schema=schema)
+    return pj.read_json(pa.BufferReader(data), read_options=options, parse_options=parse)
+
+
+def _holds_null_lists(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        return bool(pa.types.is_null(kind.value_type)) or _holds_null_lists(kind.value_type)
+    return bool(pa.types.is_struct(kind)) and any(_holds_null_lists(part.type) for part in kind)
+
+
+def merged_schema(first: pa.Schema, second: pa.Schema) -> tuple[pa.Schema, set[str]]:
+    """Merge two schemas. Columns whose types clash become text; their names are returned too."""
+    import pyarrow as pa
+
+    fields, clashes = {field.name: field.type for field in first}, set[str]()
+    for field in second:
+        kind = merged_type(fields[field.name], field.type) if field.name in fields else field.type
+        if kind is None:
+            clashes.add(field.name)
+        fields[field.name] = pa.string() if kind is None else kind
+    return pa.schema(list(fields.items())), clashes
+
+
+def merged_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
+    """Return the type that Arrow's JSON reader gives to values of both types; ``None`` if it refuses them."""
+    import pyarrow as pa
+
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    numbers = (pa.types.is_integer, pa.types.is_floating)
+    if all(any(is_kind(kind) for is_kind in numbers) for kind in (first, second)):
+        return pa.float64()
+    texts = (pa.types.is_string, pa.types.is_timestamp)
+    if all(any(is_kind(kind) for is_kind in texts) for kind in (first, second)):
+        return pa.string()
+    if pa.types.is_list(first) and pa.types.is_list(second):
+        item = merged_type(first.value_type, second.value_type)
+        return None if item is None else pa.list_(item)
+    if pa.types.is_struct(first) and pa.types.is_struct(second):
+        return _merged_struct(first, second)
+    return None
+
+
+def _merged_struct(first: pa.StructType, second: pa.StructType) -> pa.DataType | None:
+    import pyarrow as pa
+
+    fields = {field.name: field.type for field in first}
+    for field in second:
+        kind = merged_type(fields[field.name], field.type) if field.name in fields else field.type
+        if kind is None:
+            return None
+        fields[field.name] = kind
+    return pa.struct(list(fields.items()))
+
+
+BLOCK_BYTES = 2 * 2**20
+KEPT_BYTES = 64 * 2**20
+_MARK = b"\xef\xbb\xbf"
+
+
+class _Block(Struct, frozen=True):
+    """A run of whole lines of a file."""
+
+    file: Path
+    offset: int
+    length: int
+    rows: int
+
+
+class JsonLinesSource:
+    """Rows of files of JSON lines. Only their offsets and types are kept in memory.
+
+    Raises:
+        DataError: a line is not a JSON object.
+    """
+
+    def __init__(self, files: Sequence[Path], block_bytes: int = BLOCK_BYTES) -> None:
+        import pyarrow as pa
+
+        self.files = tuple(files)
+        self.where = ", ".join(str(file) for file in files)
+        self._blocks: list[_Block] = []
+        self._schemas: dict[Path, pa.Schema] = {}
+        self._as_json: dict[Path, set[str]] = {}
+        for file in files:
+            self._scan(file, block_bytes)
+        try:
+            schema = pa.unify_schemas([self._schemas[file] for file in files], promote_options="permissive")
+        except pa.ArrowException as error:
+            raise DataError(f"{self.where}: the files do not have the same types of columns: {error}") from error
+        self._schema, self.columns = schema, tuple(schema.names)
+        self.features: Mapping[str, Any] = as_json_feature(name for file in files for name in self._as_json[file])
+        self._rows = Blocks([block.rows for block in self._blocks], self._table, KEPT_BYTES)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        return self._rows.row(index, columns)
+
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        import pyarrow as pa
+
+        if not len(indices):
+            return pa.chunked_array([], type=self._schema.field(name).type)
+        return self._rows.cells(name, indices)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return stored_media(self.cells(name, indices))
+
+    def identity(self) -> str:
+        return file_identity(self.files)
+
+    def dataset(self) -> Any:
+        import pyarrow as pa
+
+        from lmms_eval.tasks.data.hub import dataset_of_table
+
+        whole = pa.concat_tables([self._table(number) for number in range(len(self._blocks))])
+        return dataset_of_table(whole, self.features)
+
+    def _scan(self, file: Path, block_bytes: int) -> None:
+        """Find a file's blocks and the types of its columns."""
+        import pyarrow as pa
+
+        shapes, as_json, schema, seen = Shapes(), set[str](), pa.schema([]), 0
+        for offset, data in _pieces(file, block_bytes):
+            lines = _split_lines(data)
+            for row in parsed_rows(lines, file, seen + 1):
+                shapes.add(row)
+            seen += len(lines)
+            as_json |= shapes.mixed
+            schema, clashes = merged_schema(schema, schema_of(lines, as_json, file))
+            as_json |= clashes
+            if lines:
+                self._blocks.append(_Block(file, offset, len(data), len(lines)))
+        self._schemas[file], self._as_json[file] = final_schema(schema, as_json), as_json
+
+    def _table(self, number: int) -> pa.Table:
+        import pyarrow as pa
+
+        block = self._blocks[number]
+        with open(block.file, "rb") as file:
+            data = os.pread(file.fileno(), block.length, block.offset)
+        data = encoded(_split_lines(data), self._as_json[block.file])
+        try:
+            table = table_of(data, block.file, self._schemas[block.file])
+        except DataError as error:
+            raise DataError(f"{error}; it was readable at the start: start the run again") from error
+        if table.num_rows != block.rows:
+            raise DataError(f"{block.file}: its rows changed while it was in use; start the run again")
+        if table.schema.equals(self._schema):
+            return table
+        return pa.concat_tables([self._schema.empty_table(), table], promote_options="permissive")
+
+
+def _pieces(file: Path, block_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield pieces of whole lines of about ``size`` bytes, with their offsets."""
+    try:
+        with open(file, "rb") as opened:
+            offset = len(_MARK) if opened.read(len(_MARK)) == _MARK else 0
+            opened.seek(offset)
+            while data := opened.read(block_bytes):
+                data += opened.readline()
+                yield offset, data
+                offset += len(data)
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error}") from error
+
+
+def _split_lines(data: bytes) -> list[bytes]:
+    return [line for line in data.splitlines() if line.strip()]
+
 
 IN_MEMORY_BYTES = 8 * 2**20
 """Larger files of JSON lines are read in blocks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -57,17 +58,14 @@ def bodies_of(doc: Mapping[str, Any], folder: Path, prediction: Any) -> list[Bod
     item = _item(doc, folder)
     if item is None or item.form != "instances":
         return []
-    sides = ((reference_of(item), item.reference), (prediction_of(item), prediction))
-    return [found for side, value in sides if (found := _bodies(side, value)) is not None]
-
-
-def _bodies(side: Side, value: Any) -> Bodies | None:
-    try:
-        found = key_points(value[:MOST] if isinstance(value, list) else value, side)
-    except LmmsEvalError:
-        return None
-    points = tuple(tuple((x, y) for x, y, is_labelled in body if is_labelled) for body in found.points.tolist())
-    return Bodies(side.of, points, found.marked.labels or ("",) * len(points)) if any(points) else None
+    listed: list[Bodies] = []
+    for side, value in ((reference_of(item), item.reference), (prediction_of(item), prediction)):
+        with contextlib.suppress(LmmsEvalError):  # scoring reports it
+            found, _, marked = key_points(value[:MOST] if isinstance(value, list) else value, side)
+            points = tuple(tuple((x, y) for x, y, is_labelled in body if is_labelled) for body in found.tolist())
+            if any(points):
+                listed.append(Bodies(side.of, points, marked.labels or ("",) * len(points)))
+    return listed
 
 
 def regions_of(

@@ -6,29 +6,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
+from lmms_eval.tasks._task_utils.task_options import FLAG, BenchmarkOptions, Rule, at_least, one_of, wrong_option
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.measures.contract import Context
 
 PREDICTIONS = "prediction.json"
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "subset": ("", "open", "closed"),
-    "predictions": ("output", "beside"),
-    "prediction_form": ("list", "object"),
-    "media_answers": ("files", "ask"),
-    "extraction": ("official", "fixed"),
-    "points": ("render", "refuse"),
-    "fad_network": ("vggish", "clap"),
-    "wer_words": ("spoken", "written"),
-    "tracking": ("auc", "j_and_f"),
-    "s_measure": ("published", "authors"),
-}
 
 
 class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
     benchmark: ClassVar[str] = "General-Bench"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "subset": one_of("", "open", "closed"),
+        "predictions": one_of("output", "beside"),
+        "prediction_form": one_of("list", "object"),
+        "media_answers": one_of("files", "ask"),
+        "extraction": one_of("official", "fixed"),
+        "points": one_of("render", "refuse"),
+        "fad_network": one_of("vggish", "clap"),
+        "wer_words": one_of("spoken", "written"),
+        "tracking": one_of("auc", "j_and_f"),
+        "s_measure": one_of("published", "authors"),
+        "max_frames": at_least(1),
+        "answer_limit": at_least(1),
+        "download": FLAG,
+    }
 
     subset: Literal["", "open", "closed"] = ""
     """The set to use. If empty, the open one if both hold the task."""
@@ -76,22 +79,11 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The formula of the structure measure: the published one, or the authors' simplified one."""
 
     def check(self) -> None:
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                wanted = " or ".join(choice or "nothing" for choice in known)
-                raise wrong_option(self.benchmark, name, wanted, getattr(self, name))
         name = self.prediction_name
         if not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json":
             raise wrong_option(self.benchmark, "prediction_name", "a bare file name that ends with .json", name)
         if name == ANNOTATION:
             raise wrong_option(self.benchmark, "prediction_name", f"another name than {ANNOTATION}", name)
-        if isinstance(self.max_frames, bool) or not isinstance(self.max_frames, int) or self.max_frames < 1:
-            raise wrong_option(self.benchmark, "max_frames", "a whole number from 1 on", self.max_frames)
-        limit = self.answer_limit
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise wrong_option(self.benchmark, "answer_limit", "a whole number from 1 on", limit)
-        if not isinstance(self.download, bool):
-            raise wrong_option(self.benchmark, "download", "true or false", self.download)
 
     @property
     def root(self) -> Path | None:

@@ -14,8 +14,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import read_json, replacing
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.file_utils import model_folder
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.general_bench.data.annotations import read_head
 from lmms_eval.tasks.general_bench.data.documents import folder_of
 from lmms_eval.tasks.general_bench.data.records import id_key
@@ -118,19 +119,6 @@ def dumps(
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def write(file: Path, text: str) -> None:
-    """Write the text of a prediction file atomically.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    try:
-        with replacing(file) as opened:
-            opened.write(text.encode("utf-8"))
-    except OSError as error:
-        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
-
-
 def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Path | None:
     """Write a task's predictions in a run, in the order of the annotation. Return ``None`` if there is no place for
     them.
@@ -150,5 +138,5 @@ def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Pa
         return None
     ordered = [record["record"] for record in sorted(records, key=lambda record: int(record["place"]))]
     kind = facts.paradigm or str(read_head(folder.annotation).get("type", ""))
-    write(path, dumps(ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind))
+    write_whole(path, dumps(ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind))
     return path.resolve()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
@@ -52,7 +52,6 @@ class TaskScore(Struct, frozen=True):
     """Most common reasons of unanswered and failed items."""
     withheld: str = ""
     """Reason why there is no score: not evaluated, or items failed."""
-    details: Mapping[str, Any] = field(default_factory=dict)
     absent: int = 0
     """Number of items without a prediction, or without its file."""
 

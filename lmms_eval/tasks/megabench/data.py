@@ -171,7 +171,14 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
             raise DataError(f"{where}: column {column} is no Python literal: {error}") from error
     if not isinstance(values["answer"], Mapping):
         raise DataError(f"{where}: column answer must be a mapping of fields")
-    _check_paths(values, where)
+    for column in _MEDIA_COLUMNS:
+        paths = values[column]
+        if not isinstance(paths, list | tuple) or not all(isinstance(item, str) for item in paths):
+            raise DataError(f"{where}: column {column} must be a list of paths")
+        for path in paths:
+            pure = PurePosixPath(path)
+            if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
+                raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")
     shared, example, query = (tuple(values[column]) for column in _MEDIA_COLUMNS)
     media = shared + example + query
     videos = [is_video(path) for path in media]
@@ -188,14 +195,3 @@ def parse_row(doc: Mapping[str, Any]) -> QueryRow:
         media=media,
         kind="image" if not any(videos) else "video" if all(videos) else "mixed",
     )
-
-
-def _check_paths(values: Mapping[str, Any], where: str) -> None:
-    for column in _MEDIA_COLUMNS:
-        paths = values[column]
-        if not isinstance(paths, list | tuple) or not all(isinstance(item, str) for item in paths):
-            raise DataError(f"{where}: column {column} must be a list of paths")
-        for path in paths:
-            pure = PurePosixPath(path)
-            if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
-                raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import keep_originals
-from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestSettings
+from lmms_eval.tasks.yaml.exchanges import MessageBuilder, RequestSettings
+from lmms_eval.tasks.yaml.prompts import as_turns, keep_originals
 from lmms_eval.utils.signatures import accepts, keywords_for
 
 if TYPE_CHECKING:
@@ -62,24 +61,19 @@ def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tup
 def _messages_of(requests: RequestSettings, request: Request, doc: Doc, **rounds: Any) -> Any:
     """Build a document's messages, examples included, also for later rounds."""
     if rounds.get("round_idx"):
-        return _later_round(requests, doc, rounds)
+        prompts, own = requests.prompts, requests.config.doc_to_messages
+        if own is not None and prompts.messages is not None and accepts(own, "round_idx"):
+            keep_originals()
+            messages, stop, outputs, info = prompts.messages(doc, **keywords_for(own, rounds))
+            turns = None if messages is None else as_turns(messages, f"{requests.where}: doc_to_messages")
+        else:
+            visuals, text, stop, outputs, info = prompts.text(doc, **rounds)
+            turns = None if stop else prompts.user_turn(visuals or [], str(text))
+        shown = None if turns is None else prompts.allowed(requests.builder.with_system(turns))
+        return shown, bool(stop), outputs, info
     if isinstance(request.build_messages, MessageBuilder):
         return request.build_messages.turns(doc)
     return requests.prompts.allowed(requests.builder.turns(request.doc_id, doc))
-
-
-def _later_round(requests: RequestSettings, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
-    """Return ``(messages | None, stop, outputs, info)``."""
-    prompts, own = requests.prompts, requests.config.doc_to_messages
-    if own is not None and prompts.messages is not None and accepts(own, "round_idx"):
-        keep_originals()
-        messages, stop, outputs, info = prompts.messages(doc, **keywords_for(own, rounds))
-        turns = None if messages is None else as_turns(messages, f"{requests.where}: doc_to_messages")
-    else:
-        visuals, text, stop, outputs, info = prompts.text(doc, **rounds)
-        turns = None if stop else prompts.user_turn(visuals or [], str(text))
-    shown = None if turns is None else prompts.allowed(requests.builder.with_system(turns))
-    return shown, bool(stop), outputs, info
 
 
 class FamilyInterface:

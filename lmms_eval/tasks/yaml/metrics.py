@@ -16,9 +16,9 @@ from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import DataError, TaskError, UnknownNameError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.tasks.data import Documents
-from lmms_eval.tasks.yaml.arguments import arguments_of, nearest, wrong_value
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.functions import named
+from lmms_eval.tasks.yaml.settings import arguments_of, nearest, wrong_value
 from lmms_eval.utils.numbers import ScoreRange
 
 

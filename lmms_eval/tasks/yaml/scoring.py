@@ -3,31 +3,123 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from lmms_eval.api.interleaved import InterleavedText
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import JudgeQuestion, Verdict, repeat_name
 from lmms_eval.api.outcome import NotEvaluated, Unscored, evaluated_wholly
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.api.task import Answer, PipelineScore, TaskOptions
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, THOUGHT_TAGS, parse_reasoning_tags_config, strip_pairs
+from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, reader, user_turn
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
-from lmms_eval.tasks.yaml import judged
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
-from lmms_eval.tasks.yaml.prompts import Prompts
-from lmms_eval.tasks.yaml.render import RenderError
-from lmms_eval.utils.answer_reading import noting_chance, noting_reading
-from lmms_eval.utils.signatures import accepts, parameters_of
+from lmms_eval.tasks.yaml.prompts import Prompts, RenderError, dump
+from lmms_eval.utils.answer_reading import scoring_notes
+from lmms_eval.utils.signatures import accepts, keywords_for, parameters_of
+
+if TYPE_CHECKING:
+    from lmms_eval.api.messages import ChatMessages
+    from lmms_eval.media.policy import MediaPolicy
+
+
+KEYS = ("name", "prompt", "messages", "images", "generation", "reader", "max_side", "details")
+DEFAULT_GENERATION: Mapping[str, Any] = MappingProxyType({"temperature": 0, "max_new_tokens": 1024})
+_MARK = "@"
+
+
+def scope(pipeline: str, number: int | None) -> str:
+    """Return the prefix of an evaluation's names: ``number`` counts single answers, ``None`` means all together."""
+    if pipeline == "none" and not number:
+        return ""
+    return f"{_MARK}{pipeline}{'' if number is None else f'#{number}'}/"
+
+
+def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
+    """Return the verdicts of one evaluation by the names that the task gave."""
+    if not prefix:
+        return {verdict.name: verdict for verdict in verdicts if not verdict.name.startswith(_MARK)}
+    return {
+        verdict.name.removeprefix(prefix): verdict for verdict in verdicts if verdict.name.startswith(prefix)
+    }  # fmt: skip
+
+
+def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:
+    """Repeat every question ``times`` times."""
+    return [
+        replace(question, name=repeat_name(question.name, number), asking=number)
+        for question in found
+        for number in range(1, times + 1)
+    ]
+
+
+def questions(
+    function: Any,
+    doc: Mapping[str, Any],
+    results: list[Any],
+    settings: Any,
+    where: str,
+    media: MediaPolicy | None = None,
+) -> list[JudgeQuestion]:
+    """Call ``doc_to_judge``.
+
+    Raises:
+        TaskError: it did not return a list of mappings with the keys of ``KEYS``.
+        MediaError: a document from the hub names a picture that it must not show.
+    """
+    more = keywords_for(function, {"lmms_eval_specific_kwargs": settings})
+    made = function(doc, results, **more) or []
+    if not isinstance(made, list | tuple):
+        raise TaskError(f"{where}: doc_to_judge must return a list of questions, not a {type(made).__name__}")
+    found = [item if isinstance(item, JudgeQuestion) else _question(item, where, media) for item in made]
+    names = [question.name for question in found]
+    if len(set(names)) < len(names) or any(name.startswith(_MARK) for name in names):
+        raise TaskError(f"{where}: doc_to_judge: names must differ and not begin with {_MARK!r}: {names}")
+    return found
+
+
+def _question(item: Any, where: str, media: MediaPolicy | None) -> JudgeQuestion:
+    if not isinstance(item, Mapping) or not (set(item) <= set(KEYS)):
+        raise TaskError(f"{where}: doc_to_judge: a question is a mapping with some of {', '.join(KEYS)}: {item!r:.200}")
+    prompt, messages = item.get("prompt"), item.get("messages")
+    if (prompt is None) == (messages is None):
+        raise TaskError(f"{where}: doc_to_judge: a question needs either prompt or messages: {item!r:.200}")
+    if prompt is not None:
+        side = item.get("max_side", MAX_SIDE)
+        images = tuple(item.get("images") or ())
+        build = functools.partial(_turn, str(prompt), images if media is None else tuple(media.media(images)), side)
+    else:
+        build = functools.partial(_given, messages, media)
+    return JudgeQuestion(
+        name=str(item.get("name", "judge")),
+        build_messages=build,
+        accepts=reader(item.get("reader", "text"), f"{where}: doc_to_judge"),
+        generation={**DEFAULT_GENERATION, **(item.get("generation") or {})},
+        details=dict(item.get("details") or {}),
+    )
+
+
+def _turn(prompt: str, images: Sequence[Any], max_side: int | None) -> ChatMessages:
+    return user_turn(prompt, [bounded_picture(image, max_side) for image in images])
+
+
+def _given(messages: Any, media: MediaPolicy | None) -> ChatMessages:
+    from lmms_eval.api.messages import ChatMessages
+
+    made = messages if isinstance(messages, ChatMessages) else ChatMessages(messages=list(messages))
+    return made if media is None else ChatMessages.model_validate({"messages": media.turns(dump(made))})
+
 
 log = logging.getLogger(__name__)
 SETTINGS = "lmms_eval_specific_kwargs"
@@ -141,11 +233,43 @@ class AnswerScorer:
         self, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()
     ) -> tuple[PipelineScore, ...]:
         """Return one score per pipeline. A score that needs an absent part is *unscored*."""
-        made = []
+        has_several, made = len(answers) > 1 and not self.predict_only, []
         for pipeline in self.plan.pipelines:
-            with noting_chance(self.may_draw) as chance, noting_reading() as notes:
-                score = self._score(pipeline, doc, answers, verdicts)
-            made.append(structs.replace(score, drew=chance.drew, reading=notes.reading))
+            filtered: Any = None
+            each: list[Mapping[str, Any]] = []
+            reasons: list[str] = []
+            with scoring_notes(self.may_draw) as notes:
+                try:
+                    evaluations = self._evaluated(pipeline, doc, answers)
+                    single = [values for _, values in evaluations]
+                    filtered = single[0]
+                    if pipeline is None and len(single) > 1:
+                        filtered = [list(values) for values in zip(*single, strict=True)]
+                    each = [
+                        self.evaluate(doc, values, verdicts_in(verdicts, scope) if verdicts else {})
+                        for scope, values in evaluations
+                    ]
+                except NotEvaluated as absent:
+                    reasons = [absent.reason]
+            metrics = mean_metrics(each) if pipeline is None and len(each) > 1 else next(iter(each), {})
+            # Values that were not evaluated are dropped. A document that lacks any value is unscored.
+            reasons += [value.reason for value in metrics.values() if isinstance(value, Unscored)]
+            of_answers = each[0 if pipeline is None else 1 :] if has_several else ()
+            made.append(
+                PipelineScore(
+                    filter="none" if pipeline is None else pipeline.name,
+                    filtered=filtered,
+                    metrics={key: value for key, value in metrics.items() if not isinstance(value, Unscored)},
+                    status="unscored" if reasons else "scored",
+                    reason="; ".join(dict.fromkeys(reasons)),
+                    per_answer=tuple(
+                        {key: value for key, value in one.items() if not isinstance(value, Unscored)}
+                        for one in of_answers
+                    ),
+                    drew=notes.drew,
+                    reading=notes.reading,
+                )
+            )
         return tuple(made)
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
@@ -154,9 +278,7 @@ class AnswerScorer:
         for pipeline in self.plan.pipelines:
             for prefix, filtered in self._evaluated(pipeline, doc, answers):
                 prompts, results = self.prompts, self._results(filtered)
-                made = judged.questions(
-                    self.config.doc_to_judge, doc, results, prompts.kwargs, prompts.where, prompts.media
-                )
+                made = questions(self.config.doc_to_judge, doc, results, prompts.kwargs, prompts.where, prompts.media)
                 found += [replace(question, name=prefix + question.name) for question in made]
         return found
 
@@ -190,44 +312,15 @@ class AnswerScorer:
         """Return scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
             return [
-                (judged.scope("none", number) if number else "", self._filtered(None, doc, [answer]))
+                (scope("none", number) if number else "", self._filtered(None, doc, [answer]))
                 for number, answer in enumerate(answers)
             ]
-        found = [(judged.scope(pipeline.name, None), self._filtered(pipeline, doc, answers))]
+        found = [(scope(pipeline.name, None), self._filtered(pipeline, doc, answers))]
         if len(answers) > 1:
             with contextlib.suppress(UsageError):  # the pipeline needs several answers (``take_first_k``)
                 alone = [self._filtered(pipeline, doc, [answer]) for answer in answers]
-                found += [(judged.scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
+                found += [(scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
         return found
-
-    def _score(
-        self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict]
-    ) -> PipelineScore:
-        name = "none" if pipeline is None else pipeline.name
-        filtered: Any = None
-        each: list[Mapping[str, Any]] = []
-        try:
-            evaluations = self._evaluated(pipeline, doc, answers)
-            single = [values for _, values in evaluations]
-            filtered = single[0]
-            if pipeline is None and len(single) > 1:
-                filtered = [list(values) for values in zip(*single, strict=True)]
-            made = [
-                self.evaluate(doc, values, judged.verdicts_in(verdicts, scope) if verdicts else {})
-                for scope, values in evaluations
-            ]
-            if len(answers) > 1 and not self.predict_only:
-                each = made if pipeline is None else made[1:]
-            metrics = made[0] if pipeline is not None or len(made) == 1 else mean_metrics(made)
-        except NotEvaluated as absent:
-            return PipelineScore(name, filtered, {}, "unscored", absent.reason)
-        # Values that were not evaluated are dropped. A document that lacks any value is unscored.
-        missing = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
-        present = {key: value for key, value in metrics.items() if key not in missing}
-        alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
-        status: Any = "unscored" if missing else "scored"
-        reason = "; ".join(dict.fromkeys(missing.values()))
-        return PipelineScore(name, filtered, present, status, reason, alone)
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""

@@ -29,18 +29,15 @@ from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
-from lmms_eval.tasks.yaml.exchanges import TaskExchange, exchange_class
+from lmms_eval.tasks.yaml.exchanges import RequestSettings, TaskExchange, exchange_class
 from lmms_eval.tasks.yaml.family_interface import FamilyInterface, arguments_of
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import Seeding, describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.included import included_folders
-from lmms_eval.tasks.yaml.judged import repeated
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.metrics import BYPASS, common_column, strata_of, task_metrics
-from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, few_shot
-from lmms_eval.tasks.yaml.render import Doc, RenderError, check_template
-from lmms_eval.tasks.yaml.requests import RequestSettings
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan, thought_tags
+from lmms_eval.tasks.yaml.prompts import Doc, PromptBuilder, Prompts, RenderError, check_template, few_shot
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, repeated, scoring_plan, thought_tags
 from lmms_eval.tasks.yaml.settings import (
     generation_options,
     implied_stop,

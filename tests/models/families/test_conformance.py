@@ -18,9 +18,9 @@ def test_each_wrapper_does_what_the_table_says(folder_of, name):
 
 def test_every_wrapper_is_asked():
     wrappers = {
-        item.name
+        item.model_id
         for item in ModelRegistry().list_models()
-        if ModelRegistry().resolve(item.name).class_path.startswith("lmms_eval.models.families.")
+        if ModelRegistry().resolve(item.model_id).class_path.startswith("lmms_eval.models.families.")
     }
     assert wrappers == {*BUILDERS, *NAMES}
 

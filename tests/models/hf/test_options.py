@@ -3,9 +3,10 @@ import inspect
 import pytest
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.argument_names import text_or_file
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.model import HuggingFace
-from lmms_eval.models.hf.options import HFOptions, text_or_file
+from lmms_eval.models.hf.options import HFOptions
 from tests.cases import for_each
 
 
@@ -68,6 +69,7 @@ def test_text_or_file(tmp_path):
     assert text_or_file(str(file)) == "Be brief."
     assert text_or_file("Be kind.") == "Be kind."
     assert text_or_file("line\nline") == "line\nline"
+    assert text_or_file("long " * 100) == "long " * 100  # longer than a name of a file may be
     assert text_or_file(None) is None
     file.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ModelError, match=r"cannot read .*prompt\.txt"):

@@ -91,7 +91,7 @@ def group_of(sota: Sequence[float], model: Sequence[float]) -> formulas.GroupMea
 def modality(record: Mapping[str, Any]) -> dict[str, float]:
     groups = [group_of(record[f"{part}_sota"], record[f"{part}_model"]) for part in ("comp", "gen")]
     levels = formulas.modality_levels(groups, formulas.REFERENCE_EPSILON)
-    return {"level2": levels.level2, "level3": levels.level3, "level4": levels.level4}
+    return {f"level{number}": level for number, level in levels.items()}
 
 
 def level5(record: Mapping[str, Any]) -> float:
@@ -125,7 +125,7 @@ def plain(ranked: Ranked) -> dict[str, Any]:
     return {
         "final": {f"level{level}": score for level, score in ranked.levels.items()},
         "modalities": {
-            name: {"level2": part.level2, "level3": part.level3, "level4": part.level4}
+            name: {f"level{number}": level for number, level in part.levels.items()}
             for name, part in ranked.modalities.items()
         },
         "support": {name: counts(part.support) for name, part in ranked.modalities.items()}

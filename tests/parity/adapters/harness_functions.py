@@ -9,7 +9,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.filters import FilterPipeline, filter_class, reasoning
-from lmms_eval.judges import replies
+from lmms_eval.judges import prompts as replies
 from lmms_eval.metrics import aggregations, text
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.models.model_utils import concurrency_control, reasoning_model_utils

@@ -32,7 +32,7 @@ from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.scoring import AnswerScorer
 from lmms_eval.tasks.yaml.task import YamlTask
-from lmms_eval.utils.answer_reading import noting_chance
+from lmms_eval.utils.answer_reading import scoring_notes
 from tests.media import draw
 from tests.parity.compare import agree, decode
 from tests.parity.keys import keyed
@@ -167,7 +167,7 @@ def processed(record: Mapping[str, Any], judge: Judge | None = None) -> tuple[An
             return scores[0].metrics, drew
         return {score.filter: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}, drew
     texts = [answer.value.strip() for answer in answers]
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         metrics = scorer_of(task).evaluate(doc, texts)
     return metrics, chance.drew
 

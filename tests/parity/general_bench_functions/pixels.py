@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from lmms_eval.tasks.general_bench.measures import masks, pixels
-from lmms_eval.tasks.general_bench.measures import pixel_math as depth_math
-from lmms_eval.tasks.general_bench.measures import pixel_math as image_quality
+from lmms_eval.tasks.general_bench.measures import pixels as depth_math
+from lmms_eval.tasks.general_bench.measures import pixels as image_quality
 from lmms_eval.tasks.general_bench.readers.maps import first_channel, read_flow
 
 Input = Mapping[str, Any]

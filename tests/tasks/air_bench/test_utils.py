@@ -4,7 +4,7 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.air_bench.utils import aggregate, doc_to_gold, doc_to_text, process_results
-from lmms_eval.utils.answer_reading import noting_chance
+from lmms_eval.utils.answer_reading import scoring_notes
 from tests.cases import for_each
 
 DOC: dict[str, Any] = {
@@ -18,7 +18,7 @@ def test_choices_that_are_missing_get_no_line() -> None:
 
 
 def test_a_letter_that_the_question_lacks_is_drawn_like_none() -> None:
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         made = process_results(DOC, ["D"])
     assert chance.drew and made["submission"]["7"] in ("A", "B")
 
@@ -29,7 +29,7 @@ def test_an_answer_without_a_letter_is_scored(answer: str) -> None:
 
 
 def test_the_reference_answer_is_right() -> None:
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         made = process_results(DOC, [doc_to_gold(DOC)])
     assert (made["accuracy"]["score"], chance.drew) == (1.0, False)
 

@@ -12,8 +12,17 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.data.documents import Documents, document_hash, pictures, plain, plain_row
-from lmms_eval.tasks.data.features import decode, decode_image, holds, is_media
+from lmms_eval.tasks.data.documents import (
+    Documents,
+    decode,
+    decode_image,
+    document_hash,
+    holds,
+    is_media,
+    pictures,
+    plain,
+    plain_row,
+)
 from lmms_eval.tasks.data.hub import DatasetSource
 from lmms_eval.tasks.data.sources import ParquetSource
 from tests.cases import for_each
@@ -77,7 +86,7 @@ def test_the_text_view_leaves_media_out(documents: Documents) -> None:
 
 def test_nothing_is_decoded_before_it_is_read(documents: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[Any] = []
-    monkeypatch.setattr("lmms_eval.tasks.data.features.decode_image", lambda value, mode, where: decoded.append(where))
+    monkeypatch.setattr("lmms_eval.tasks.data.documents.decode_image", lambda value, mode, where: decoded.append(where))
     document = documents[0]
     assert document["question"] == "q"
     assert "image" in document and len(document) == 5 and decoded == []

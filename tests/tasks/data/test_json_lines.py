@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.documents import Documents
-from lmms_eval.tasks.data.json_lines import JsonLinesSource
 from lmms_eval.tasks.data.sources import TableSource
+from lmms_eval.tasks.data.text_files import JsonLinesSource
 from tests.cases import for_each
 
 SCALARS = st.one_of(

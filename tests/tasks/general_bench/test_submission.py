@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.general_bench import submission
 from lmms_eval.tasks.general_bench.data.records import id_key
-from lmms_eval.tasks.general_bench.submission import dumps, read_predictions, write
+from lmms_eval.tasks.general_bench.submission import dumps, read_predictions
 from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import SET, copied
 
@@ -84,16 +85,16 @@ def test_files_that_hold_no_predictions(tmp_path: Path, content: Any, message: s
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     records = [{"id": 1, "prediction": "né \ud800 题"}, {"id": "x", "prediction_steps": "s", "prediction_final": "4"}]
     file = tmp_path / "new" / "prediction.json"
-    write(file, dumps(records))
+    write_whole(file, dumps(records))
     assert json.loads(file.read_bytes()) == records
     assert read_predictions(file).values == {"1": "né \ud800 题", '"x"': "4"}
     text = file.read_text(encoding="utf-8")
     assert text.startswith('[\n  {\n    "id": 1,\n    "prediction": "né \\ud800 题"')
-    write(file, dumps(records, "object", task="T", skill="S", type="generation"))
+    write_whole(file, dumps(records, "object", task="T", skill="S", type="generation"))
     assert json.loads(file.read_bytes()) == {"task": "T", "skill": "S", "type": "generation", "data": records}
     assert list(json.loads(dumps([], "object"))) == ["task", "skill", "type", "data"]
     with pytest.raises(DataError, match="cannot be written"):
-        write(file / "below", dumps(records))
+        write_whole(file / "below", dumps(records))
 
 
 def test_keys_of_ids() -> None:

@@ -18,7 +18,7 @@ from lmms_eval.tasks.longvideobench.utils import (
     process_results,
     write_submission,
 )
-from lmms_eval.utils.answer_reading import noting_chance
+from lmms_eval.utils.answer_reading import scoring_notes
 from tests.cases import for_each
 
 DOC: dict[str, Any] = {
@@ -35,7 +35,7 @@ def test_the_first_capital_counts(answer: str, read: str) -> None:
 
 @for_each("answer", ["", "I do not know", "х" * 100_000])
 def test_a_letter_of_an_option_is_drawn_where_there_is_none(answer: str) -> None:
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         drawn = letter(answer, "AB")
     assert chance.drew
     assert drawn == letter(answer, "AB")

@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.mmau.utils import aggregate, doc_to_gold, doc_to_text, process_results, write_submission
-from lmms_eval.utils.answer_reading import noting_chance
+from lmms_eval.utils.answer_reading import scoring_notes
 from tests.cases import for_each
 
 DOC: dict[str, Any] = {
@@ -30,7 +30,7 @@ FIVE = {**DOC, "choices": json.dumps(["a", "b", "c", "d", "cat"])}
     ],
 )
 def test_the_letter_of_the_answer_chooses(doc: dict[str, Any], answer: str, chosen: str | None, drew: bool) -> None:
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         made = process_results(doc, [answer])
     assert chance.drew == drew
     prediction = made["submission"]["model_prediction"]

@@ -6,7 +6,7 @@ import openpyxl
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks.mmbench import utils
-from lmms_eval.utils.answer_reading import noting_chance
+from lmms_eval.utils.answer_reading import scoring_notes
 from tests.cases import for_each
 
 DOC = {
@@ -36,7 +36,7 @@ def test_the_judge_is_asked_only_where_there_is_no_letter():
 @for_each(("reply", "judged"), [("E", "E"), ("lamp", "B"), ("who knows", "no letter"), (None, "no letter")])
 def test_what_the_judge_says_stands_in_the_row(reply, judged):
     verdict = Verdict("match", reply, True, "j")
-    with noting_chance() as chance:
+    with scoring_notes() as chance:
         made = utils.process_results(DOC, ["no idea"], {"match": verdict})
     assert made["gpt_eval_score"]["judged"] == judged
     assert chance.drew == (judged == "no letter")

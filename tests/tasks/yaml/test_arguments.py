@@ -9,10 +9,9 @@ import pytest
 from lmms_eval.api.registry import METRICS, register_metric
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml.arguments import GENERATION_OPTIONS, check_generation, nearest
 from lmms_eval.tasks.yaml.config import task_config
 from lmms_eval.tasks.yaml.metrics import task_metrics
-from lmms_eval.tasks.yaml.settings import generation_options
+from lmms_eval.tasks.yaml.settings import GENERATION_OPTIONS, check_generation, generation_options, nearest
 from tests.cases import for_each
 from tests.tasks.kit import BASE
 

@@ -13,7 +13,7 @@ from lmms_eval.engine.judging import Inquiry, Interview
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.tasks import Catalogue, select_tasks
-from lmms_eval.tasks.yaml.judged import questions, repeated, scope, verdicts_in
+from lmms_eval.tasks.yaml.scoring import questions, repeated, scope, verdicts_in
 from tests.cases import for_each
 from tests.evaluation.judged_kit import NAME, rated_task
 

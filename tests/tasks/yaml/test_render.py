@@ -8,8 +8,8 @@ import pytest
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.config import task_config
-from lmms_eval.tasks.yaml.prompts import Prompts
-from lmms_eval.tasks.yaml.render import (
+from lmms_eval.tasks.yaml.prompts import (
+    Prompts,
     RenderError,
     bound_messages,
     bound_text,

@@ -20,7 +20,7 @@ from lmms_eval.errors import ModelError, TaskError
 from lmms_eval.evaluation.run import run
 from lmms_eval.media import digest
 from lmms_eval.models.text_to_image.illustrated import IllustratedModel
-from lmms_eval.tasks.yaml.exchanges import DRAWING_PROMPT, Stages
+from lmms_eval.tasks.yaml.exchanges import DRAWING_PROMPT, stages
 from tests.cases import for_each
 from tests.evaluation.kit import Told, config, inputs_of, run_folders
 from tests.models.text_to_image.test_illustrated import Painter
@@ -116,12 +116,12 @@ def test_there_is_no_default_metric(tmp_path: Path) -> None:
 
 @given(st.text(), st.text())
 def test_both_prompts_are_read_or_none(first: str, question: str) -> None:
-    stages = Stages.of(first)
+    made = stages(first)
     if "[GEN_PROMPT]" not in first:
-        assert stages == Stages(DRAWING_PROMPT.replace("{question}", first), first)
-    tagged = Stages.of(f"[QUESTION]{question}[/QUESTION][GEN_PROMPT]{{question}}![/GEN_PROMPT]")
+        assert made == (DRAWING_PROMPT.replace("{question}", first), first)
+    tagged = stages(f"[QUESTION]{question}[/QUESTION][GEN_PROMPT]{{question}}![/GEN_PROMPT]")
     if "[" not in question:
-        assert tagged == Stages(f"{question.strip()}!", question.strip())
+        assert tagged == (f"{question.strip()}!", question.strip())
 
 
 class Drawing(Model):

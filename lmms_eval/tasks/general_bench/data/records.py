@@ -15,6 +15,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import TaskFacts
 from lmms_eval.tasks.general_bench.items import Annotation, Form, Item, MediaInput, MediaKind
+from lmms_eval.tasks.general_bench.readers.sides import finite
 
 Box = list[float]
 """``[x, y, w, h]`` in pixels."""
@@ -40,12 +41,7 @@ def id_key(item_id: object) -> str:
 
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a finite JSON number. True and false are not numbers."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+    return finite(value) is not None
 
 
 class Record(Struct, frozen=True):

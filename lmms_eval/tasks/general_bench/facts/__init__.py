@@ -69,18 +69,14 @@ class TaskFacts(Struct, frozen=True, eq=False, rename=_COLUMNS):
         return self.specialist / 100 if self.correction == "fraction" else self.specialist
 
 
-def sheet_name(modality: str, paradigm: str) -> str:
-    """Return the workbook's sheet of a modality and paradigm. Language has one sheet."""
-    return LANGUAGE if modality == LANGUAGE else f"{modality}-{paradigm.capitalize()}"
-
-
 @functools.cache
 def tasks() -> tuple[TaskFacts, ...]:
     """Return all 699 tasks, in the order of the workbook."""
     found: list[TaskFacts] = []
     rows: dict[str, int] = {}
     for line in read_table("tasks.tsv"):
-        sheet = sheet_name(line["modality"], line["paradigm"])
+        is_language = line["modality"] == LANGUAGE  # which has one sheet
+        sheet = LANGUAGE if is_language else f"{line['modality']}-{line['paradigm'].capitalize()}"
         rows[sheet] = rows.get(sheet, -1) + 1
         found.append(convert({**line, "sheet": sheet, "row": rows[sheet]}, TaskFacts, strict=False))
     return tuple(found)

@@ -192,37 +192,22 @@ class GroupMeans(Struct, frozen=True):
     winning: float
 
 
-class ModalityLevels(Struct, frozen=True):
-    """Levels of one modality."""
-
-    level2: float
-    level3: float
-    level4: float
-
-    @property
-    def levels(self) -> dict[int, float]:
-        """The levels by number."""
-        return {2: self.level2, 3: self.level3, 4: self.level4}
-
-
-def modality_levels(groups: Sequence[GroupMeans], epsilon: float = 0.0) -> ModalityLevels:
-    """Return levels 2 to 4 of a modality from its one or two paradigms.
+def modality_levels(groups: Sequence[GroupMeans], epsilon: float = 0.0) -> dict[int, float]:
+    """Return levels 2 to 4 of a modality, by number, from its one or two paradigms.
 
     Levels 2 and 3 are the mean of the paradigms' means (not of all M + N tasks). A single paradigm has no level 4.
     """
     share = 1.0 / len(groups)
     fourth = level4(groups[0].winning, groups[1].winning, epsilon) if len(groups) > 1 else 0.0
-    return ModalityLevels(
-        level2=share * math.fsum(group.mean for group in groups),
-        level3=share * math.fsum(group.winning for group in groups),
-        level4=fourth,
-    )
+    means = (math.fsum(group.mean for group in groups), math.fsum(group.winning for group in groups))
+    return {2: share * means[0], 3: share * means[1], 4: fourth}
 
 
 class AllLevels(Struct, frozen=True):
     """Levels of every modality, of language, and of the whole."""
 
-    modalities: Mapping[str, ModalityLevels]
+    modalities: Mapping[str, Mapping[int, float]]
+    """Levels 2 to 4 by number, for each modality."""
     language: float
     final: Mapping[int, float]
 
@@ -232,11 +217,11 @@ def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels
 
     Levels 2 to 4 are means of the modalities with sheets, equally weighted. Language enters level 5 only.
     """
-    found: dict[str, ModalityLevels] = {}
+    found: dict[str, Mapping[int, float]] = {}
     for modality in MODALITIES:
         own = [group for name, group in groups.items() if name.split("-")[0] == modality]
         if own:
             found[modality] = modality_levels(own, epsilon)
     language = groups[LANGUAGE].winning if LANGUAGE in groups else 0.0
-    final = {number: mean_of_rows([levels.levels[number] for levels in found.values()]) for number in (2, 3, 4)}
+    final = {number: mean_of_rows([levels[number] for levels in found.values()]) for number in (2, 3, 4)}
     return AllLevels(found, language, {**final, 5: level5(final[4], language)})

@@ -7,6 +7,7 @@ of 0 is perfect. Level 4 has no epsilon (General-Bench specification §10).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +36,14 @@ def rank_paper(
     specialists, problems = _specialists(scope, other)
     entries = _entries(found, specialists, scope)
     levels = combine({name: group_means(rows) for name, rows in entries.items()})
-    supports = {name: _support(rows) for name, rows in entries.items()}
+    supports = {
+        name: Support(
+            sum(entry.score is not None and entry.score > 0 for entry in rows),
+            len(rows),
+            sum(entry.won for entry in rows),
+        )
+        for name, rows in entries.items()
+    }
     language = LanguageReport(supports[LANGUAGE], levels.language) if entries.get(LANGUAGE) else None
     return Ranked(
         model=model,
@@ -183,11 +191,14 @@ def _specialists(scope: Scope, other: Table | None) -> tuple[dict[TaskFacts, flo
         if name not in other.task_sheets:
             raise DataError(f"{other.source}: no sheet {name}; give a specialists' table of the benchmark")
         listed = column(other.task_sheets[name], f"{other.source}, sheet {name}", SPECIALIST_COLUMN)
-        given = {_folded(row.name): row for row in listed}
+        given = {}
+        for row in listed:
+            with contextlib.suppress(UnknownNameError):
+                given[find_task(row.name)] = row
         for task in rows:
-            row = given.get(task.name)
+            found_row = given.get(task)
             try:
-                value = exact_number(row.cell) if row else None
+                value = exact_number(found_row.cell) if found_row else None
             except DataError as error:
                 value, why = None, str(error)
             else:
@@ -197,13 +208,6 @@ def _specialists(scope: Scope, other: Table | None) -> tuple[dict[TaskFacts, flo
             else:
                 found[task] = task.sound_specialist if value == task.specialist else value
     return found, problems
-
-
-def _folded(name: str) -> str:
-    try:
-        return find_task(name).name
-    except UnknownNameError:
-        return name
 
 
 @functools.lru_cache(maxsize=4096)
@@ -230,13 +234,4 @@ def group_means(entries: Sequence[Entry]) -> GroupMeans:
     """Compute a sheet's mean over all rows, and with only won rows counted."""
     return GroupMeans(
         mean_of_rows([entry.counted for entry in entries]), mean_of_rows([entry.winning for entry in entries])
-    )
-
-
-def _support(entries: Sequence[Entry]) -> Support:
-    """Count supported tasks (scores above zero) and wins."""
-    return Support(
-        sum(entry.score is not None and entry.score > 0 for entry in entries),
-        len(entries),
-        sum(entry.won for entry in entries),
     )

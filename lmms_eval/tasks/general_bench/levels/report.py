@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import asdict, astuple
+from msgspec.structs import astuple
 
-from lmms_eval.tasks.general_bench.levels.formulas import AllLevels, ModalityLevels
+from lmms_eval.tasks.general_bench.levels.formulas import AllLevels
 
 Profile = Literal["paper", "reference"]
 
@@ -45,9 +45,11 @@ class Support(Struct, frozen=True):
     wins: int
 
 
-class ModalityReport(ModalityLevels, frozen=True):
+class ModalityReport(Struct, frozen=True):
     """One modality with M comprehension rows and N generation rows."""
 
+    levels: Mapping[int, float]
+    """Levels 2 to 4 by number."""
     comprehension_rows: int
     generation_rows: int
     support: Support
@@ -63,10 +65,7 @@ def modality_reports(
         counts = [len(entries.get(name, ())) for name in sheets]
         known = [astuple(supports[name]) for name in sheets if name in supports]
         found[modality] = ModalityReport(
-            **asdict(scores),
-            comprehension_rows=counts[0],
-            generation_rows=counts[1],
-            support=Support(*map(sum, zip((0, 0, 0), *known, strict=True))),
+            scores, counts[0], counts[1], Support(*map(sum, zip((0, 0, 0), *known, strict=True)))
         )
     return found
 

@@ -65,7 +65,7 @@ def sensitivity(
             if_at_specialist=filled[number],
             wins_needed=_wins_needed(ranked, number),
             modalities={
-                name: _interval(sorted(one.modalities[name].levels[number] for one in sampled), level)
+                name: _interval(sorted(one.modalities[name][number] for one in sampled), level)
                 for name in (ranked.modalities if number < 5 else ())
             },
         )

@@ -12,14 +12,14 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.submissions import csv_text, write_whole
 from lmms_eval.tasks._task_utils.workbooks import workbook_library
 from lmms_eval.tasks.general_bench.facts import sheets
 
@@ -140,10 +140,8 @@ def read_result_table(path: Path, model: str) -> Table:
     match path.suffix.lower():
         case ".xlsx":
             return read_workbook(path)
-        case ".csv":
-            return _from_rows(path, list(_csv_rows(path)), model)
-        case ".json":
-            return _from_rows(path, list(_json_rows(path)), model)
+        case ".csv" | ".json":
+            return _from_rows(path, _rows(path), model)
     raise DataError(f"{path}: of no known kind; give a .xlsx, .csv or .json file")
 
 
@@ -179,13 +177,20 @@ def _sheet(sheet: Any) -> Sheet:
     return Sheet(header, tuple(content))
 
 
-def _csv_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
+def _rows(path: Path) -> list[Mapping[str, Cell]]:
+    """Read the rows of a CSV or JSON file."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                yield row if "score" not in row else {**row, "score": _cell(row["score"])}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if path.suffix.lower() == ".csv":
+            with open(path, encoding="utf-8-sig", newline="") as file:
+                listed = csv.DictReader(file)
+                return [row if "score" not in row else {**row, "score": _cell(row["score"])} for row in listed]
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
+    rows = content.get("rows") if isinstance(content, Mapping) else content
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise DataError(f"{path}: no list of rows in it; it must be what register wrote")
+    return rows
 
 
 def _cell(text: str | None) -> Cell:
@@ -194,17 +199,6 @@ def _cell(text: str | None) -> Cell:
         return float(text) if text else None
     except ValueError:
         return text
-
-
-def _json_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    rows = content.get("rows") if isinstance(content, Mapping) else content
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise DataError(f"{path}: no list of rows in it; it must be what register wrote")
-    yield from rows
 
 
 def _from_rows(path: Path, rows: list[Mapping[str, Cell]], model: str) -> Table:
@@ -240,34 +234,20 @@ def write_workbook(table: Table, path: Path) -> None:
         book.save(content)
     except tuple(refused) as error:
         raise DataError(f"{path} cannot be written: {error} (temporary files)") from error
-    write_bytes(path, content.getvalue())
+    write_whole(path, content.getvalue(), survives_power_loss=False)
 
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:
     """Write ``STEM.csv`` and ``STEM.json``: a row for each task, empty if there is no score."""
-    rows: list[dict[str, Cell]] = []
+    rows: list[tuple[Cell, ...]] = []
     for name, sheet in table.task_sheets.items():
         task, metric, score = (sheet.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN, model))
-        for place, row in enumerate(sheet.rows):
-            rows.append(dict(zip(_CSV_COLUMNS, (name, place, row[task], row[metric], row[score]), strict=True)))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".csv", ".json")]
-    write_bytes(paths[0], text.getvalue().encode())
-    write_bytes(paths[1], json.dumps({"model": model, "rows": rows}, ensure_ascii=False).encode())
-    return paths
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a file as a whole.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    try:
-        with replacing(path.absolute(), survives_power_loss=False) as file:
-            file.write(content)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+        rows += [(name, place, row[task], row[metric], row[score]) for place, row in enumerate(sheet.rows)]
+    records = [dict(zip(_CSV_COLUMNS, row, strict=True)) for row in rows]
+    contents = {
+        stem.with_name(f"{stem.name}.csv"): csv_text([_CSV_COLUMNS, *rows]),
+        stem.with_name(f"{stem.name}.json"): json.dumps({"model": model, "rows": records}, ensure_ascii=False),
+    }
+    for path, content in contents.items():
+        write_whole(path, content, survives_power_loss=False)
+    return list(contents)

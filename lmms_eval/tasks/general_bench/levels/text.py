@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict, astuple
+
 from lmms_eval.stats.interval import Interval, NoInterval
+from lmms_eval.tasks._task_utils.submissions import csv_text, write_whole
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
-from lmms_eval.tasks.general_bench.levels.tables import write_bytes
 from lmms_eval.utils.names import sanitize_model_name
 from lmms_eval.utils.numbers import two_decimals
 from lmms_eval.utils.terminal import Column, markdown_table
@@ -88,7 +88,7 @@ def write(ranked: Ranked, found: Sensitivities, folder: Path) -> list[Path]:
         folder / f"{name}_levels.csv": as_csv(ranked),
     }
     for path, content in contents.items():
-        write_bytes(path, content.encode())
+        write_whole(path, content, survives_power_loss=False)
     return list(contents)
 
 
@@ -117,9 +117,7 @@ def numbers(ranked: Ranked, found: Sensitivities) -> dict[str, Any]:
             name: {
                 "M": part.comprehension_rows,
                 "N": part.generation_rows,
-                "supported": part.support.supported,
-                "total": part.support.total,
-                "wins": part.support.wins,
+                **asdict(part.support),
                 **{f"level{number}": score for number, score in part.levels.items() if number in ranked.levels},
             }
             for name, part in ranked.modalities.items()
@@ -183,15 +181,9 @@ def _task(entry: Entry) -> dict[str, Any]:
 
 def as_csv(ranked: Ranked) -> str:
     """Return a line for each modality, and one for the whole."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("part", "supported", "total", "wins", *(f"level{number}" for number in ranked.levels)))
+    rows: list[tuple[object, ...]] = [("part", "supported", "total", "wins", *(f"level{n}" for n in ranked.levels))]
     for name, part in ranked.modalities.items():
-        levels = {**part.levels, 5: ""}
-        counts = (part.support.supported, part.support.total, part.support.wins)
-        writer.writerow((name, *counts, *(levels[number] for number in ranked.levels)))
+        rows.append((name, *astuple(part.support), *(part.levels.get(number, "") for number in ranked.levels)))
     if ranked.language:
-        support = ranked.language.support
-        writer.writerow((LANGUAGE, support.supported, support.total, support.wins, *("" for _ in ranked.levels)))
-    writer.writerow(("all", "", "", "", *ranked.levels.values()))
-    return text.getvalue()
+        rows.append((LANGUAGE, *astuple(ranked.language.support), *("" for _ in ranked.levels)))
+    return csv_text([*rows, ("all", "", "", "", *ranked.levels.values())])

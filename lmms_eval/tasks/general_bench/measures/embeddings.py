@@ -9,7 +9,7 @@ the measure names. They need not have length 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +134,26 @@ MAX_DIMENSIONS = 8192
 _MAX_NUMBERS = 2**26
 _DIGITS = 9
 """Significant digits that distinguish any two float32 values."""
+
+
+def predicted_rows(prediction: Any, item: Item, compute: Callable[[], Floats]) -> Floats:
+    """Return the features that a prediction names, else computed ones.
+
+    Raises:
+        UnreadableAnswer: the file is missing, or holds no such array.
+    """
+    rows = predicted_features(prediction, item)
+    return compute() if rows is None else rows
+
+
+def reference_rows(item: Item, context: Context, compute: Callable[[], Floats]) -> Floats:
+    """Return the features of an item's reference from their file, else computed ones.
+
+    Raises:
+        DataError, MediaError: as ``reference_features``.
+    """
+    rows = reference_features(item, context)
+    return compute() if rows is None else rows
 
 
 def predicted_features(prediction: Any, item: Item, key: str = "features") -> Floats | None:

@@ -65,17 +65,12 @@ def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]
     along, across = apart if horizontal else reversed(apart)
     if along <= across:
         return 0.0
-    overlap = _corner_iou(first, second)
-    return 1.0 if overlap < _OVERLAP else _OVERLAP / overlap
-
-
-def _corner_iou(first: Sequence[float], second: Sequence[float]) -> float:
     width = min(first[2], second[2]) - max(first[0], second[0])
     height = min(first[3], second[3]) - max(first[1], second[1])
     shared = max(0.0, width) * max(0.0, height)
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
-    union = areas[0] + areas[1] - shared
-    return shared / union if union > 0 else 0.0
+    union = math.fsum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)) - shared
+    overlap = shared / union if union > 0 else 0.0
+    return 1.0 if overlap < _OVERLAP else _OVERLAP / overlap
 
 
 def colour_counts(colour: str, name: str, frames: Iterable[Iterable[Region]]) -> tuple[int, int]:

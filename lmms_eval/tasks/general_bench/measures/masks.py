@@ -1,4 +1,4 @@
-"""Measures of boxes, tubes, key points, masks, class maps, anomaly maps and saliency."""
+"""Measures of boxes, tubes, key points, masks, class maps, anomaly maps, saliency and relations."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ from lmms_eval.tasks.general_bench.readers.pictures import (
     option,
 )
 from lmms_eval.tasks.general_bench.readers.regions import (
+    MAX_LABEL_LENGTH,
     Instances,
     boxes,
     fold_label,
+    four,
     frames_of,
     instances,
     key_points,
     mask,
+    objects,
     paired,
     tube,
     video_masks,
@@ -58,6 +61,71 @@ from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite, pre
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+BEST = 50
+MAX_TRIPLETS = 10_000
+
+
+Words = tuple[str, str, str]
+"""Folded subject, predicate and object."""
+Triplet = tuple[Words, "NDArray[Any] | None"]
+"""Words, and the boxes of subject and object, shape (2, 4), ``x, y, width, height``, or ``None``."""
+
+
+def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet]:
+    """Read relations, best first.
+
+    Args:
+        value: list of ``[subject, predicate, object]``, each with the boxes of subject and object (``[x, y, w, h]``)
+            behind if it has them.
+        side: Prediction or reference.
+        most: Largest number of them to read.
+
+    Raises:
+        DataError: anything else; ``UnreadableAnswer`` for a prediction.
+    """
+    import numpy as np
+
+    found: list[Triplet] = []
+    for place, entry in enumerate(objects(value, side, MAX_TRIPLETS)[:most]):
+        words = entry[:3] if isinstance(entry, list) and len(entry) in (3, 5) else []
+        if not words or not all(isinstance(word, str) for word in words):
+            raise side.refuse(f"has {brief(entry)} as relation {place}, not [subject, predicate, object]")
+        if any(len(word) > MAX_LABEL_LENGTH for word in words):
+            raise side.refuse(f"has words of more than {MAX_LABEL_LENGTH} characters in relation {place}")
+        subject, predicate, thing = map(fold_label, words)
+        places = [four(box, f"box of relation {place}", side) for box in entry[3:]]
+        found.append(((subject, predicate, thing), np.array(places) if places else None))
+    return found
+
+
+def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
+    """Return the share of the reference's relations in a prediction: the same words and, if both have boxes, an IoU of
+    at least 0.5 for both.
+
+    Args:
+        predicted: Those that count.
+        truth: At least one.
+    """
+    named: dict[Words, list[NDArray[Any] | None]] = {}
+    for words, places in predicted:
+        named.setdefault(words, []).append(places)
+    hits = sum(
+        any(
+            places is None or wanted is None or bool((paired_iou(places, wanted) >= MATCH).all())
+            for places in named.get(words, ())
+        )
+        for words, wanted in truth
+    )
+    return hits / len(truth)
+
+
+def _relation_state(prediction: Any, item: Item, _: Context) -> State:
+    truth = triplets(item.reference, reference_of(item))
+    if not truth:
+        raise reference_of(item).refuse("has no relation, so that its recall is undefined")
+    return 100 * recall(triplets(prediction, prediction_of(item), BEST), truth)
 
 
 BY_COCO = "pycocotools' COCOeval (without its limit of 100 detections a picture) on random"
@@ -74,22 +142,24 @@ def instance_state(prediction: Any, item: Item, _: Context) -> State:
     return match_classes(found.marked, len(truth.regions), truth.marked.labels, overlaps, 0.5)
 
 
-def _key_point_state(prediction: Any, item: Item, _: Context) -> State:
+def _key_point_state(prediction: Any, item: Item, _context: Context) -> State:
     import numpy as np
 
-    truth, side = key_points(item.reference, reference_of(item)), prediction_of(item)
-    found = key_points(prediction, side)
-    sigmas = _sigmas(item, truth.points.shape[1]) if len(truth.points) else []
-    if len(found.points) and len(truth.points) and found.points.shape[1] != truth.points.shape[1]:
-        raise side.refuse(f"has {found.points.shape[1]} points a body where the reference has {truth.points.shape[1]}")
-    counted = np.asarray((truth.points[:, :, 2] > 0).any(axis=1))
-    points, areas, labels = truth.points[counted], truth.areas[counted], truth.marked.labels
+    truth, areas, wanted = key_points(item.reference, reference_of(item))
+    side = prediction_of(item)
+    found, _, given = key_points(prediction, side)
+    sigmas = _sigmas(item, truth.shape[1]) if len(truth) else []
+    if len(found) and len(truth) and found.shape[1] != truth.shape[1]:
+        raise side.refuse(f"has {found.shape[1]} points a body where the reference has {truth.shape[1]}")
+    counted = np.asarray((truth[:, :, 2] > 0).any(axis=1))
+    points, areas = truth[counted], areas[counted]
+    labels = wanted.labels
     kept = None if labels is None else [label for label, one in zip(labels, counted, strict=True) if one]
 
     def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-        return key_point_similarity(found.points[number], points[others], areas[others], sigmas)
+        return key_point_similarity(found[number], points[others], areas[others], sigmas)
 
-    return match_classes(found.marked, len(points), kept, overlaps, 0.5)
+    return match_classes(given, len(points), kept, overlaps, 0.5)
 
 
 def _sigmas(item: Item, count: int) -> list[float]:
@@ -141,13 +211,13 @@ def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
 
 def _detection(percent: int) -> Measure:
     def state(prediction: Any, item: Item, _: Context) -> State:
-        truth = boxes(item.reference, reference_of(item))
-        found = boxes(prediction, prediction_of(item))
+        truth, wanted = boxes(item.reference, reference_of(item))
+        found, given = boxes(prediction, prediction_of(item))
 
         def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-            return paired_iou(found.xywh[number], truth.xywh[others])
+            return paired_iou(found[number], truth[others])
 
-        return match_classes(found.marked, len(truth.xywh), truth.marked.labels, overlaps, percent / 100)
+        return match_classes(given, len(truth), wanted.labels, overlaps, percent / 100)
 
     return Measure(
         f"detection_ap@{percent}", "boxes", state, mean_average_precision, all_missed(state), checked=f"{BY_COCO} boxes"
@@ -432,9 +502,9 @@ def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDA
 
     if not isinstance(frame, str | Path):
         return as_pixels(mask(frame, side, size)).astype(np.float64)
-    picture = grey(side.file(frame) if isinstance(frame, str) else frame, side, size)
-    divisor = picture.full if picture.levels.max() > 1 else 1
-    return np.asarray(picture.levels / np.float64(divisor))
+    levels = grey(side.file(frame) if isinstance(frame, str) else frame, side, size)
+    divisor = np.iinfo(levels.dtype).max if levels.max() > 1 else 1
+    return np.asarray(levels / np.float64(divisor))
 
 
 def _anomaly_mask(item: Item) -> Runs | None:
@@ -452,8 +522,8 @@ def _anomaly_state(prediction: Any, item: Item, _: Context) -> State:
     truth = _anomaly_mask(item)
     side, size = prediction_of(item), None if truth is None else truth.size
     if isinstance(prediction, str):  # a grey picture, else a mask of what is anomalous
-        picture = grey(side.file(prediction), side, size)
-        levels = np.asarray(picture.levels.astype(np.int32) * (_FULL // picture.full))
+        stored = grey(side.file(prediction), side, size)
+        levels = np.asarray(stored.astype(np.int32) * (_FULL // np.iinfo(stored.dtype).max))
     else:
         levels = np.asarray(as_pixels(mask(prediction, side, size)).astype(np.int32) * _FULL)
     positive = levels[as_pixels(truth)] if truth is not None else levels[:0]
@@ -528,6 +598,8 @@ def _image_precision(states: Sequence[State]) -> float:
 
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"
 _BY_SKLEARN = "scikit-learn's average_precision_score"
+
+
 MEASURES: tuple[Measure, ...] = (
     *(_detection(percent) for percent in (10, 50, 75)),
     Measure(
@@ -569,4 +641,5 @@ MEASURES: tuple[Measure, ...] = (
         "map@50", "instances", instance_state, mean_average_precision, all_missed(instance_state),
         checked=f"{BY_COCO} masks; sets of points by hand",
     ),
+    Measure("recall@50", "triplets", _relation_state, mean, is_mean=True, checked="cases by hand; mean over pictures"),
 )  # fmt: skip

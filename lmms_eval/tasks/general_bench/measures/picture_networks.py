@@ -17,7 +17,9 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     one_row,
     pair_state,
     predicted_features,
+    predicted_rows,
     reference_features,
+    reference_rows,
     similarity,
 )
 from lmms_eval.tasks.general_bench.measures.seen import (
@@ -50,21 +52,18 @@ def render_score(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the mean cosine of views of a 3D object and the item's text, or the item's picture if the object
     is made from one.
     """
-    rows = predicted_features(prediction, item)
-    if rows is None:
-        network = clip(B32, context, item)
-        rows = network.pictures(views(prediction, item))
+    rows = predicted_rows(prediction, item, lambda: clip(B32, context, item).pictures(views(prediction, item)))
     if "Image to 3D" not in item.facts.name:
         return similarity(rows, _text(item, context), item)
-    given = reference_features(item, context)
-    return similarity(rows, clip(B32, context, item).pictures(input_pictures(item)) if given is None else given, item)
+    given = reference_rows(item, context, lambda: clip(B32, context, item).pictures(input_pictures(item)))
+    return similarity(rows, given, item)
 
 
 def image_score(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the mean cosine of the predicted picture and the reference pictures."""
-    given = reference_features(item, context)
-    if given is None:
-        given = clip(B32, context, item).pictures(reference_pictures(item.reference, item))
+    given = reference_rows(
+        item, context, lambda: clip(B32, context, item).pictures(reference_pictures(item.reference, item))
+    )
     return similarity(_predicted(prediction, item, context), given, item)
 
 
@@ -119,8 +118,7 @@ def _predicted(prediction: Any, item: Item, context: Context) -> Floats:
 
 
 def _text(item: Item, context: Context) -> Floats:
-    given = reference_features(item, context)
-    return clip(B32, context, item).texts([wanted_text(item)]) if given is None else given
+    return reference_rows(item, context, lambda: clip(B32, context, item).texts([wanted_text(item)]))
 
 
 def _fold(label: str | int) -> str:

@@ -1,16 +1,45 @@
-"""Measures of sounds and notes that need no network."""
+"""Measures of sounds and notes: CLAP scores, distances of spectra and of features, word errors, pitch classes.
+
+A CLAP score is 100 times the plain cosine. Words of speech are compared without case and punctuation, each Chinese
+character as a word (Whisper writes both as it hears them). With the option ``wer_words=written``, the words between
+spaces are compared unchanged. Transcripts made elsewhere are predictions ``{"transcript": "..."}``, vectors made
+elsewhere are ``{"features": "FILE.npy"}`` (``measures.embeddings``).
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.seen import media_of
+from lmms_eval.tasks.general_bench.measures.embeddings import (
+    as_state,
+    check_lengths,
+    predicted_features,
+    predicted_rows,
+    reference_features,
+    reference_rows,
+    similarity,
+)
+from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, wanted_text
+from lmms_eval.tasks.general_bench.measures.text_math import word_error_rate
+from lmms_eval.tasks.general_bench.measures.texts import (
+    MAX_CAPTION,
+    WITH_JAVA,
+    answer_text,
+    caption_state,
+    cider_value,
+    no_caption,
+    references_of,
+)
+from lmms_eval.tasks.general_bench.networks import sounds as networks
+from lmms_eval.tasks.general_bench.networks.base import not_evaluated
 from lmms_eval.tasks.general_bench.readers.sounds import predicted_notes, predicted_sound, reference_sound
 
 if TYPE_CHECKING:
@@ -19,7 +48,130 @@ if TYPE_CHECKING:
 
     from lmms_eval.tasks.general_bench.readers.sounds import Note
 
-    Floats = npt.NDArray[np.float64]
+    Floats = npt.NDArray[np.float32]
+    Doubles = npt.NDArray[np.float64]
+
+MAX_ROWS = 4096
+"""Most vectors of one sound in a Frechet distance (VGGish gives 1875 for half an hour)."""
+_STYLE_KEYS = ("target_style", "style")
+_APOSTROPHES = frozenset("'’")
+_FIRST_CJK, _LAST_CJK = 0x3400, 0x9FFF
+
+
+def clap_score(prediction: Any, item: Item, context: Context) -> State:
+    """Return 100 times the cosine of the predicted sound and the item's text."""
+    given = reference_rows(item, context, lambda: networks.clap(context, item).texts([wanted_text(item)]))
+    return similarity(_sound(prediction, item, context), given, item)
+
+
+def style_score(prediction: Any, item: Item, context: Context) -> State:
+    """Return 100 times the cosine of the predicted sound and the wanted style: the style in words (``input.style`` or
+    ``input.target_style``), else the reference sound, else the prompt.
+    """
+
+    def style() -> Floats:
+        network = networks.clap(context, item)
+        words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
+        if not words and isinstance(item.reference, str):
+            return network.sound(reference_sound(item, networks.CLAP_RATE).samples)
+        if words or item.prompt.strip():
+            return network.texts([words or item.prompt.strip()])
+        raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
+
+    return similarity(_sound(prediction, item, context), reference_rows(item, context, style), item)
+
+
+def audio_pair(prediction: Any, item: Item, context: Context) -> State:
+    """Return the vectors of the predicted and of the reference sound, ``[[rows], [rows]]``."""
+    rows, given = predicted_features(prediction, item), reference_features(item, context)
+    if given is None:
+        given = _embedded(lambda rate: _reference_samples(item, rate), item, context)
+    if rows is None:
+        rows = _embedded(lambda rate: predicted_sound(media_of(prediction), item, rate).samples, item, context)
+    check_lengths(rows, given, item)
+    for part in (rows, given):
+        if len(part) > MAX_ROWS:
+            raise UnreadableAnswer(f"{item.where}: {len(part)} vectors of one sound; at most {MAX_ROWS} are read")
+    return [[as_state(row) for row in part] for part in (rows, given)]
+
+
+def audio_distance(states: Sequence[State]) -> float:
+    """Return the Frechet distance of all predicted and all reference vectors.
+
+    Raises:
+        DataError: fewer than two vectors, or vectors of different lengths.
+    """
+    from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
+
+    rows = [[row for state in states for row in state[side]] for side in (0, 1)]
+    if len({len(row) for part in rows for row in part}) != 1:
+        raise DataError("the vectors of this task's sounds are of different lengths")
+    return frechet_from_embeddings(rows[0], rows[1])
+
+
+def spoken_words(text: str) -> list[str]:
+    """Split a text into words without case and punctuation, and into single Chinese characters."""
+    kept: list[str] = []
+    for character in unicodedata.normalize("NFKC", text).casefold():
+        if _FIRST_CJK <= ord(character) <= _LAST_CJK:
+            kept.append(f" {character} ")
+        elif character in _APOSTROPHES:
+            kept.append("'")
+        else:
+            kept.append(character if unicodedata.category(character)[0] in "LMN" else " ")
+    words = (word.strip("'") for word in "".join(kept).split())
+    return [word for word in words if word]
+
+
+def _sound(prediction: Any, item: Item, context: Context) -> Floats:
+    """Return the CLAP vectors of the predicted sound, one unless the prediction holds several."""
+
+    def compute() -> Floats:
+        network = networks.clap(context, item)
+        return network.sound(predicted_sound(media_of(prediction), item, networks.CLAP_RATE).samples)
+
+    return predicted_rows(prediction, item, compute)
+
+
+def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:
+    """Return the vectors of samples by the network that the option ``fad_network`` names, at its sampling rate."""
+    if context.choice("fad_network", "vggish", "clap") == "vggish":
+        return networks.vggish(context, item).rows(samples(networks.VGGISH_RATE))
+    return networks.clap(context, item).parts(samples(networks.CLAP_RATE))
+
+
+def _reference_samples(item: Item, sampling_rate: int) -> Floats:
+    if item.reference is None:
+        raise not_evaluated(
+            item,
+            "reference sounds, which the items do not name",
+            "give a folder of their vectors with the setting `reference_features`",
+        )
+    return reference_sound(item, sampling_rate).samples
+
+
+def _heard(prediction: Any, item: Item, context: Context) -> str:
+    """Return the prediction's transcript, else that of its sound by Whisper."""
+    if isinstance(prediction, Mapping) and "transcript" in prediction:
+        return answer_text(prediction["transcript"], item, MAX_CAPTION)
+    network = networks.speech(context, item)
+    sound = predicted_sound(media_of(prediction), item, networks.SPEECH_RATE)
+    return network.transcript(sound.samples)
+
+
+def _least_error(heard: str, item: Item, context: Context) -> float:
+    words = spoken_words if context.choice("wer_words", "spoken", "written") == "spoken" else str.split
+    references = [words(reference) for reference in references_of(item)]
+    if not all(references):
+        raise DataError(f"{item.where}: the reference {item.reference!r:.80} holds no word")
+    return min(word_error_rate(" ".join(words(heard)), " ".join(reference)) for reference in references)
+
+
+_CLAP = "CLAP (torch, transformers; weights `clap-htsat-unfused`), or vectors of sounds and texts"
+_WHISPER = "Whisper (torch, transformers; weights `whisper-large-v3-turbo`), or transcripts"
+_SMALL = "cosines computed by torch from the same small network; the network itself was not run here"
+_GREEDY = "transformers' greedy decoding of a small network; the network itself was not run here"
+
 
 SAMPLING_RATE = 16_000
 FRAME, HOP, FFT = 400, 80, 512
@@ -34,7 +186,7 @@ _CHUNK = 4096
 PITCH_CLASSES = 12
 
 
-def mel_cepstra(samples: npt.NDArray[np.floating]) -> Floats:
+def mel_cepstra(samples: npt.NDArray[np.floating]) -> Doubles:
     """Return the mel-cepstral coefficients 0 to 24 of each frame, ``(frames, 25)``.
 
     The log amplitude spectrum is expanded in cosines of the warped frequency (Tokuda and others, 1994, without the
@@ -93,7 +245,7 @@ def pitch_class_consistency(notes: Iterable[Note]) -> float | None:
 
 
 @functools.cache
-def _expansion() -> Floats:
+def _expansion() -> Doubles:
     """Return the matrix from log amplitudes of a transform's bins to mel-cepstral coefficients, ``(25, bins)``.
 
     Bins give cosine coefficients of the plain frequency, and ``c_k = 2/pi * integral of log|S(w(w~))| cos(k w~) dw~``
@@ -110,7 +262,7 @@ def _expansion() -> Floats:
     scale = np.full((ORDER + 1, 1), 2.0 / _GRID)
     scale[0] = 1.0 / _GRID
     onto = scale * np.cos(np.outer(np.arange(ORDER + 1), warped))
-    matrix: Floats = onto @ np.cos(np.outer(plain, np.arange(bins))) @ cosines
+    matrix: Doubles = onto @ np.cos(np.outer(plain, np.arange(bins))) @ cosines
     return matrix
 
 
@@ -138,5 +290,24 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         name="pitch_class_consistency", form="notes", state=_consistency_state, value=mean, is_mean=True,
         checked="hand-computed pieces, as JSON and as MIDI; no recorded vectors",
+    ),
+    Measure("clap", "audio", clap_score, mean, needs=_CLAP, checked=_SMALL),
+    Measure("style_clap", "audio", style_score, mean, needs=_CLAP, checked=_SMALL),
+    Measure(
+        "fad", "audio", audio_pair, audio_distance, is_costly=True,
+        needs="VGGish (torch; weights `vggish`), CLAP with the option `fad_network`, or vectors of sounds",
+        checked="network and spectrogram: the package torchvggish over the same random weights; distance: the vectors",
+    ),
+    Measure(
+        "wer", "audio",
+        lambda prediction, item, context: _least_error(_heard(prediction, item, context), item, context), mean,
+        lambda item, context: _least_error("", item, context), needs=_WHISPER,
+        checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
+    ),
+    Measure(
+        "cider/speech", "audio",
+        lambda prediction, item, context: caption_state(_heard(prediction, item, context), item, context), cider_value,
+        no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
+        checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
 )  # fmt: skip

@@ -297,6 +297,13 @@ class LoadedNetwork(Struct, frozen=True, eq=False):
     """The network as its package has it, or the table of its weights."""
     device: str
 
+    def rows_of(
+        self, values: Iterable[_Value], run: Callable[[list[_Value]], torch.Tensor], size: int = BATCH
+    ) -> Floats:
+        """Return the rows that ``run`` computes for batches of values, reading the values lazily."""
+        with inference():
+            return numpy_rows([run(part) for part in batches(values, size)])
+
 
 class TextTower(LoadedNetwork, frozen=True, eq=False):
     """A loaded network of two towers, as transformers has them, and its tokenizer."""
@@ -307,14 +314,11 @@ class TextTower(LoadedNetwork, frozen=True, eq=False):
 
     def texts(self, texts: Sequence[str]) -> Floats:
         """``(texts, dimensions)``, each of length 1."""
-        found = []
-        with inference():
-            for part in batches(texts):
-                tokens = self.tokenizer(
-                    list(part), padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
-                ).to(self.device)
-                pooled = self.model.text_model(
-                    input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]
-                ).pooler_output
-                found.append(unit_rows(self.model.text_projection(pooled)))
-        return numpy_rows(found)
+
+        def run(part: list[str]) -> torch.Tensor:
+            made = self.tokenizer(part, padding=True, truncation=True, max_length=self.longest, return_tensors="pt")
+            tokens = made.to(self.device)
+            seen = self.model.text_model(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"])
+            return unit_rows(self.model.text_projection(seen.pooler_output))
+
+        return self.rows_of(texts, run)

@@ -105,13 +105,12 @@ class Inception(LoadedNetwork, frozen=True, eq=False):
         import numpy as np
         import torch
 
-        found = []
-        with inference():
-            for part in batches(images):
-                pixels = np.stack([scale_as_tensorflow(np.asarray(image.convert("RGB"))) for image in part])
-                tensor = torch.from_numpy(np.ascontiguousarray((pixels - 128).transpose(0, 3, 1, 2) / 128))
-                found.append(inception_forward(tensor.to(self.device), self.model))
-        return numpy_rows(found)
+        def run(part: list[Image.Image]) -> torch.Tensor:
+            pixels = np.stack([scale_as_tensorflow(np.asarray(image.convert("RGB"))) for image in part])
+            tensor = torch.from_numpy(np.ascontiguousarray((pixels - 128).transpose(0, 3, 1, 2) / 128))
+            return inception_forward(tensor.to(self.device), self.model)
+
+        return self.rows_of(images, run)
 
 
 def convolutions() -> list[str]:
@@ -230,13 +229,13 @@ class Clip(TextTower, frozen=True, eq=False):
     def pictures(self, images: Iterable[Image.Image]) -> Floats:
         """Return the vectors of pictures, ``(pictures, dimensions)``, each of length 1."""
         size = int(self.model.config.vision_config.image_size)
-        found = []
-        with inference():
-            for part in batches(images):
-                cut = [centre_crop(resize_short_side(image, size, bicubic=True), size) for image in part]
-                pooled = self.model.vision_model(pixel_values=stack(cut, OPENAI).to(self.device)).pooler_output
-                found.append(unit_rows(self.model.visual_projection(pooled)))
-        return numpy_rows(found)
+
+        def run(part: list[Image.Image]) -> torch.Tensor:
+            cut = [centre_crop(resize_short_side(image, size, bicubic=True), size) for image in part]
+            pooled = self.model.vision_model(pixel_values=stack(cut, OPENAI).to(self.device)).pooler_output
+            return unit_rows(self.model.visual_projection(pooled))
+
+        return self.rows_of(images, run)
 
 
 def clip(network: Network, context: Context, item: Item) -> Clip:

@@ -28,7 +28,6 @@ from lmms_eval.tasks.general_bench.networks.base import (
     LoadedNetwork,
     Network,
     TextTower,
-    batches,
     inference,
     need,
     numpy_rows,
@@ -246,17 +245,17 @@ class Clap(TextTower, frozen=True, eq=False):
         """Return the vectors of mono samples at 48 kHz, ``(parts of 10 seconds, dimensions)``, each of length 1."""
         # the form of the input that the network wants; no part is so long that anything is cut
         truncation = "fusion" if self.model.config.audio_config.enable_fusion else "rand_trunc"
-        found = []
-        with inference():
-            for batch in batches(cut(samples, CLAP_SECONDS * CLAP_RATE), _PARTS_AT_ONCE):
-                made = self.features(list(batch), truncation=truncation, sampling_rate=CLAP_RATE, return_tensors="pt")
-                pooled = self.model.audio_model(
-                    input_features=made["input_features"].float().to(self.device),
-                    # with "fusion" the processing says at random of one sound that it is longer: none is
-                    is_longer=made["is_longer"].new_zeros(made["is_longer"].shape).to(self.device),
-                ).pooler_output
-                found.append(unit_rows(self.model.audio_projection(pooled)))
-        return numpy_rows(found)
+
+        def run(batch: list[Floats]) -> torch.Tensor:
+            made = self.features(batch, truncation=truncation, sampling_rate=CLAP_RATE, return_tensors="pt")
+            pooled = self.model.audio_model(
+                input_features=made["input_features"].float().to(self.device),
+                # with "fusion" the processing says at random of one sound that it is longer: none is
+                is_longer=made["is_longer"].new_zeros(made["is_longer"].shape).to(self.device),
+            ).pooler_output
+            return unit_rows(self.model.audio_projection(pooled))
+
+        return self.rows_of(cut(samples, CLAP_SECONDS * CLAP_RATE), run, _PARTS_AT_ONCE)
 
     def sound(self, samples: Floats) -> Floats:
         """Return the mean of the parts' vectors, ``(1, dimensions)``."""

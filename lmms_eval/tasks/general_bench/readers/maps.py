@@ -185,7 +185,12 @@ def _read_one(path: Path) -> npt.NDArray[Any]:
             regular_file(path)
             try:
                 with zipfile.ZipFile(path) as archive:
-                    name = _array_name(archive.namelist(), path)
+                    arrays = [name for name in archive.namelist() if name.endswith(".npy")]
+                    known = [f"{name}.npy" for name in _ARRAY_NAMES if f"{name}.npy" in arrays]
+                    if not known and len(arrays) != 1:
+                        names = " or ".join(_ARRAY_NAMES)
+                        raise MediaError(f"{path} holds no array named {names}, but {len(arrays)} others")
+                    name = (known or arrays)[0]
                     with archive.open(name) as file:
                         return parse_array(file, archive.getinfo(name).file_size, path)
             except _ARCHIVE_ERRORS as error:
@@ -199,16 +204,6 @@ def _read_one(path: Path) -> npt.NDArray[Any]:
             return np.asarray(image)
         case other:
             raise MediaError(f"{path}: depth is a .npz, .npy or .png file, not {other!r}")
-
-
-def _array_name(names: list[str], path: Path) -> str:
-    arrays = [name for name in names if name.endswith(".npy")]
-    for known in _ARRAY_NAMES:
-        if f"{known}.npy" in arrays:
-            return f"{known}.npy"
-    if len(arrays) != 1:
-        raise MediaError(f"{path} holds no array named {' or '.join(_ARRAY_NAMES)}, but {len(arrays)} others")
-    return arrays[0]
 
 
 def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:

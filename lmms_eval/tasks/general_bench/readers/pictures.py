@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.media.image import has_alpha, header, open_image, read_errors, reason, to_eight_bits, to_rgb, upright
 from lmms_eval.media.reference import MediaRef
@@ -207,26 +205,10 @@ def _frames(container: Any, path: Path) -> Iterator[Frame]:
 LOSSY = frozenset({"JPEG", "WEBP"})
 
 
-class Grey(Struct, frozen=True, eq=False):
-    """A grey picture."""
+def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> NDArray[Any]:
+    """Read a picture's grey levels, shape (height, width), as stored: uint8, or uint16 for 16-bit pictures.
 
-    levels: NDArray[Any]
-    """Shape (height, width), as stored: uint8, or uint16 for 16-bit pictures."""
-
-    @property
-    def full(self) -> int:
-        """The white level for the picture's depth."""
-        return 255 if self.levels.dtype.itemsize == 1 else 65535
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Height and width."""
-        height, width = self.levels.shape
-        return int(height), int(width)
-
-
-def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> Grey:
-    """Read a picture's grey levels. Colours become luma (ITU-R 601-2), transparency is ignored.
+    Colours become luma (ITU-R 601-2), transparency is ignored.
 
     Args:
         path: The picture.
@@ -243,10 +225,10 @@ def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> Grey:
         levels = np.asarray(image)
         if levels.size and (int(levels.min()) < 0 or int(levels.max()) > 65535):
             raise side.refuse(f"names {path.name!r}, whose levels are not of 16 bits")
-        return Grey(levels.astype(np.uint16))
+        return levels.astype(np.uint16)
     if image.mode == "F":
         raise side.refuse(f"names {path.name!r}, whose pixels are fractions; grey levels of 8 or 16 bits are read")
-    return Grey(np.asarray(image.convert("L")))
+    return np.asarray(image.convert("L"))
 
 
 def foreground(path: Path, side: Side, size: tuple[int, int] | None = None) -> NDArray[Any]:

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.objects3d import Box3D, Tracked
 from lmms_eval.tasks.general_bench.readers.sides import Side, read_array, regular_file
 
 if TYPE_CHECKING:
@@ -524,6 +524,48 @@ MAX_IN_FRAME = 500
 MAX_TRACKED = 100_000
 _MAX_NAME = 200
 _BOX_NUMBERS = (6, 7)
+
+
+class Corner(NamedTuple):
+    """A point on the ground plane."""
+
+    x: float
+    y: float
+
+
+class Box3D(Struct, frozen=True):
+    """A box: centre, full sizes along its own axes, and rotation about the vertical axis in radians."""
+
+    x: float
+    y: float
+    z: float
+    dx: float
+    dy: float
+    dz: float
+    yaw: float = 0.0
+    label: str = ""
+    score: float = 1.0
+
+    @property
+    def volume(self) -> float:
+        return self.dx * self.dy * self.dz
+
+    def corners(self) -> list[Corner]:
+        """Return the corners of the base, anticlockwise."""
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        halves = ((1, 1), (-1, 1), (-1, -1), (1, -1))
+        sides = [(across * self.dx / 2, along * self.dy / 2) for across, along in halves]
+        return [Corner(self.x + a * cos - b * sin, self.y + a * sin + b * cos) for a, b in sides]
+
+
+class Tracked(Struct, frozen=True):
+    """An object in a frame; ``x`` and ``y`` in metres on the ground plane."""
+
+    id: str
+    label: str
+    x: float
+    y: float
+    score: float = 1.0
 
 
 def read_boxes3d(value: Any) -> tuple[Box3D, ...]:

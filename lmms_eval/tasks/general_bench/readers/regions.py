@@ -281,31 +281,15 @@ class Marked(Struct, frozen=True):
     """Scores, one for each object. The default is 1."""
 
 
-class Boxes(Struct, frozen=True):
-    """The boxes of a picture."""
-
-    xywh: NDArray[Any]
-    """Shape (boxes, 4), float64, finite. Widths and heights are not negative."""
-    marked: Marked
-
-
-class KeyPoints(Struct, frozen=True):
-    """The people (or other bodies) of a picture."""
-
-    points: NDArray[Any]
-    """Shape (bodies, points, 3): x, y, visibility (0 means not labelled)."""
-    areas: NDArray[Any]
-    """Shape (bodies,), in square pixels; 0 if a prediction has no area."""
-    marked: Marked
-
-
 def fold_label(label: str) -> str:
     """Fold case and full-width forms of a label, and replace ``_``, ``-`` and white space by single spaces."""
     return " ".join(re.split(r"[\s_-]+", unicodedata.normalize("NFKC", label).casefold())).strip()
 
 
-def boxes(value: object, side: Side) -> Boxes:
-    """Read the boxes of a picture.
+def boxes(value: object, side: Side) -> tuple[NDArray[Any], Marked]:
+    """Read the boxes of a picture, shape (boxes, 4), float64, with their labels and scores.
+
+    All numbers are finite. Widths and heights are not negative.
 
     Args:
         value: list of ``[x, y, w, h]``, each with a label (text) and a score (number) behind if it has them, or of
@@ -322,7 +306,7 @@ def boxes(value: object, side: Side) -> Boxes:
     listed = objects([value] if alone else value, side, MAX_BOXES)
     entries = [_entry(entry, place, side) for place, entry in enumerate(listed)]
     found = [four(entry.get("box", entry.get("bbox")), f"box {place}", side) for place, entry in enumerate(entries)]
-    return Boxes(np.array(found, dtype=np.float64).reshape(-1, 4), marked(entries, side))
+    return np.array(found, dtype=np.float64).reshape(-1, 4), marked(entries, side)
 
 
 def tube(value: object, side: Side) -> NDArray[Any]:
@@ -348,10 +332,14 @@ def tube(value: object, side: Side) -> NDArray[Any]:
     return xywh
 
 
-def key_points(value: object, side: Side) -> KeyPoints:
+def key_points(value: object, side: Side) -> tuple[NDArray[Any], NDArray[Any], Marked]:
     """Read bodies ``{"keypoints": [[x, y], ...] or [[x, y, visibility], ...], "score", "area" or "box"}``.
 
     The points may also be one flat list, as in COCO's ``[x, y, visibility, x, ...]``.
+
+    Returns:
+        The points, shape (bodies, points, 3): x, y, visibility (0 means not labelled); the areas, shape (bodies,), in
+        square pixels (0 for a prediction); labels and scores.
 
     Raises:
         DataError: anything else, or bodies with different numbers of points, or a reference without area and box;
@@ -370,7 +358,7 @@ def key_points(value: object, side: Side) -> KeyPoints:
     if len({len(body) for body in bodies}) > 1:
         raise side.refuse("has bodies with different numbers of key points")
     shape = (len(bodies), len(bodies[0]) if bodies else 0, 3)
-    return KeyPoints(np.array(bodies, dtype=np.float64).reshape(shape), np.array(areas), marked(entries, side))
+    return np.array(bodies, dtype=np.float64).reshape(shape), np.array(areas), marked(entries, side)
 
 
 def objects(value: object, side: Side, most: int) -> list[Any]:

@@ -78,15 +78,14 @@ def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str])
     is_fenced = (extract_fence if is_text else extract_json_fence)(part.text).found
     rule = "marker" if part.found else "whole reply"
     rule += (", code block" if is_fenced else "") + (", fields missing" if missing else "")
-    return ReplyReading(rule, missing, {field: _beginning(value) for field, value in given.items()})
-
-
-def _beginning(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that are not texts, numbers of thousands of digits
-        return type(value).__name__
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    extracted: dict[str, str] = {}
+    for field, value in given.items():
+        try:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):  # keys that are not texts, numbers of thousands of digits
+            text = type(value).__name__
+        extracted[field] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return ReplyReading(rule, missing, extracted)
 
 
 class FixedScore(Struct, frozen=True):
@@ -178,8 +177,14 @@ def score_query(
     missing leaves the query without a score.
     """
     parsed = parse_reply(reply, answer, spec)
+    fields = [field for field in answer if field in spec.metrics]
+    targets: list[_Target] = []
+    for field in fields:
+        metric = spec.metrics[field]
+        targets.append((field, metric, context if metric.needs_context else unwrap_string(answer[field])))
+    for name, metric in spec.auxiliary.items():
+        targets.append((name, metric, context if metric.needs_context else answer))
     outcomes: dict[str, _FieldOutcome] = {}
-    targets = _targets(answer, spec, context)
 
     def verdict_of(name: str, metric: MetricSpec) -> tuple[Verdict | None]:
         if spec.judge is not None and metric.reads_text:
@@ -190,10 +195,24 @@ def score_query(
         response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
         verdict = partial(verdict_of, name, metric) if metric.judged else tuple
         outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, verdict)
-    fields = [field for field in answer if field in spec.metrics]
-    reading = read_reply(reply or "", parsed, spec.parser, fields)
-    official = replace(_collect(outcomes, spec), reading=reading)
-    if official.query is None:
+    scores = {field: outcome.score for field, outcome in outcomes.items() if outcome.missing is None}
+    missing = {field: outcome.missing for field, outcome in outcomes.items() if outcome.missing is not None}
+    errors = {field: outcome.error for field, outcome in outcomes.items() if outcome.error is not None}
+    query: float | None = None
+    if not missing:
+        try:
+            query = AGGREGATIONS[spec.aggregation](scores, spec.weights)
+        except TaskError as error:  # the fields that are left weigh nothing
+            query, errors[""] = NO_SCORE, str(error)
+    official = QueryScore(
+        fields=scores,
+        info={field: outcome.info for field, outcome in outcomes.items() if outcome.info is not None},
+        query=query,
+        not_evaluated=missing,
+        scorer_errors=errors,
+        reading=read_reply(reply or "", parsed, spec.parser, fields),
+    )
+    if query is None:
         return official
     if is_reread := is_repaired(spec.parser, reply or ""):
         parsed = parse_reply(reply, answer, spec, repaired=True)
@@ -205,18 +224,6 @@ def score_query(
 
 _Target = tuple[str, MetricSpec, Any]
 """Name, metric and target of a score."""
-
-
-def _targets(answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]) -> list[_Target]:
-    """Return everything that is scored: the fields of the true answer, then the auxiliaries."""
-    scored = ((field, spec.metrics.get(field), truth) for field, truth in answer.items())
-    found: list[_Target] = [
-        (field, metric, context if metric.needs_context else unwrap_string(truth))
-        for field, metric, truth in scored
-        if metric is not None
-    ]
-    found += [(name, metric, context if metric.needs_context else answer) for name, metric in spec.auxiliary.items()]
-    return found
 
 
 def _fixed(
@@ -263,22 +270,3 @@ def _score_field(
     if isinstance(value, DetailedScore):
         return _FieldOutcome(score=value.score, info=value.info)
     return _FieldOutcome(score=value)
-
-
-def _collect(outcomes: Mapping[str, _FieldOutcome], spec: TaskSpec) -> QueryScore:
-    scores = {field: outcome.score for field, outcome in outcomes.items() if outcome.missing is None}
-    missing = {field: outcome.missing for field, outcome in outcomes.items() if outcome.missing is not None}
-    errors = {field: outcome.error for field, outcome in outcomes.items() if outcome.error is not None}
-    query: float | None = None
-    if not missing:
-        try:
-            query = AGGREGATIONS[spec.aggregation](scores, spec.weights)
-        except TaskError as error:  # the fields that are left weigh nothing
-            query, errors[""] = NO_SCORE, str(error)
-    return QueryScore(
-        fields=scores,
-        info={field: outcome.info for field, outcome in outcomes.items() if outcome.info is not None},
-        query=query,
-        not_evaluated=missing,
-        scorer_errors=errors,
-    )

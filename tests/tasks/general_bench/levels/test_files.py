@@ -10,7 +10,7 @@ from lmms_eval.tasks.general_bench.levels.tables import (
     read_result_table,
     read_workbook,
     template,
-    write_bytes,
+    with_column,
     write_rows,
     write_workbook,
 )
@@ -83,7 +83,7 @@ def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataError, match="cannot be written"):
-        write_bytes(tmp_path / "file" / "x.csv", b"")
+        write_rows(with_column(template(), "m", {}), "m", tmp_path / "file" / "x")
 
 
 def test_workbooks_that_people_worked_on(tmp_path):

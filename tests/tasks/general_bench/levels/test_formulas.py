@@ -34,8 +34,8 @@ def test_level_4_needs_both_paradigms():
 
 def test_level_2_is_the_mean_of_the_paradigms():
     levels = modality_levels([GroupMeans(10, 8), GroupMeans(50, 24)])
-    assert (levels.level2, levels.level3, levels.level4) == (30, 16, 12)
-    assert modality_levels([GroupMeans(10, 8)]).level4 == 0
+    assert (levels[2], levels[3], levels[4]) == (30, 16, 12)
+    assert modality_levels([GroupMeans(10, 8)])[4] == 0
 
 
 def test_language_enters_level_5_only():

@@ -190,4 +190,4 @@ def test_a_scope_ranks_its_own_rows():
     assert paradigm.levels[2] == pytest.approx(sum(one.score for one in rows) / len(rows))
     for modality in MODALITIES:
         one = rank_paper("m", table, find_scope(f"B:{modality}"))
-        assert one.levels[4] == whole.modalities[modality].level4
+        assert one.levels[4] == whole.modalities[modality].levels[4]

@@ -39,7 +39,7 @@ def test_a_full_table_has_a_radar_and_four_rungs():
     radar, ladder = made.axes
     assert radar.name == "polar"
     assert [line.get_label() for line in radar.lines] == ["level 2", "level 3", "level 4"]
-    assert list(radar.lines[0].get_ydata())[:4] == [one.level2 for one in ranked.modalities.values()]
+    assert list(radar.lines[0].get_ydata())[:4] == [one.levels[2] for one in ranked.modalities.values()]
     assert [text.get_text().split("\n")[0] for text in radar.texts] == ["Image", "Video", "Audio", "3D"]
     assert [text.get_text() for text in ladder.texts][::2] == [f"{ranked.levels[level]:.2f}" for level in (2, 3, 4, 5)]
     assert ladder.get_title(loc="left") == "Level reached: 5"
@@ -80,8 +80,8 @@ def test_values_of_the_reference_profile_may_be_anything():
     word_errors = {task.name: task.specialist for task in tasks() if task.metric == "wer"}  # percent: far below 0
     ranked = rank_reference("m", table_of({**specialists_scores(), **word_errors}))
     made = figure(ranked)
-    assert ranked.modalities["Audio"].level2 < 0
-    assert f"Audio\n{ranked.modalities['Audio'].level2:.1f} / " in "".join(texts(made))
+    assert ranked.modalities["Audio"].levels[2] < 0
+    assert f"Audio\n{ranked.modalities['Audio'].levels[2]:.1f} / " in "".join(texts(made))
     assert overlaps(made) == []
 
 

@@ -31,7 +31,7 @@ def test_rows_are_paired_by_position_with_a_warning():
     backwards = changed(table, "Video-Generation", lambda sheet: Sheet(sheet.columns, sheet.rows[::-1]))
     ranked = rank_reference("m", backwards)
     assert "Video-Generation" in ranked.warnings[0]
-    assert ranked.modalities["Video"].level2 != rank_reference("m", table).modalities["Video"].level2
+    assert ranked.modalities["Video"].levels[2] != rank_reference("m", table).modalities["Video"].levels[2]
 
 
 def test_a_shorter_sheet_divides_level_2_by_its_own_rows():
@@ -40,11 +40,11 @@ def test_a_shorter_sheet_divides_level_2_by_its_own_rows():
     full = rank_reference("m", table)
     first = [entry.specialist for entry in full.entries["Audio-Comprehension"][:12]]
     generation = (
-        full.modalities["Audio"].level2 * 2
+        full.modalities["Audio"].levels[2] * 2
         - math.fsum(entry.specialist for entry in full.entries["Audio-Comprehension"]) / 24
     )
-    assert shorter.modalities["Audio"].level2 == pytest.approx((math.fsum(first) / 12 + generation) / 2)
-    assert shorter.modalities["Audio"].level3 == pytest.approx((math.fsum(first) / 24 + generation) / 2)
+    assert shorter.modalities["Audio"].levels[2] == pytest.approx((math.fsum(first) / 12 + generation) / 2)
+    assert shorter.modalities["Audio"].levels[3] == pytest.approx((math.fsum(first) / 24 + generation) / 2)
     assert "12 rows and 24" in shorter.warnings[0]
 
 

@@ -10,10 +10,10 @@ from PIL import Image
 
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.items import Form, Item
-from lmms_eval.tasks.general_bench.measures import masks, relations
+from lmms_eval.tasks.general_bench.measures import masks
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 
-ALL = {measure.name: measure for measure in (*masks.MEASURES, *relations.MEASURES)}
+ALL = {measure.name: measure for measure in masks.MEASURES}
 CONTEXT = Context()
 
 

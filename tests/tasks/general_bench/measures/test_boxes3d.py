@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.objects3d import Box3D, ground_distance, iou3d
+from lmms_eval.tasks.general_bench.measures.geometry import ground_distance, iou3d
+from lmms_eval.tasks.general_bench.readers.points import Box3D
 from tests.cases import for_each
 
 PLACES, SIZES, TURNS = st.floats(-3, 3), st.floats(0.1, 5), st.floats(-7, 7)

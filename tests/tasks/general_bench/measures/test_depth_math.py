@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.pixel_math import (
+from lmms_eval.tasks.general_bench.measures.pixels import (
     aligned_abs_rel,
     angular_rms,
     depth_rms,

@@ -14,7 +14,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import kit_math
-from lmms_eval.tasks.general_bench.measures import video_kit as kit_answers
+from lmms_eval.tasks.general_bench.measures import video_networks as kit_answers
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.objects3d import (
+from lmms_eval.tasks.general_bench.measures.geometry import (
     MAX_STEPS,
     Tracked,
     amota,

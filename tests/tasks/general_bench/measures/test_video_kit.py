@@ -13,7 +13,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
-from lmms_eval.tasks.general_bench.measures.video_kit import MEASURES
+from lmms_eval.tasks.general_bench.measures.video_networks import MEASURES
 from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 

@@ -20,23 +20,23 @@ PREDICTED, REFERENCE = prediction_of(item([])), reference_of(item([]))
 
 def test_labels_and_scores_in_either_order():
     entries = [[1, 2, 3, 4, "A", 0.5], [1, 2, 3, 4, 0.25, "b"], {"box": [1, 2, 3, 4], "label": "C", "score": 1}]
-    found = boxes(entries, PREDICTED)
-    assert found.marked.labels == ("a", "b", "c")
-    assert found.marked.scores.tolist() == [0.5, 0.25, 1.0]
-    assert found.xywh.tolist() == [[1, 2, 3, 4]] * 3
+    found, marked = boxes(entries, PREDICTED)
+    assert marked.labels == ("a", "b", "c")
+    assert marked.scores.tolist() == [0.5, 0.25, 1.0]
+    assert found.tolist() == [[1, 2, 3, 4]] * 3
 
 
 def test_numbers_behind_a_box():
-    assert boxes([[1, 2, 3, 4, 0.5]], PREDICTED).marked.scores.tolist() == [0.5]
-    assert boxes([[1, 2, 3, 4, 7]], REFERENCE).marked.labels == ("7",)
-    both = boxes([[1, 2, 3, 4, 7, 0.5]], PREDICTED).marked
+    assert boxes([[1, 2, 3, 4, 0.5]], PREDICTED)[1].scores.tolist() == [0.5]
+    assert boxes([[1, 2, 3, 4, 7]], REFERENCE)[1].labels == ("7",)
+    both = boxes([[1, 2, 3, 4, 7, 0.5]], PREDICTED)[1]
     assert (both.labels, both.scores.tolist()) == (("7",), [0.5])
 
 
 def test_one_box_alone():
-    assert boxes([1, 2, 3, 4], PREDICTED).xywh.tolist() == [[1, 2, 3, 4]]
-    assert boxes({"bbox": [1, 2, 3, 4]}, PREDICTED).xywh.tolist() == [[1, 2, 3, 4]]
-    assert boxes([], PREDICTED).xywh.shape == (0, 4)
+    assert boxes([1, 2, 3, 4], PREDICTED)[0].tolist() == [[1, 2, 3, 4]]
+    assert boxes({"bbox": [1, 2, 3, 4]}, PREDICTED)[0].tolist() == [[1, 2, 3, 4]]
+    assert boxes([], PREDICTED)[0].shape == (0, 4)
 
 
 def test_labels_are_folded():
@@ -82,10 +82,10 @@ def test_tubes():
 
 
 def test_key_points_flat_or_not():
-    assert key_points([{"keypoints": [1, 2, 2, 3, 4, 0]}], PREDICTED).points.tolist() == [[[1, 2, 2], [3, 4, 0]]]
-    assert key_points([{"keypoints": [1, 2, 3, 4]}], PREDICTED).points.tolist() == [[[1, 2, 1], [3, 4, 1]]]
-    assert key_points([{"keypoints": [[1, 2]], "box": [0, 0, 4, 5]}], REFERENCE).areas.tolist() == [20]
-    assert key_points([], PREDICTED).points.shape == (0, 0, 3)
+    assert key_points([{"keypoints": [1, 2, 2, 3, 4, 0]}], PREDICTED)[0].tolist() == [[[1, 2, 2], [3, 4, 0]]]
+    assert key_points([{"keypoints": [1, 2, 3, 4]}], PREDICTED)[0].tolist() == [[[1, 2, 1], [3, 4, 1]]]
+    assert key_points([{"keypoints": [[1, 2]], "box": [0, 0, 4, 5]}], REFERENCE)[1].tolist() == [20]
+    assert key_points([], PREDICTED)[0].shape == (0, 0, 3)
 
 
 @for_each(

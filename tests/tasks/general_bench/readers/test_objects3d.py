@@ -1,9 +1,8 @@
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.objects3d import Box3D, Tracked
-from lmms_eval.tasks.general_bench.readers import points as objects3d
-from lmms_eval.tasks.general_bench.readers.points import read_boxes3d, read_tracks
+from lmms_eval.tasks.general_bench.readers import points
+from lmms_eval.tasks.general_bench.readers.points import Box3D, Tracked, read_boxes3d, read_tracks
 from tests.cases import for_each
 
 SEVEN = [1, 2, 3, 4, 5, 6, 0.5]
@@ -60,6 +59,6 @@ def test_numbers_of_boxes_frames_and_objects_are_bounded(monkeypatch):
     assert len(read_tracks([[{"id": number, "center": [0, 0]} for number in range(500)]])[0]) == 500
     with pytest.raises(DataError, match="more than 500"):
         read_tracks([[{}] * 501])
-    monkeypatch.setattr(objects3d, "MAX_TRACKED", 3)
+    monkeypatch.setattr(points, "MAX_TRACKED", 3)
     with pytest.raises(DataError, match="3 in all"):
         read_tracks([[{}] * 2] * 2)

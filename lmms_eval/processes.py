@@ -1,8 +1,8 @@
-"""A child Python process that exchanges lines, usually JSON, with its parent over pipes.
+"""Child processes that may hang or die: one child, its own side, and a pool of children.
 
-The child is started fresh, not forked, since a forked child would keep the parent's locks, sockets and GPU memory. It
-has its own session, so that Ctrl-C reaches only the parent, and must end when its standard input ends (``Parent`` sees
-to that).
+A child exchanges lines, usually JSON, with its parent over pipes. It is started fresh, not forked, since a forked child
+would keep the parent's locks, sockets and GPU memory. It has its own session, so that Ctrl-C reaches only the parent,
+and must end when its standard input ends (``Parent`` sees to that).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, TypeVar
 
 from lmms_eval.utils.terminal import guard_standard_error
 
@@ -29,7 +30,7 @@ SENDING_S = 600.0
 """Seconds until a child must have read a line: it may still be importing its packages."""
 KEPT_BYTES = 4000
 """Bytes of standard error that are kept."""
-_ROOT = str(Path(__file__).parents[2])
+_ROOT = str(Path(__file__).parents[1])
 
 
 class Parent:
@@ -271,3 +272,90 @@ def _drop(process: subprocess.Popen[bytes], owner: int) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+Started = TypeVar("Started", bound=Child)
+
+
+class Pool:
+    """Children that are lent for one job at a time, from any thread.
+
+    A job takes an idle child, or starts one. If the job raises, its child is killed, and a later job starts another.
+    After a fork, both processes have children of their own.
+
+    Args:
+        most_jobs: a child is replaced after so many jobs.
+    """
+
+    def __init__(self, most_jobs: int | None = None) -> None:
+        self._most_jobs = most_jobs
+        self._lock = threading.Lock()
+        self._idle: list[Child] = []
+        self._busy: set[Child] = set()
+        self._is_killed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the children."""
+        with self._lock:
+            return [child.pid for child in (*self._idle, *self._busy)]
+
+    @contextmanager
+    def lend(self, start: Callable[[], Started], kind: Hashable = None) -> Iterator[Started]:
+        """Lend a child for one job.
+
+        Args:
+            start: starts a child if none is idle; whatever it raises is raised here.
+            kind: children are only used again for jobs of the same kind.
+
+        Raises:
+            ChildError: the pool was killed.
+        """
+        with self._lock:  # children that died, did their share or belong to another process are ended
+            most = self._most_jobs
+            usable = [
+                child
+                for child in self._idle
+                if child.is_own and not child.has_ended and (most is None or child.jobs < most)
+            ]
+            worn = [child for child in self._idle if child not in usable]
+            found = next((child for child in usable if child.kind == kind), None)
+            self._idle = [child for child in usable if child is not found]
+        for child in worn:
+            child.kill()
+            child.close()
+        child = found or start()
+        child.kind = kind
+        try:
+            with self._lock:
+                self._busy.add(child)
+            if self._is_killed:
+                raise ChildError("the pool of processes was closed")
+            yield child  # type: ignore[misc]  # children of one kind are started by the same function
+        except BaseException:
+            child.kill()
+            with self._lock:
+                self._busy.discard(child)
+            child.close()
+            raise
+        child.jobs += 1
+        with self._lock:
+            self._busy.discard(child)
+            self._idle.append(child)
+
+    def kill(self) -> None:
+        """Kill all children at once, those at work too. The pool takes no more jobs; ``close`` must still be called."""
+        with self._lock:
+            self._is_killed = True
+            children = [*self._idle, *self._busy]
+        for child in children:
+            child.kill()
+
+    def close(self, patience_s: float = 2 * ENDING_S) -> None:
+        """End the idle children, and kill those that have not ended after ``patience_s`` seconds."""
+        with self._lock:
+            children, self._idle = self._idle, []
+        for child in children:
+            child.end_input()
+        for child in children:
+            child.close(patience_s)
