@@ -37,7 +37,7 @@ def _set_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def run(jobs: Jobs, prepare: Callable[[], None]) -> None:
+def run(jobs: Jobs, prepare: Callable[[], object]) -> None:
     """Serve jobs by name until the input ends.
 
     Args:

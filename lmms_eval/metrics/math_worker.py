@@ -175,9 +175,8 @@ def _reader() -> Any:
     return Reader(None, None, False, config=config)
 
 
-def _prepare() -> None:
-    default_verify("1", "1")
-
-
 if __name__ == "__main__":
-    run({"default_verify": default_verify, "verify_boxed": verify_boxed, "latex_number": latex_number}, _prepare)
+    run(
+        {"default_verify": default_verify, "verify_boxed": verify_boxed, "latex_number": latex_number},
+        lambda: default_verify("1", "1"),
+    )

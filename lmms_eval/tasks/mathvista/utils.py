@@ -129,13 +129,17 @@ def process_results(
     Raises:
         ItemError: a question with choices has none.
     """
-    response, extraction = results[0], _extraction(doc, results[0], verdicts)
+    response = results[0]
+    direct = read(doc, response)
+    extraction = reply_of(verdicts, _QUESTION) if direct is None else direct
+    if direct is None and isinstance(extraction, str):
+        extraction = extraction.strip()
     told = "" if isinstance(extraction, Unscored) else extraction
     row = {
         "question_id": doc["pid"], "query": doc["query"], "choices": doc["choices"], "answer": doc.get("answer"),
         "extraction": told, "question_type": doc["question_type"], "answer_type": doc["answer_type"],
         "precision": doc["precision"], "metadata": doc["metadata"],
-        "is_extracted": read(doc, response) is None,
+        "is_extracted": direct is None,
     }  # fmt: skip
     fixed, reference = (
         {**row, "prediction": prediction, "true_false": is_right}
@@ -147,14 +151,6 @@ def process_results(
             "llm_as_judge_eval": extraction, "llm_as_judge_eval_reference": extraction, "submission": submission
         }  # fmt: skip
     return {"llm_as_judge_eval": fixed, "llm_as_judge_eval_reference": reference, "submission": submission}
-
-
-def _extraction(doc: Doc, response: str, verdicts: Mapping[str, Verdict] | None) -> str | Unscored:
-    found = read(doc, response)
-    if found is not None:
-        return found
-    reply = reply_of(verdicts, _QUESTION)
-    return reply if isinstance(reply, Unscored) else reply.strip()
 
 
 def aggregate(results: Sequence[Row], task: Any) -> Estimate:

@@ -48,10 +48,10 @@ def combine_dataset(root: Path, name: str, max_sheets: int, font_size: int = 8) 
         DataError: the annotation cannot be used or a file not be written. MediaError: a picture cannot be read.
     """
     folder = root / name
-    annotation = read_annotation(folder / f"{name}.json")
+    meta, samples = read_annotation(folder / f"{name}.json")
     data: list[dict[str, Any]] = []
     try:
-        for entry in annotation.data:
+        for entry in samples:
             instance = dict(entry.get("task_instance") or {})
             images = [folder / "images" / path for path in instance.get("images_path") or ()]
             sheets = plan_sheets(entry["sample_id"], len(images), max_sheets)
@@ -61,7 +61,7 @@ def combine_dataset(root: Path, name: str, max_sheets: int, font_size: int = 8) 
             instance[f"combined_{max_sheets}_images"] = [sheet.file for sheet in sheets]
             data.append({**entry, "task_instance": instance})
         path = folder / f"{name}_combined_{max_sheets}.json"
-        whole = {"meta_data": dict(annotation.meta), "data": data}
+        whole = {"meta_data": dict(meta), "data": data}
         with replacing(path) as file:
             file.write(json.dumps(whole, ensure_ascii=False, indent=4).encode("utf-8"))
     except OSError as error:

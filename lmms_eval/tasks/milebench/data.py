@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
-from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
@@ -33,20 +32,12 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     file = annotation_file(root(name, settings), name, settings)
-    annotation = read_annotation(file)
-    kind, expected = annotation.meta.get("question_type"), find(name).metric
+    meta, data = read_annotation(file)
+    kind, expected = meta.get("question_type"), find(name).metric
     if not any(part in name for part in _BY_NAME) and _QUESTION_TYPES.get(str(kind), expected) != expected:
         logger.warning("{}: question_type is {!r}, which is scored so; the paper reports {}", file, kind, expected)
-    return Rows(rows(annotation, name, settings), [file])
-
-
-def rows(annotation: AnnotationFile, name: str, settings: Settings) -> list[dict[str, Any]]:
-    """Make documents of the samples of an annotation: plain columns, with the instruction looked up.
-
-    Raises:
-        DataError: a sample is malformed; the message names file and sample.
-    """
-    return [_row(annotation, number, name, settings) for number in range(len(annotation.data))]
+    made = [row(entry, meta, f"{file}: data[{number}]", name, settings) for number, entry in enumerate(data)]
+    return Rows(made, [file])
 
 
 def root(name: str, settings: Settings) -> Path:
@@ -137,16 +128,8 @@ def annotation_file(root: Path, name: str, settings: Settings) -> Path:
     return combined if settings.combine_image > 1 and combined.is_file() else folder / f"{name}.json"
 
 
-class AnnotationFile(Struct, frozen=True):
-    """The content of an annotation file."""
-
-    where: str
-    meta: Mapping[str, Any]
-    data: tuple[Mapping[str, Any], ...]
-
-
-def read_annotation(file: Path) -> AnnotationFile:
-    """Read an annotation file.
+def read_annotation(file: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+    """Read the ``meta_data`` and the ``data`` of an annotation file.
 
     Raises:
         DataError: it cannot be read, or its top level is not ``meta_data`` and ``data``.
@@ -158,13 +141,22 @@ def read_annotation(file: Path) -> AnnotationFile:
     meta, data = (whole.get("meta_data"), whole.get("data")) if isinstance(whole, Mapping) else (None, None)
     if not isinstance(meta, Mapping) or not isinstance(data, list) or not all(isinstance(x, Mapping) for x in data):
         raise DataError(f"{file}: no MileBench annotation: it must hold meta_data (a mapping) and data (a list)")
-    return AnnotationFile(str(file), meta, tuple(data))
+    return meta, data
 
 
-def _row(annotation: AnnotationFile, number: int, name: str, settings: Settings) -> dict[str, Any]:
-    """Make a document: plain columns, the instruction looked up, and the sheets that the settings request."""
-    entry = annotation.data[number]
-    where = f"{annotation.where}: data[{number}]"
+def row(entry: Mapping[str, Any], meta: Mapping[str, Any], where: str, name: str, settings: Settings) -> dict[str, Any]:
+    """Make a document of a sample: plain columns, the instruction looked up, and the sheets that the settings request.
+
+    Args:
+        entry: the sample of an annotation.
+        meta: the annotation's ``meta_data``.
+        where: the file and the sample's place, for messages.
+        name: the data set.
+        settings: the options of the task.
+
+    Raises:
+        DataError: the sample is malformed.
+    """
     instance = entry.get("task_instance")
     if not isinstance(instance, Mapping):
         raise DataError(f"{where}: no task_instance")
@@ -175,7 +167,7 @@ def _row(annotation: AnnotationFile, number: int, name: str, settings: Settings)
         sample_id = int(stated)
     except (TypeError, ValueError):
         raise DataError(f"{where}: sample_id {stated!r} is no whole number") from None
-    known, place = annotation.meta.get("task_instruction"), entry.get("task_instruction_id")
+    known, place = meta.get("task_instruction"), entry.get("task_instruction_id")
     if not isinstance(known, list) or not isinstance(place, int) or not 0 <= place < len(known):
         raise DataError(f"{where}: task_instruction_id {place!r} is no entry of meta_data.task_instruction")
     choices = instance.get("choice_list")
@@ -188,7 +180,7 @@ def _row(annotation: AnnotationFile, number: int, name: str, settings: Settings)
         "images_path": _texts(instance.get("images_path"), where, "images_path"),
         "choice_list": None if choices is None else [str(choice) for choice in choices],
         "response": str(entry["response"]),
-        "question_type": str(annotation.meta.get("question_type")),
+        "question_type": str(meta.get("question_type")),
         "image_quantity_level": entry.get("image_quantity_level"),
         "sheets": None if sheets is None else _texts(sheets, where, "combined images"),
         "needle_depth": _number(entry.get("depth")),

@@ -64,7 +64,7 @@ def item_of(record: Mapping[str, Any], made: FinishedPrompt) -> dict[str, Any]:
     """The finished item, through the document and the prediction's record that a run makes of the sample."""
     meta = {"task_instruction": record["task_instruction"]}
     settings = Settings(combine_image=record["combine_image"] or 0)
-    (doc,) = data.rows(data.AnnotationFile("the vector", meta, (record["sample"],)), record["dataset"], settings)
+    doc = data.row(record["sample"], meta, "the vector", record["dataset"], settings)
     predicted = submission.record(doc, made, "")
     return {
         "sample_id": predicted["sample_id"],
@@ -153,9 +153,10 @@ def run_verdict(folder: Path, run: Mapping[str, Any], model: Mapping[str, Any]) 
         n_tokens_per_image=model["n_tokens_per_image"],
         tokenizer="characters",
     )
-    annotation = data.read_annotation(folder / "data" / "ToyQA" / "ToyQA.json")
+    meta, entries = data.read_annotation(folder / "data" / "ToyQA" / "ToyQA.json")
     records = []
-    for doc in data.rows(annotation, "ToyQA", settings):
+    for entry in entries:
+        doc = data.row(entry, meta, "ToyQA", "ToyQA", settings)
         prompt = prompts.prompt_of(doc, settings)
         echo = f"{len(prompt.images)} images, {len(prompt.text)} chars"
         records.append(submission.record(doc, prompt, echo))

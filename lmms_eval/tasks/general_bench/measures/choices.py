@@ -68,9 +68,9 @@ def _agrees(prediction: str, reference: str, options: Sequence[str], classes: Se
         return True
     targets = _targets(reference, options)
     if targets:
-        return read_choice(prediction, options).index in targets
+        return read_choice(prediction, options)[0] in targets
     if letter := _LETTER.fullmatch(reference.strip()):
-        return read_choice(prediction, [""] * _MAX_OPTIONS).index == ord(letter.group(1).upper()) - ord("A")
+        return read_choice(prediction, [""] * _MAX_OPTIONS)[0] == ord(letter.group(1).upper()) - ord("A")
     for pair in _POLES:
         if wanted in pair:
             return next((word for word in _WORD.findall(answer) if word in pair), None) == wanted

@@ -24,18 +24,6 @@ Value = Number | str | list["Value"] | tuple["Value", ...]
 """Values of expressions. Truth values are integers, as in Python."""
 
 
-class Vocabulary(Struct, frozen=True):
-    """The names and one-argument functions that an expression may use."""
-
-    names: Mapping[str, float]
-    functions: Mapping[str, Callable[[float], float]]
-
-
-OFFICIAL = Vocabulary({"E": 2.718}, {})
-REPAIRED = Vocabulary({"E": 2.718, "e": math.e}, {"sqrt": math.sqrt, "exp": math.exp})
-"""With the ``e`` and the roots that the official reader does not know (scoring rules §3)."""
-
-
 class ArithmeticRefused(ConversionError):
     """The text is not an arithmetic expression, or is too large to evaluate."""
 
@@ -64,33 +52,11 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = MappingPr
 )
 
 
-def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
-    """Evaluate numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
+class Vocabulary(Struct, frozen=True):
+    """The names and one-argument functions that an expression may use; walks its syntax tree."""
 
-    ``and``, ``or`` and ``not`` choose among values as in Python. Only ASCII blanks around an expression are skipped.
-
-    Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
-    more than ``MAX_BITS`` bits.
-    """
-    if len(expression) > MAX_EXPRESSION_CHARS:
-        raise ArithmeticRefused(f"{len(expression)} characters are too many for an expression")
-    try:
-        with quiet_parser():
-            tree = ast.parse(expression.strip(string.whitespace), mode="eval")
-        level: list[ast.AST] = [tree.body]
-        for _ in range(MAX_DEPTH):  # a limit of our own, which does not depend on this process's stack
-            level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if level:
-            raise ArithmeticRefused(f"the expression is nested more than {MAX_DEPTH} deep")
-        return _Reader(vocabulary).value(tree.body)
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise ArithmeticRefused(f"not evaluated: {error}") from None
-
-
-class _Reader(Struct, frozen=True):
-    """Walks a syntax tree."""
-
-    vocabulary: Vocabulary
+    names: Mapping[str, float]
+    functions: Mapping[str, Callable[[float], float]]
 
     def value(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
@@ -98,8 +64,8 @@ class _Reader(Struct, frozen=True):
         if isinstance(node, ast.Name):
             if node.id in _TRUTH_VALUES:
                 return _TRUTH_VALUES[node.id]
-            if node.id in self.vocabulary.names:
-                return self.vocabulary.names[node.id]
+            if node.id in self.names:
+                return self.names[node.id]
             raise ArithmeticRefused(f"the name {node.id!r} is unknown")
         if isinstance(node, ast.BoolOp):
             return self._choice(node)
@@ -136,7 +102,7 @@ class _Reader(Struct, frozen=True):
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         if isinstance(node, ast.Call):
-            known = self.vocabulary.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            known = self.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
             if known is None or len(node.args) != 1 or node.keywords:
                 raise ArithmeticRefused("a call is not arithmetic")
             return known(self._number(node.args[0]))
@@ -161,6 +127,11 @@ class _Reader(Struct, frozen=True):
         return True
 
 
+OFFICIAL = Vocabulary({"E": 2.718}, {})
+REPAIRED = Vocabulary({"E": 2.718, "e": math.e}, {"sqrt": math.sqrt, "exp": math.exp})
+"""With the ``e`` and the roots that the official reader does not know (scoring rules §3)."""
+
+
 def _power(base: Number, exponent: Number) -> Number:
     integers = isinstance(base, int) and isinstance(exponent, int)
     if integers and abs(base) > 1 and abs(exponent) * math.log2(abs(base)) > MAX_BITS:
@@ -175,3 +146,26 @@ def _bounded(value: Number) -> Number:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ArithmeticRefused("the integer is too large")
     return value
+
+
+def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
+    """Evaluate numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
+
+    ``and``, ``or`` and ``not`` choose among values as in Python. Only ASCII blanks around an expression are skipped.
+
+    Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
+    more than ``MAX_BITS`` bits.
+    """
+    if len(expression) > MAX_EXPRESSION_CHARS:
+        raise ArithmeticRefused(f"{len(expression)} characters are too many for an expression")
+    try:
+        with quiet_parser():
+            tree = ast.parse(expression.strip(string.whitespace), mode="eval")
+        level: list[ast.AST] = [tree.body]
+        for _ in range(MAX_DEPTH):  # a limit of our own, which does not depend on this process's stack
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise ArithmeticRefused(f"the expression is nested more than {MAX_DEPTH} deep")
+        return vocabulary.value(tree.body)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise ArithmeticRefused(f"not evaluated: {error}") from None

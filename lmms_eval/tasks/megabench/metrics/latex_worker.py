@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.metrics.guarded_worker import run
@@ -122,13 +122,5 @@ def _log2(expression: Any) -> float:
     return 0.0
 
 
-JOBS: Mapping[str, Callable[..., Any]] = {"latex_text": latex_text, "latex_equal": latex_equal}
-
-
-def prepare() -> None:
-    """Import and warm up the LaTeX parser."""
-    latex_text("1")
-
-
 if __name__ == "__main__":
-    run(JOBS, prepare)
+    run({"latex_text": latex_text, "latex_equal": latex_equal}, lambda: latex_text("1"))

@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from msgspec import Struct
-
 _LETTERS = 26
 
 
@@ -92,18 +90,11 @@ _ENGLISH_WORDS = frozenset("ai")
 """Lower-case letters that are also words, and name no option in running text."""
 
 
-class ChosenOption(Struct, frozen=True):
-    """The option that an answer names, and the rule that found it (``none`` without an option)."""
-
-    index: int | None
-    step: str
+NO_CHOICE = None, "none"
 
 
-NO_CHOICE = ChosenOption(None, "none")
-
-
-def read_choice(answer: str, options: Sequence[str]) -> ChosenOption:
-    """The option named by the first rule that hits.
+def read_choice(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
+    """Return the index of the option that an answer names, and the first rule that finds it (else ``NO_CHOICE``).
 
     1. ``statement``: the last "answer", "option" or "choice" that an option letter follows (with optional "is",
        colon, bracket); 2. ``leading letter``: ``L.``, ``L)`` or ``(L)`` at the start; 3. ``one letter``: nothing
@@ -112,16 +103,16 @@ def read_choice(answer: str, options: Sequence[str]) -> ChosenOption:
     letters = fixed_letters(len(options))
     found = _stated(answer, letters)
     if found is not None:
-        return ChosenOption(found, "statement")
+        return found, "statement"
     lead = _LEADING.match(answer)
     found = _index(lead.group(1) or lead.group(2), letters) if lead else None
     if found is not None:
-        return ChosenOption(found, "leading letter")
+        return found, "leading letter"
     found = _index(answer.strip(), letters)
     if found is not None:
-        return ChosenOption(found, "one letter")
+        return found, "one letter"
     found = _longest_option(plain(answer), options)
-    return NO_CHOICE if found is None else ChosenOption(found, "text")
+    return NO_CHOICE if found is None else (found, "text")
 
 
 def plain(text: str) -> str:

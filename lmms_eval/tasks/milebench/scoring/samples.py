@@ -265,7 +265,7 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
         return replace(blank, error=f"the reference answer {case.gold[:80]!r} is not one of the {len(raw)} options")
     extracted, step = read_letter(case.text, options)
     right = official_letters(len(options))[options.index(case.wanted)]
-    choice = read_choice(case.prediction, raw) if case.text else NO_CHOICE
+    chosen, fixed_step = read_choice(case.prediction, raw) if case.text else NO_CHOICE
     # every option that equals the reference answer is right; by normalised text if none equals it as written
     as_written, cleaned = plain(case.fixed_gold), normalise(case.fixed_gold)
     same = [index for index, option in enumerate(raw) if plain(option) == as_written]
@@ -275,9 +275,9 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
         score=int(extracted == right),
         step=step,
         extracted=extracted,
-        fixed=int(choice.index in (same or alike)),
-        fixed_step=choice.step if case.text else "empty",
-        fixed_extracted=None if choice.index is None else fixed_letter(choice.index),
+        fixed=int(chosen in (same or alike)),
+        fixed_step=fixed_step if case.text else "empty",
+        fixed_extracted=None if chosen is None else fixed_letter(chosen),
         normalised=Normalised(case.text, case.wanted, options),
     )
 

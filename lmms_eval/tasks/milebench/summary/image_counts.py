@@ -69,27 +69,23 @@ def scopes(summaries: Sequence[DatasetSummary]) -> dict[str, list[DatasetSummary
 
 def pools(found: Mapping[str, Sequence[DatasetSummary]], ranges: Mapping[str, tuple[int, float]]) -> list[CountPool]:
     """Return a pool for each scope and range of numbers of images with samples."""
-    made = [_pool(scope, label, members) for scope, members in found.items() for label in ranges.items()]
-    return [pool for pool in made if pool is not None]
-
-
-def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[DatasetSummary]) -> CountPool | None:
-    label, (least, most) = span
-    pairs: list[Pair] = []
-    counts: list[float] = []
-    images = 0
-    for summary in summaries:
-        both = summary.within(least, most)
-        if (pair := pair_of(both)) is not None:
-            pairs.append(pair)
-            counts.append(both.official.count)
-            found = summary.by_images.items()
-            images += sum(number * one.official.count for number, one in found if least <= number <= most)
-    by_sample, by_dataset = combined_pair(pairs, counts), combined_pair(pairs)
-    if by_sample is None or by_dataset is None:
-        return None
-    samples = round(math.fsum(counts))
-    return CountPool(scope, label, samples, images / samples, len(pairs), by_sample, by_dataset)
+    made = []
+    for (scope, summaries), (label, (least, most)) in itertools.product(found.items(), ranges.items()):
+        pairs: list[Pair] = []
+        counts: list[float] = []
+        images = 0
+        for summary in summaries:
+            both = summary.within(least, most)
+            if (pair := pair_of(both)) is not None:
+                pairs.append(pair)
+                counts.append(both.official.count)
+                numbers = summary.by_images.items()
+                images += sum(number * one.official.count for number, one in numbers if least <= number <= most)
+        by_sample, by_dataset = combined_pair(pairs, counts), combined_pair(pairs)
+        if by_sample is not None and by_dataset is not None:
+            samples = round(math.fsum(counts))
+            made.append(CountPool(scope, label, samples, images / samples, len(pairs), by_sample, by_dataset))
+    return made
 
 
 def needle_grids(summaries: Sequence[DatasetSummary]) -> list[NeedleGrid]:
