@@ -493,7 +493,7 @@ class VisualCotExchange(TaskExchange):
             return [self._asked(Ask(context, MessageBuilder(self.requests, self.doc_id)))]
         if not self.requests.generation.get(_DRAWS):
             return [self._asked(self._shown(context))]
-        drawing, self._question = stages(context)
+        drawing, self._question = stages(context, DRAWING_PROMPT)
         return [self._asked(self._shown(drawing), draws=True)]
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
