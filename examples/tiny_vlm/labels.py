@@ -76,7 +76,7 @@ def side_of(one: Shape, other: Shape) -> str:
 
 
 def of_text(text: str, left: int, font: Any, width: int, grid: tuple[int, int]) -> np.ndarray:
-    """Label a sign that is ``width`` pixels wide and whose text begins at ``left``."""
+    """Label a sign of ``width`` pixels with a text that begins at ``left``."""
     rows, columns = grid
     found = none(columns)
     for label in range(LETTERS_A_TOKEN):

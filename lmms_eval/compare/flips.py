@@ -81,7 +81,7 @@ def surprises_among(pair: MatchedPair, column: PairedColumn, runs: Sequence[RunR
 
 
 def surprises(column: PairedColumn, others: Sequence[Values]) -> Values:
-    """Compute how surprising the change of each document is, in bits; NaN for documents without a change.
+    """Compute the surprise of each document's change, in bits; NaN for documents without a change.
 
     The first term is −log2 of the share of documents that changed in the same direction by at least as much. With other
     runs there is a second term, −log2((agree + 1) / (runs + 2)), by Laplace's rule of succession: the odd run is the
