@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lmms_eval.stats.interval import MeanSpread
+from lmms_eval.stats.interval import MeanSpread, dominant_share, exchangeable_variance, needs_bound
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -251,11 +251,14 @@ def _of_scores(
     binary = is_bounded & cells.all_of((values == within.low) | (values == within.high))
     freedom = np.where(is_bounded & ~binary, cells.freedom(deviations), cells.sizes - 1.0)
     alike = cells.are_alike(values)
-    found = []
+    found, start = [], 0
     for cell, n in enumerate(cells.sizes.tolist()):
         error = math.nan if n < 2 else 0.0 if alike[cell] else math.sqrt(squares[cell] / (n - 1) / n)
         silent = 0.0 if error > 0 else 1 / max(1, n)
-        found.append(MeanSpread(error, float(freedom[cell]), n, bool(binary[cell]), silent=silent))
+        is_graded = is_bounded and not binary[cell] and needs_bound(n, float(freedom[cell]))
+        graded = tuple(values[start : start + n].tolist()) if is_graded else ()
+        found.append(MeanSpread(error, float(freedom[cell]), n, bool(binary[cell]), silent=silent, graded=graded))
+        start += n
     return found
 
 
@@ -271,15 +274,27 @@ def _clustered(
     found, places = np.unique(keys[order], return_inverse=True)
     members = _Groups.of(places.astype(np.intp), len(found))
     units = _Groups.of((found // width).astype(np.intp), len(cells.sizes))
-    sums = members.sums(deviations[order])
-    unanimous = units.all_of(members.are_alike(values[order]))
-    freedom, of_sums = np.where(unanimous, units.sizes - 1.0, units.freedom(sums)), units.sums(sums**2)
+    sums, sizes = members.sums(deviations[order]), members.sizes
+    largest = np.zeros(len(cells.sizes), np.intp)
+    np.maximum.at(largest, units.codes, sizes)
+    whole = cells.sizes[units.codes]
+    moved = np.divide(sums, whole - sizes, out=np.zeros(len(sums)), where=whole > sizes)
+    centres = units.sums(moved) / np.maximum(1, units.sizes)
+    left_out = units.sums((moved - centres[units.codes]) ** 2) * (units.sizes - 1) / np.maximum(1, units.sizes)
+    between, of_sizes = units.sums(sums**2 / sizes), units.sums(sizes.astype(np.float64) ** 2)
+    unanimous, alike = units.all_of(members.are_alike(values[order])), cells.are_alike(values)
+    by_kurtosis = np.where(unanimous, units.sizes - 1.0, units.freedom(sums))
     spreads = []
-    for cell, (n, size) in enumerate(zip(cells.sizes.tolist(), units.sizes.tolist(), strict=True)):
-        error = math.nan
-        if n > 1:
-            square = squares[cell] / (n - 1) / n + (of_sums[cell] - squares[cell]) / n**2
-            error = math.sqrt(max(0.0, square))
-        silent = 0.0 if error > 0 else 1 / max(1, size)
-        spreads.append(MeanSpread(error, float(freedom[cell]), size, silent=silent))
+    for cell, (n, count) in enumerate(zip(cells.sizes.tolist(), units.sizes.tolist(), strict=True)):
+        effective = n * n / float(of_sizes[cell]) if n else 0.0
+        if share := dominant_share(int(largest[cell]), n, count) if n else 0.0:
+            spreads.append(MeanSpread(math.nan, count - 1, count, dominant=share))
+        elif count < 2 or alike[cell]:
+            error = math.nan if count < 2 else 0.0
+            spreads.append(MeanSpread(error, count - 1, effective, silent=1 / max(1.0, effective)))
+        else:
+            model, freedom = exchangeable_variance(float(squares[cell]), float(between[cell]), n, count, effective)
+            by_size = freedom if model > left_out[cell] else effective - 1
+            error = math.sqrt(max(left_out[cell], model))
+            spreads.append(MeanSpread(error, min(float(by_kurtosis[cell]), by_size), effective))
     return spreads

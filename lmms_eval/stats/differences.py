@@ -19,6 +19,8 @@ from lmms_eval.stats.interval import (
     MANY,
     Interval,
     NoInterval,
+    dominant_share,
+    exchangeable_variance,
     mean_stderr,
     quantile,
     t_cdf,
@@ -266,6 +268,8 @@ def compare_pairs(
     found = PairedFinding(
         units.value, n, NoInterval("n = 1"), p, test, units.stderr * math.sqrt(n), units.count, units.freedom
     )
+    if units.dominant:
+        return replace(found, interval=NoInterval(f"one cluster holds {units.dominant:.0%} of the documents"))
     if units.count < 2:
         return found
     if scale:
@@ -287,11 +291,15 @@ class _Units(Struct, frozen=True):
     sizes: NDArray[float64]
     value: float
     stderr: float
-    """Error of the ratio of the sums by linearisation, √(G / (G − 1) Σ (S − value · m)²) / n; the usual error if each
-    of the G units is a document. NaN for one unit."""
+    """Error of the ratio of the sums by leaving out one unit after the other; the usual error if each unit is a
+    document. NaN for one unit."""
     freedom: float
     is_alike: bool
     """All documents have the same difference."""
+    effective: float
+    """Number of units of one size with the same information, (Σ m)² / Σ m²."""
+    dominant: float
+    """Share of the documents in a unit that is so large that no interval holds; else 0."""
 
     @property
     def count(self) -> int:
@@ -306,16 +314,26 @@ class _Units(Struct, frozen=True):
             columns = unit_sums(columns, unit_codes(clusters))
         sums, sizes = columns[:, 0], columns[:, 1]
         n, count, value = len(differences), len(columns), math.fsum(differences) / len(differences)
+        effective, dominant = n * n / float(sizes @ sizes), dominant_share(int(sizes.max()), n, count)
         is_alike = bool(np.ptp(differences) <= _ROUNDING * np.abs(differences).max())
         if count < 2 or is_alike:
-            return cls(sums, sizes, value, math.nan if count < 2 else 0.0, count - 1, is_alike)
+            error = math.nan if count < 2 else 0.0
+            return cls(sums, sizes, value, error, count - 1, is_alike, effective, dominant)
         residuals = sums - value * sizes
-        stderr = math.sqrt(count / (count - 1) * float(residuals @ residuals)) / n
+        moved = residuals / (n - sizes)
+        moved -= moved.mean()
+        variance = (count - 1) / count * float(moved @ moved)
         # The degrees of freedom are fewer if a few outliers make most of the variance. Those by kurtosis are themselves
         # uncertain, so half the number of units or more does not count as a sign.
-        by_kurtosis, most = variance_freedom(residuals.tolist()), count - 1
+        by_kurtosis, most = variance_freedom(residuals.tolist()), effective - 1
         freedom = most if by_kurtosis >= min(MANY - 1, most / 2) else by_kurtosis
-        return cls(sums, sizes, value, stderr, freedom, is_alike)
+        if clusters is not None:
+            squares = float(np.sum((differences - value) ** 2))
+            between = float(np.sum(residuals**2 / sizes))
+            alike, of_alike = exchangeable_variance(squares, between, n, count, effective)
+            if alike > variance:
+                variance, freedom = alike, min(by_kurtosis, of_alike)
+        return cls(sums, sizes, value, math.sqrt(variance), freedom, is_alike, effective, dominant)
 
 
 def _check(left: NDArray[float64], right: NDArray[float64], clusters: Sequence[str | None] | None) -> None:
@@ -355,8 +373,8 @@ def _discordant(wins: int, losses: int, units: _Units, scale: float, is_clustere
         return Discordant(wins, losses, n)
     share = (wins - losses) / n
     plain = ((wins + losses) / n - share**2) / (n - 1)
-    effect = n / units.count if units.is_alike else max(1.0, (units.stderr / scale) ** 2 / plain)
-    return Discordant(wins / effect, losses / effect, n / effect, units.count - 1)
+    effect = n / units.effective if units.is_alike else max(1.0, (units.stderr / scale) ** 2 / plain)
+    return Discordant(wins / effect, losses / effect, n / effect, units.effective - 1)
 
 
 def _proportions(found: PairedFinding, discordant: Discordant, scale: float, level: float) -> PairedFinding:

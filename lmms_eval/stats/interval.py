@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.bounded import gaffke_limits
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 
@@ -24,6 +25,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _squared_deviations(values: Sequence[float]) -> float:
+    if values and min(values) == max(values):
+        return 0.0  # their rounded mean may differ from them
     centre = _mean(values)
     return math.fsum((value - centre) ** 2 for value in values)
 
@@ -254,6 +257,10 @@ MANY = 30
 ANY_NUMBER = ScoreRange()
 _ROUNDING = 1e-12
 """Squares with a smaller relative difference are equal."""
+_FEW_GRADED, _SKEWED_GRADED = 50, 200
+_LARGEST_CLUSTER = 0.3
+_UNEVEN = 1.1
+"""A largest cluster of up to so many times the mean size does not dominate."""
 _NO_SPREAD = 1e-9
 """An error below this share of the range is due to rounding: all scores are equal."""
 
@@ -293,6 +300,10 @@ class MeanSpread(Struct, frozen=True):
     silent: float = 0.0
     """The share of 1/n from parts whose scores are all equal and so give no information about their spread: 1/size or 0
     for a plain sample, Σ w² silent for strata."""
+    dominant: float = 0.0
+    """Share of the documents in a cluster that is so large that no interval holds; else 0."""
+    graded: Sequence[float] = ()
+    """Scores that are not right or wrong, if they are too few or too skewed for an interval by their error."""
 
     @classmethod
     def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> MeanSpread:
@@ -302,7 +313,8 @@ class MeanSpread(Struct, frozen=True):
         is_binary = is_bounded and all(x in (within.low, within.high) for x in scores)
         freedom = variance_freedom(scores) if is_bounded and not is_binary else n - 1
         error = mean_stderr(scores)
-        return cls(error, freedom, n, is_binary, silent=0.0 if error > 0 else 1 / max(1, n))
+        graded = tuple(scores) if is_bounded and not is_binary and needs_bound(n, freedom) else ()
+        return cls(error, freedom, n, is_binary, silent=0.0 if error > 0 else 1 / max(1, n), graded=graded)
 
     @classmethod
     def of_moments(cls, count: int, total: float, squares: float, within: ScoreRange) -> MeanSpread:
@@ -317,16 +329,38 @@ class MeanSpread(Struct, frozen=True):
 
     @classmethod
     def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> MeanSpread:
-        """Return the spread of the mean of documents in independently drawn clusters."""
+        """Return the spread of the mean of documents in independently drawn clusters.
+
+        Clusters of sizes m count as (Σ m)² / Σ m² clusters of one size. The variance of the mean is the larger one of
+        two estimates. Leaving out one cluster after the other needs no assumption, but sees nothing if the few large
+        clusters happen to agree. The other assumes that documents of a cluster are equally correlated whatever its
+        size: s² (ρ Σ m² / n² + (1 − ρ) / n), with the intraclass correlation ρ by analysis of variance (Donner 1986,
+        "A review of inference procedures for the intraclass correlation coefficient", International Statistical
+        Review 54).
+        """
         members: dict[Hashable, list[float]] = {}
         for score, cluster in zip(scores, clusters, strict=True):
             members.setdefault(cluster, []).append(score)
-        mean = math.fsum(scores) / len(scores)
+        n, count = len(scores), len(members)
+        mean = math.fsum(scores) / n
+        sizes = [len(each) for each in members.values()]
         sums = [math.fsum(score - mean for score in each) for each in members.values()]
-        is_unanimous = all(len(set(each)) == 1 for each in members.values())
-        freedom = len(members) - 1 if is_unanimous else variance_freedom(sums)
-        error = clustered_stderr(scores, clusters)
-        return cls(error, freedom, len(members), silent=0.0 if error > 0 else 1 / len(members))
+        squares = math.fsum((score - mean) ** 2 for score in scores)
+        effective = n * n / sum(size * size for size in sizes)
+        if largest := dominant_share(max(sizes), n, count):
+            return cls(math.nan, count - 1, count, dominant=largest)
+        if count < 2 or min(scores) == max(scores):
+            return cls(math.nan if count < 2 else 0.0, count - 1, effective, silent=1 / effective)
+        moved = [total / (n - size) for total, size in zip(sums, sizes, strict=True)]
+        centre = math.fsum(moved) / count
+        left_out = (count - 1) / count * math.fsum((each - centre) ** 2 for each in moved)
+        between = math.fsum(total * total / size for total, size in zip(sums, sizes, strict=True))
+        alike, freedom = exchangeable_variance(squares, between, n, count, effective)
+        is_unanimous = all(min(each) == max(each) for each in members.values())
+        by_kurtosis = count - 1 if is_unanimous else variance_freedom(sums)
+        by_size = freedom if alike > left_out else effective - 1
+        error = math.sqrt(max(left_out, alike))
+        return cls(error, min(by_kurtosis, by_size), effective, silent=0.0 if error > 0 else 1 / effective)
 
     @classmethod
     def stratified(cls, parts: Sequence[MeanSpread], weights: Sequence[float]) -> MeanSpread:
@@ -338,6 +372,7 @@ class MeanSpread(Struct, frozen=True):
         """
         if len(parts) == 1:
             return parts[0]
+        largest = max(part.dominant for part in parts)
         known = [part.error**2 * part.size for part in parts if not math.isnan(part.error)]
         usual = math.fsum(known) / len(known) if known else math.nan
         squares, ratios, sizes, silent = [], [], [], []
@@ -352,7 +387,45 @@ class MeanSpread(Struct, frozen=True):
         total, below = math.fsum(squares), math.fsum(ratios)
         freedom = total**2 / below if below > 0 else math.inf
         are_means = all(part.is_mean for part in parts)
-        return cls(math.sqrt(total), freedom, 1 / math.fsum(sizes), is_mean=are_means, silent=math.fsum(silent))
+        size = 1 / math.fsum(sizes)
+        return cls(math.sqrt(total), freedom, size, is_mean=are_means, silent=math.fsum(silent), dominant=largest)
+
+
+def needs_bound(n: int, freedom: float) -> bool:
+    """Return whether graded scores get Gaffke's bound: they are few, or a few outliers make most of their variance."""
+    return 1 < n < _FEW_GRADED or (freedom < MANY - 1 and n < _SKEWED_GRADED)
+
+
+def dominant_share(largest: int, n: int, clusters: int) -> float:
+    """Return the share of ``n`` documents in the largest cluster if it is too large for an interval, else 0.
+
+    It is too large above 30 % unless all clusters are of nearly the same size: whether it is right or wrong then
+    decides the mean alone.
+    """
+    share = largest / n
+    return share if clusters > 1 and share > max(_LARGEST_CLUSTER, _UNEVEN / clusters) else 0.0
+
+
+def exchangeable_variance(squares: float, between: float, n: int, count: int, effective: float) -> tuple[float, float]:
+    """Return the variance of a mean if documents of a cluster are equally correlated, and its degrees of freedom.
+
+    Args:
+        squares: sum of the squared deviations of all scores from the mean.
+        between: sum over the clusters of (sum of the deviations)² / size.
+        n: documents.
+        count: clusters, at least two.
+        effective: number of clusters of one size with the same information, n² / Σ size².
+    """
+    among = between / (count - 1)
+    inside = max(0.0, squares - between) / (n - count) if n > count else 0.0
+    usual_size = n * (1 - 1 / effective) / (count - 1)
+    whole = among + (usual_size - 1) * inside
+    correlation = min(1.0, max(0.0, (among - inside) / whole)) if whole > 0 else 0.0
+    variance = squares / (n - 1)
+    of_clusters, of_documents = variance * correlation / effective, variance * (1 - correlation) / n
+    below = of_clusters**2 / (effective - 1) + (of_documents**2 / (n - count) if n > count else 0.0)
+    total = of_clusters + of_documents
+    return total, total**2 / below if below > 0 else count - 1
 
 
 def range_of_scores(scores: Sequence[float], stated: ScoreRange | None) -> ScoreRange:
@@ -373,9 +446,9 @@ def score_interval(
 
     Within a range with two ends it is Wilson's: for 0/1 scores with their number n, for others with the effective size
     that gives their standard error, and with the t quantile if that rests on fewer than 30 documents. It is never wider
-    than the interval of 0/1 scores. Within a range with one end it is the score interval of a mean whose variance is
-    proportional to its distance from that end: the limit of Wilson's when the other end moves away. Without ends it is
-    value ± quantile · error.
+    than the interval of 0/1 scores. Few or very skewed graded scores get Gaffke's bound instead. Within a range with
+    one end it is the score interval of a mean whose variance is proportional to its distance from that end: the limit
+    of Wilson's when the other end moves away. Without ends it is value ± quantile · error.
 
     Args:
         value: the score.
@@ -384,6 +457,8 @@ def score_interval(
         level: probability that such an interval contains the true score.
     """
     _z(level)
+    if spread.dominant:
+        return NoInterval(f"one cluster holds {spread.dominant:.0%} of the documents")
     if spread.size < 2:
         return NoInterval("n = 1")
     if value not in within:
@@ -392,6 +467,8 @@ def score_interval(
     is_bounded = spread.is_mean and math.isfinite(width)
     if not is_bounded and not spread.error > _NO_SPREAD * abs(value):
         return NoInterval("no standard error" if math.isnan(spread.error) else "no spread")
+    if math.isfinite(width) and spread.graded:
+        return Interval(*gaffke_limits(spread.graded, within, level), "gaffke")
     if math.isfinite(width):
         return _within_two_ends(min(1.0, max(0.0, (value - within.low) / width)), spread, within, level)
     if math.isfinite(within.low):

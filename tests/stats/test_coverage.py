@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from lmms_eval.stats import Interval, MeanSpread, score_interval
+from lmms_eval.stats import Interval, MeanSpread, NoInterval, score_interval
+from lmms_eval.stats.cells import cell_means
 from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.records import to_dict
 from tests.cases import for_each
 
 SHARE = ScoreRange(0.0, 1.0)
@@ -86,37 +89,35 @@ def test_no_interval_that_misses_rarely_on_both_sides_is_nearer_at_twelve() -> N
     assert min(covered) == pytest.approx(0.9806, abs=1e-4)
 
 
-def freedoms(values: Array, is_plain: NDArray[np.bool_]) -> Array:
-    """Row by row as ``MeanSpread`` has them; ``is_plain``: n - 1."""
-    n = values.shape[1]
-    squares = (values - values.mean(axis=1)[:, None]) ** 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        kurtosis = n * (squares**2).sum(axis=1) / squares.sum(axis=1) ** 2
-        found = np.clip(2 * n / (kurtosis - 1), 2, n - 1)
-    return np.where(is_plain | ~(kurtosis > 1), n - 1, found)
-
-
-def clustered(p: float, clusters: int, members: int, correlation: float) -> Iterable[tuple[float, float, float, float]]:
-    """Clusters of right-or-wrong answers that share a beta-distributed chance."""
+def clustered(p: float, sizes: NDArray[np.intp], correlation: float) -> list[tuple[float, MeanSpread]]:
+    """Means of clusters of answers that share a beta-distributed chance; ``sizes`` is draws × clusters."""
     source = np.random.default_rng(7)
     if correlation in (0.0, 1.0):
-        fixed = np.full((DRAWS, clusters), p)
-        chances = fixed if correlation == 0 else (source.random((DRAWS, clusters)) < p).astype(float)
+        fixed = np.full(sizes.shape, p)
+        chances = fixed if correlation == 0 else (source.random(sizes.shape) < p).astype(float)
     else:
         size = 1 / correlation - 1
-        chances = source.beta(size * p, size * (1 - p), (DRAWS, clusters))
-    rights = source.binomial(members, chances)
-    n = clusters * members
-    mean = rights.sum(axis=1) / n
-    squares = n * mean * (1 - mean)
-    sums = ((rights - members * mean[:, None]) ** 2).sum(axis=1)
-    error = np.sqrt(np.maximum(0.0, squares / (n - 1) / n + (sums - squares) / n**2))
-    degrees = freedoms(rights - members * mean[:, None], np.isin(rights, (0, members)).all(axis=1))
-    first = [float(place < right) for right in rights[0] for place in range(members)]
-    expected = MeanSpread.clustered(first, [cluster for cluster in range(clusters) for _ in range(members)])
-    assert (mean[0], error[0]) == (pytest.approx(np.mean(first)), pytest.approx(expected.error))
-    assert degrees[0] == pytest.approx(expected.freedom)
-    return zip(mean.tolist(), error.tolist(), degrees.tolist(), np.where(error > 0, 0.0, 1 / clusters), strict=True)
+        chances = source.beta(size * p, size * (1 - p), sizes.shape)
+    members = sizes.ravel()
+    scores = (source.random(members.sum()) < np.repeat(chances.ravel(), members)).astype(float)
+    draws = np.repeat(np.arange(len(sizes)), sizes.sum(axis=1))
+    clusters = np.repeat(np.arange(sizes.size), members)
+    found = [(mean, spread) for _, mean, spread in cell_means(scores, draws, len(sizes), SHARE, clusters)]
+    first = int(sizes[0].sum())
+    assert equal(found[0][1], MeanSpread.clustered(scores[:first].tolist(), clusters[:first].tolist()))
+    return found
+
+
+def equal(first: MeanSpread, second: MeanSpread) -> bool:
+    numbers = [[*to_dict(spread).values()][:-1] for spread in (first, second)]
+    return numbers[0] == pytest.approx(numbers[1], nan_ok=True) and first.graded == second.graded
+
+
+def held(found: Sequence[tuple[float, MeanSpread]], p: float) -> float:
+    """Share of the intervals that hold p; NaN if there are none."""
+    intervals = [score_interval(mean, spread, SHARE) for mean, spread in found]
+    kept = [interval.low <= p <= interval.high for interval in intervals if isinstance(interval, Interval)]
+    return float(np.mean(kept)) if kept else math.nan
 
 
 def check(covered: float, n: int) -> None:
@@ -129,12 +130,43 @@ def check(covered: float, n: int) -> None:
 @for_each(("n", "p"), CELLS)
 def test_means_over_clusters(n: int, p: float, correlation: float) -> None:
     """n clusters of 4; with correlation 1 they are n right-or-wrong scores, each seen 4 times."""
-    check(coverage(clustered(p, n, 4, correlation), n, p), n)
+    sizes = np.full((min(DRAWS, 200_000 // n), n), 4)
+    check(held(clustered(p, sizes, correlation), p), n if n > 12 else 5)
+
+
+def zipf(shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Most clusters have one or two documents, and a few up to 60."""
+    return np.minimum(60, np.random.default_rng(3).zipf(1.5, shape))
+
+
+def geometric(shape: tuple[int, int]) -> NDArray[np.intp]:
+    return np.random.default_rng(3).geometric(0.25, shape)
+
+
+@for_each("draw", [zipf, geometric])
+@for_each("correlation", [0.0, 0.5, 0.9])
+@for_each(("n", "p"), [(20, 0.1), (20, 0.5), (60, 0.2), (200, 0.1)])
+def test_means_over_clusters_of_different_sizes(
+    n: int, p: float, correlation: float, draw: Callable[[tuple[int, int]], NDArray[np.intp]]
+) -> None:
+    """The intervals of clusters of one size would hold as few as 57 % here."""
+    covered = held(clustered(p, draw((600, n)), correlation), p)
+    assert covered >= LEAST - math.sqrt(0.95 * 0.05 / 600)
+
+
+def test_a_cluster_that_holds_most_documents_leaves_no_interval() -> None:
+    scores, clusters = [1.0, 0.0] * 30 + [1.0, 1.0, 0.0, 0.0], [0] * 60 + [1, 1, 2, 2]
+    found = score_interval(0.5, MeanSpread.clustered(scores, clusters), SHARE)
+    assert found == NoInterval("one cluster holds 94% of the documents")
+    other = MeanSpread.clustered([1.0, 0.0, 1.0], [1, 2, 3])
+    both = score_interval(0.5, MeanSpread.stratified([MeanSpread.clustered(scores, clusters), other], [1, 1]), SHARE)
+    assert both == found
+    assert isinstance(score_interval(2 / 3, other, SHARE), Interval)  # three clusters of one size are fine
 
 
 def test_few_clusters_need_the_t_quantile() -> None:
-    with_normal = [(mean, error, math.inf, silent) for mean, error, _, silent in clustered(0.5, 5, 4, 0.3)]
-    assert coverage(with_normal, 5, 0.5) < 0.9
+    found = clustered(0.5, np.full((DRAWS, 5), 4), 0.6)
+    assert held([(mean, replace(spread, freedom=math.inf)) for mean, spread in found], 0.5) < LEAST < held(found, 0.5)
 
 
 def strata(p: float, n: int, tasks: int, contrast: float) -> Iterable[tuple[float, float, float, float]]:
@@ -185,7 +217,7 @@ def test_means_of_tasks_that_are_drawn_themselves(n: int, p: float, answers: int
     source = np.random.default_rng(13)
     shares = source.binomial(answers, source.beta(3 * p, 3 * (1 - p), (DRAWS, n))) / answers
     errors = shares.std(axis=1, ddof=1) / math.sqrt(n)
-    degrees = freedoms(shares, np.isin(shares, (0.0, 1.0)).all(axis=1))
+    degrees = np.array([MeanSpread.of_scores(row, SHARE).freedom for row in shares.tolist()])
     expected = MeanSpread.of_scores(shares[0].tolist(), SHARE)
     assert expected.is_binary or (errors[0], degrees[0]) == pytest.approx((expected.error, expected.freedom))
     silent = np.where(errors > 0, 0.0, 1 / n)

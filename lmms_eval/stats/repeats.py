@@ -1,0 +1,161 @@
+"""Scores of documents that were answered several times, and what their variance comes from (``docs/statistics.md``).
+
+``pass_at``, ``all_of`` and ``majority_at`` are exact expectations over the subsets of k of a document's n answers, so
+that they are unbiased for a draw of k answers. ``variance_split`` separates the variance of questions, of answers to
+the same question, and of the judge's verdicts on the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from lmms_eval.errors import UsageError
+
+
+def _check_draw(k: int, n: int) -> None:
+    if not 1 <= k <= n:
+        raise UsageError(
+            f"{k} of {n} answers of a document: give a k from 1 to the number of repeats, or more --repeats"
+        )
+
+
+def pass_at(k: int, right: int, n: int) -> float:
+    """Return the probability that at least one of ``k`` answers, drawn from ``n`` with ``right`` right ones, is right.
+
+    1 − C(n − right, k) / C(n, k) (Chen et al. 2021, "Evaluating large language models trained on code",
+    arXiv:2107.03374, equation 1).
+
+    Raises:
+        UsageError: ``k`` is not between 1 and ``n``.
+    """
+    _check_draw(k, n)
+    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
+
+
+def all_of(k: int, right: int, n: int) -> float:
+    """Return the probability that all of ``k`` drawn answers are right, C(right, k) / C(n, k).
+
+    It is pass^k (Yao et al. 2024, "τ-bench", arXiv:2406.12045).
+
+    Raises:
+        UsageError: ``k`` is not between 1 and ``n``.
+    """
+    _check_draw(k, n)
+    return math.comb(right, k) / math.comb(n, k)
+
+
+def majority_at(k: int, answers: Sequence[tuple[Hashable, float]]) -> float:
+    """Return the expected score of the most frequent one of ``k`` drawn answers; ties are broken at random.
+
+    For each distinct answer and each number j of its copies in the draw, the other answers may have at most j copies,
+    and m of them exactly j: it wins with probability 1 / (m + 1). Polynomials count these draws exactly.
+
+    Args:
+        k: number of answers that are drawn without replacement.
+        answers: the extracted answer (equal answers are equal keys) and its score, for each repeat. Equal answers with
+            different scores count with their mean score.
+
+    Raises:
+        UsageError: ``k`` is not between 1 and the number of answers.
+    """
+    _check_draw(k, len(answers))
+    scores: dict[Hashable, list[float]] = {}
+    for answer, score in answers:
+        scores.setdefault(answer, []).append(score)
+    counts = [len(each) for each in scores.values()]
+    total = 0.0
+    for place, own in enumerate(scores.values()):
+        others = counts[:place] + counts[place + 1 :]
+        share = sum(
+            (math.comb(len(own), j) * _share_of_wins(others, j, k - j) for j in range(1, min(k, len(own)) + 1)),
+            start=Fraction(0),
+        )
+        total += float(share / math.comb(len(answers), k)) * math.fsum(own) / len(own)
+    return total
+
+
+def _share_of_wins(others: Sequence[int], most: int, draws: int) -> Fraction:
+    """Return Σ 1 / (m + 1) over the ways to draw from ``others``, at most ``most`` of each and m of them exactly so."""
+    ways = {(0, 0): 1}  # by answers drawn and number of ties
+    for count in others:
+        following: dict[tuple[int, int], int] = {}
+        for (drawn, ties), number in ways.items():
+            for here in range(min(count, most, draws - drawn) + 1):
+                key = (drawn + here, ties + (here == most))
+                following[key] = following.get(key, 0) + number * math.comb(count, here)
+        ways = following
+    return sum((Fraction(n, ties + 1) for (drawn, ties), n in ways.items() if drawn == draws), start=Fraction(0))
+
+
+class VarianceSplit(Struct, frozen=True):
+    """Components of the variance of a score, by ANOVA of a nested random-effects model; the components are at least 0.
+
+    Score of a verdict = mean + question + answer within the question + verdict within the answer.
+    """
+
+    questions: float
+    """Variance between questions, of their expected scores."""
+    answers: float | None
+    """Variance between answers to one question; ``None`` without repeats. Without repeats of the judge it includes the
+    variance of its verdicts."""
+    judge: float | None
+    """Variance between verdicts on one answer; ``None`` without repeats of the judge."""
+    again: float
+    """Standard error of the mean if the same questions were asked again; NaN without repeats."""
+    like_these: float
+    """Standard error of the mean for other questions like these."""
+    n: int
+    """Questions."""
+
+
+def variance_split(scores: Iterable[Sequence[Sequence[float]]]) -> VarianceSplit:
+    """Split the variance of scores into questions, answers and verdicts of the judge.
+
+    Numbers of answers and verdicts may differ between questions; the coefficients of the expected mean squares are
+    those of the unbalanced design (Searle, Casella and McCulloch 1992, "Variance Components", section 5.6). The mean
+    is the mean of the questions' means.
+
+    Args:
+        scores: for each question, for each answer, the scores of the judge's verdicts (one without a judge).
+
+    Raises:
+        UsageError: fewer than two questions, or a question without a score.
+    """
+    documents = [[list(answer) for answer in question if answer] for question in scores]
+    documents = [question for question in documents if question]
+    n = len(documents)
+    if n < 2:
+        raise UsageError(f"variance split: {n} questions with a score; give at least 2")
+    answer_means = [[math.fsum(answer) / len(answer) for answer in question] for question in documents]
+    means = [math.fsum(each) / len(each) for each in answer_means]
+    judge = _pooled([answer for question in documents for answer in question])
+    between_answers = _pooled(answer_means)
+    verdicts = [[1 / len(answer) for answer in question] for question in documents]
+    answers = between_answers
+    if between_answers is not None and judge is not None:
+        repeated = [question for question in verdicts if len(question) > 1]
+        weight = sum((len(q) - 1) * math.fsum(q) / len(q) for q in repeated) / sum(len(q) - 1 for q in repeated)
+        answers = max(0.0, between_answers - judge * weight)
+    noise = [
+        (answers or 0.0) / len(question) + (judge or 0.0) * math.fsum(question) / len(question) ** 2
+        for question in verdicts
+    ]
+    whole = _sample_variance(means)
+    again = math.sqrt(math.fsum(noise)) / n if between_answers is not None or judge is not None else math.nan
+    return VarianceSplit(max(0.0, whole - math.fsum(noise) / n), answers, judge, again, math.sqrt(whole / n), n)
+
+
+def _sample_variance(values: Sequence[float]) -> float:
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+def _pooled(groups: Iterable[Sequence[float]]) -> float | None:
+    """Return the variance within the groups, pooled by their degrees of freedom; ``None`` if all have one value."""
+    several = [group for group in groups if len(group) > 1]
+    freedom = sum(len(group) - 1 for group in several)
+    return math.fsum((len(g) - 1) * _sample_variance(g) for g in several) / freedom if freedom else None

@@ -1,0 +1,78 @@
+import itertools
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.errors import UsageError
+from lmms_eval.stats.repeats import all_of, majority_at, pass_at, variance_split
+
+ANSWERS = st.lists(st.sampled_from([("a", 1.0), ("b", 0.0), ("c", 0.5), ("d", 0.0)]), min_size=1, max_size=7)
+
+
+@given(ANSWERS, st.data())
+def test_all_three_equal_the_enumeration_of_all_subsets(answers: list[tuple[str, float]], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(answers)))
+    draws = list(itertools.combinations(answers, k))
+    right = sum(score == 1 for _, score in answers)
+    assert math.isclose(pass_at(k, right, len(answers)), sum(any(s == 1 for _, s in d) for d in draws) / len(draws))
+    assert math.isclose(all_of(k, right, len(answers)), sum(all(s == 1 for _, s in d) for d in draws) / len(draws))
+    expected = 0.0
+    scores = dict(answers)
+    for draw in draws:
+        counts = Counter(answer for answer, _ in draw)
+        top = [answer for answer, count in counts.items() if count == max(counts.values())]
+        expected += sum(scores[answer] for answer in top) / len(top) / len(draws)
+    assert math.isclose(majority_at(k, answers), expected, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, 4, -1])
+def test_k_beyond_the_repeats_is_refused(k: int) -> None:
+    for call in (lambda: pass_at(k, 1, 3), lambda: all_of(k, 1, 3), lambda: majority_at(k, [("a", 1.0)] * 3)):
+        with pytest.raises(UsageError, match="more --repeats"):
+            call()
+
+
+def test_known_components_are_found() -> None:
+    generator = random.Random(1)
+    scores = []
+    for _ in range(4000):
+        question = generator.gauss(0.5, 0.3)
+        answers = [generator.gauss(question, 0.2) for _ in range(generator.choice([2, 3, 4]))]
+        scores.append(
+            [[generator.gauss(answer, 0.1) for _ in range(generator.choice([1, 2, 3]))] for answer in answers]
+        )
+    split = variance_split(scores)
+    assert split.questions == pytest.approx(0.09, rel=0.07)
+    assert split.answers == pytest.approx(0.04, rel=0.07)
+    assert split.judge == pytest.approx(0.01, rel=0.07)
+
+
+def test_without_repeats_nothing_is_known_of_answers() -> None:
+    split = variance_split([[[1.0]], [[0.0]], [[1.0]]])
+    assert split.answers is None
+    assert split.judge is None
+    assert math.isnan(split.again)
+    assert split.like_these == pytest.approx(1 / 3)
+
+
+def test_errors_cover_reruns_and_new_questions() -> None:
+    generator = random.Random(2)
+    again = like = 0
+    for _ in range(400):
+        truths = [generator.random() for _ in range(40)]
+        split_scores = [[[float(generator.random() < p)] for _ in range(4)] for p in truths]
+        split = variance_split(split_scores)
+        mean = sum(sum(a[0] for a in q) / 4 for q in split_scores) / 40
+        again += abs(mean - sum(truths) / 40) <= 1.96 * split.again
+        like += abs(mean - 0.5) <= 1.96 * split.like_these
+    assert 0.9 <= again / 400 <= 0.98
+    assert 0.9 <= like / 400 <= 0.98
+
+
+def test_fewer_than_two_questions_have_no_split() -> None:
+    with pytest.raises(UsageError, match="at least 2"):
+        variance_split([[[1.0]]])
