@@ -15,7 +15,7 @@ from functools import partial
 from heapq import merge
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmms_eval import stats
 from lmms_eval.engine.conversations import Unit
@@ -106,7 +106,7 @@ class HeadlinePart(Struct, frozen=True):
     in_percent: bool = False
     """The range is first rescaled to 0 to 100."""
     baseline: Mapping[int, float] | None = None
-    """Numbers to subtract, by document; documents without one do not count."""
+    """Numbers to subtract, by document; a document without one may have any number of the range in the baseline."""
     is_binary: bool = False
     """The range is not stated; it is assumed to be right or wrong unless another number appears."""
     is_clustered: bool = False
@@ -129,18 +129,21 @@ class HeadlinePart(Struct, frozen=True):
         """Return whether a number is possible for a document."""
         return number in self.within and (not self.is_binary or number in (self.within.low, self.within.high))
 
-    def counts(self, doc_id: int) -> bool:
-        return self.baseline is None or doc_id in self.baseline
-
     def stratum(self, doc_id: int) -> str:
         return "" if self.strata is None else self.strata[doc_id]
 
-    def share(self, doc_id: int, number: float) -> float:
-        """Return a document's number as a fraction of the range, from 0 to 1."""
+    def shares(self, doc_id: int, number: float | None) -> tuple[float, float]:
+        """Return the least and the greatest possible number of a document as fractions of the range, from 0 to 1.
+
+        They are equal if the number, and the baseline's if there is one, is known.
+        """
         width = self.within.high - self.within.low
-        if self.baseline is None:
-            return min(1.0, max(0.0, (number - self.within.low) / width))
-        return min(1.0, max(0.0, (number - self.baseline[doc_id] + width) / (2 * width)))
+        low, high = (0.0, 1.0) if number is None else ((number - self.within.low) / width,) * 2
+        if self.baseline is not None:
+            other = self.baseline.get(doc_id)
+            least, greatest = (0.0, 1.0) if other is None else ((other - self.within.low) / width,) * 2
+            low, high = (low - greatest + 1) / 2, (high - least + 1) / 2
+        return min(1.0, max(0.0, low)), min(1.0, max(0.0, high))
 
 
 Find = Callable[[HeadlinePart, int], float | None]
@@ -206,14 +209,28 @@ def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Itera
             yield name, doc_id
 
 
-class _Moments(Struct):
-    """Sums over the shares of the documents of a part or of one of its strata."""
+class _Sums(Struct):
+    """Sums over the shares of some documents."""
 
-    span: float
-    """Weight of their mean in the headline number."""
     count: int = 0
     total: float = 0.0
     squares: float = 0.0
+
+    def add(self, share: float) -> None:
+        self.count += 1
+        self.total += share
+        self.squares += share * share
+
+
+class _Moments(Struct):
+    """Sums over the documents of a part or of one of its strata."""
+
+    span: float
+    """Weight of their mean in the headline number."""
+    known: _Sums = field(default_factory=_Sums)
+    least: _Sums = field(default_factory=_Sums)
+    """Of all documents, with the least possible share for those without a number."""
+    greatest: _Sums = field(default_factory=_Sums)
 
 
 class Prefix:
@@ -239,7 +256,8 @@ class Prefix:
         """Number of documents by task."""
         self.length = 0
         self.counted = 0
-        """Number of documents with a baseline, if there is one; the headline number is based on these."""
+        """Number of documents with or without a number; ``missing`` of them have none, here or in the baseline."""
+        self.missing = 0
         self._next_look = LEAST
         self.lies_outside = False
         """A number is outside its stated range, so there is no valid interval."""
@@ -252,7 +270,7 @@ class Prefix:
         totals: list[int] = []
         weights: list[float] = []
         for part, span in zip(parts, spans, strict=True):
-            sizes = Counter(part.stratum(doc_id) for doc_id in orders[part.task] if part.counts(doc_id))
+            sizes = Counter(part.stratum(doc_id) for doc_id in orders[part.task])
             together = _Moments(span)
             for name, size in sizes.items():
                 share = 1 / len(sizes) if part.is_macro else size / sizes.total()
@@ -280,8 +298,6 @@ class Prefix:
                 return False
             self.length += 1
             self.taken[name] += 1
-            if not part.counts(doc_id):
-                continue
             self._add(part, doc_id, number)
             if statement is not None and self._is_look() and statement.holds(self.interval()):
                 return True
@@ -304,37 +320,50 @@ class Prefix:
         self._not_begun.discard(key)
         if number is not None and not part.holds(number):
             self.lies_outside, number = True, None
-        low, high = (0.0, 1.0) if number is None else (part.share(doc_id, number),) * 2
+        low, high = part.shares(doc_id, number)
         stratum, moments = self._cells[key]
         self._sampled.add(stratum, low, high)
-        if number is not None:
-            moments.count += 1
-            moments.total += low
-            moments.squares += low * low
+        moments.least.add(low)
+        moments.greatest.add(high)
+        if low == high:
+            moments.known.add(low)
+        else:
+            self.missing += 1
 
     def value(self) -> float | None:
         """Return the headline number; ``None`` while a task, or a stratum whose mean counts, has no number."""
-        if not all(one.count for one in self._moments):
+        if not all(one.known.count for one in self._moments):
             return None
-        return self._low + math.fsum(one.span * one.total / one.count for one in self._moments)
+        return self._low + math.fsum(one.span * one.known.total / one.known.count for one in self._moments)
 
     def interval(self) -> stats.Interval:
         """Return the interval for the number over all documents, which is valid at all looks simultaneously."""
         return self._mapped(self._sampled.interval())
 
     def shown_interval(self) -> stats.Interval | None:
-        """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one."""
+        """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one.
+
+        Documents without a number widen it: it reaches from the interval with their least possible numbers to that
+        with their greatest ones.
+        """
         if self.lies_outside or not self.counted:
             return None
         if not self.is_whole:
             return self.interval()
-        value = self.value()
-        if value is None or any(part.is_clustered for part in self._parts.values()):
+        if self.value() is None or any(part.is_clustered for part in self._parts.values()):
             return None
-        spreads = [stats.MeanSpread.of_moments(one.count, one.total, one.squares, SHARES) for one in self._moments]
-        spread = stats.MeanSpread.stratified(spreads, [one.span for one in self._moments])
-        found = stats.score_interval((value - self._low) / self._span, spread, SHARES)
-        return None if isinstance(found, stats.NoInterval) else self._mapped(found)
+        low = self._ordinary([one.least for one in self._moments])
+        high = self._ordinary([one.greatest for one in self._moments]) if self.missing else low
+        if isinstance(low, stats.NoInterval) or isinstance(high, stats.NoInterval):
+            return None
+        return self._mapped(stats.Interval(low.low, high.high, low.method))
+
+    def _ordinary(self, sums: Sequence[_Sums]) -> stats.Interval | stats.NoInterval:
+        """Return the interval of a plain sample, in shares of the number's range."""
+        spans = [one.span for one in self._moments]
+        spreads = [stats.MeanSpread.of_moments(one.count, one.total, one.squares, SHARES) for one in sums]
+        value = math.fsum(span * one.total / one.count for span, one in zip(spans, sums, strict=True)) / self._span
+        return stats.score_interval(value, stats.MeanSpread.stratified(spreads, spans), SHARES)
 
     def _mapped(self, found: stats.Interval) -> stats.Interval:
         low, high = (self._low + self._span * end for end in (found.low, found.high))

@@ -185,7 +185,11 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[HeadlinePart]) -> 
 
 
 def _compared(part: HeadlinePart, plan: TaskPlan, baseline: BaselineSamples) -> HeadlinePart:
-    """Turn a part into differences from the baseline, over the documents that the baseline has."""
+    """Turn a part into differences from the baseline.
+
+    The differences concern all documents of the task: of those that the baseline lacks, or could not score, any number
+    is possible.
+    """
     from lmms_eval.compare.baseline import baseline_scores
 
     option = f"--until decided:{baseline.text}"

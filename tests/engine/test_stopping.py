@@ -86,12 +86,24 @@ def test_a_number_is_excluded(number: float, is_excluded: bool) -> None:
     assert prefix.is_whole != is_excluded
 
 
-def test_differences_are_those_of_the_documents_that_the_baseline_has() -> None:
-    baseline = {doc_id: 0.0 for doc_id in range(0, 200, 2)}
-    prefix = Prefix([part(baseline=baseline)], {"fake": ORDER.of(plan_task(FakeTask(200), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(0.0))
-    assert LEAST <= prefix.counted < prefix.length < 200
-    assert prefix.interval().low > 0
+def test_documents_that_the_baseline_lacks_count_with_every_number_it_may_have() -> None:
+    order = {"fake": ORDER.of(plan_task(FakeTask(200), None, 0))}
+    whole = Prefix([part(baseline=dict.fromkeys(range(200), 0.0))], order)
+    half = Prefix([part(baseline=dict.fromkeys(range(0, 200, 2), 0.0))], order)
+    for prefix in (whole, half):
+        assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(0.0))
+        assert LEAST <= prefix.counted == prefix.length < 200
+    assert whole.length < half.length and whole.missing == 0 < half.missing
+
+
+def test_a_baseline_that_stopped_early_does_not_stand_for_the_whole_list() -> None:
+    """Equal answers on the first 60 of 200 documents say nothing of the other 140."""
+    order = ORDER.of(plan_task(FakeTask(200), None, 0))
+    baseline = {doc_id: 0.0 for doc_id in order[:60]}
+    prefix = Prefix([part(baseline=baseline)], {"fake": order})
+    assert not prefix.advance(lambda _, doc_id: float(order.index(doc_id) == 5), Excludes(0.0))
+    interval = prefix.interval()
+    assert interval.low < -0.05 and interval.high == pytest.approx(1 / 200)
 
 
 def test_a_number_outside_of_the_range_decides_nothing() -> None:
@@ -150,13 +162,18 @@ def test_a_look_waits_for_a_document_of_each_stratum() -> None:
     assert prefix.length == 31
 
 
-def test_numbers_are_scaled_and_strata_that_the_baseline_lacks_are_left_out() -> None:
+def test_numbers_are_scaled_and_strata_that_the_baseline_lacks_leave_no_difference() -> None:
     strata = {doc_id: "ab"[doc_id % 2] for doc_id in range(80)}
-    baseline = dict.fromkeys(range(0, 80, 2), 0.0)
     one = HeadlinePart("fake", "acc", "none", ScoreRange(0.0, 100.0), strata=strata, is_macro=True, scale=100.0)
-    prefix = Prefix([structs.replace(one, baseline=baseline)], {"fake": range(80)})
-    prefix.advance(lambda _, doc_id: 100 * value_of(doc_id))
-    assert prefix.value() == pytest.approx(100 * sum(map(value_of, baseline)) / 40)
+
+    def of(baseline: dict[int, float]) -> Prefix:
+        prefix = Prefix([structs.replace(one, baseline=baseline)], {"fake": range(80)})
+        prefix.advance(lambda _, doc_id: 100 * value_of(doc_id))
+        return prefix
+
+    assert of(dict.fromkeys(range(0, 80, 2), 0.0)).value() is None
+    values = [100 * sum(map(value_of, range(first, 80, 2))) / 40 for first in (0, 1)]
+    assert of(dict.fromkeys(range(80), 0.0)).value() == pytest.approx(sum(values) / 2)
     assert number_of(record_of(FakeTask(80), 1), one) == 100.0
 
 
@@ -165,6 +182,10 @@ def test_at_the_last_document_the_interval_is_the_ordinary_one() -> None:
     prefix.advance(lambda _, doc_id: value_of(doc_id))
     shown = prefix.shown_interval()
     assert shown is not None and shown.method == "wilson"
+    failed = Prefix([part()], {"fake": range(90)})
+    failed.advance(lambda _, doc_id: None if doc_id % 10 == 0 else value_of(doc_id))
+    wider = failed.shown_interval()
+    assert wider is not None and wider.low < shown.low < shown.high < wider.high
     clustered = Prefix([part(is_clustered=True)], {"fake": range(90)})
     clustered.advance(lambda _, doc_id: value_of(doc_id))
     assert clustered.shown_interval() is None
