@@ -38,11 +38,16 @@ class SequentialFinding(Struct, frozen=True):
     """The difference over all documents of the task, estimated from the documents that were asked."""
 
     interval: Interval | NoInterval
+    """Of the difference over the documents of this list."""
+    anywhere: Interval | None = None
+    """Of the difference over questions like these; ``None`` if documents come in clusters, or for a part of them."""
     p: float | None = None
-    """The smallest of a list of levels such that the interval excludes 0 at it and at all greater levels; valid at
-    every look."""
+    """For questions like these: the smallest of a list of levels such that their interval excludes 0 at it and at all
+    greater levels; valid at every look. ``None`` if documents come in clusters, or for a part of the documents."""
+    p_list: float | None = None
+    """The same for the documents of this list."""
     equivalence_p: float | None = None
-    """The same for an interval within the margin."""
+    """The same for an interval within the margin, for the documents of this list."""
     test: str = ""
     note: str = ""
 
@@ -72,26 +77,44 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
     differences = [_ends(column, place) for place in places]
     width = column.within.high - column.within.low
     look = partial(_at_look, differences, inside, shorter.early_stop.of, width)
+    anywhere = None if inside is not None or column.shared.clusters is not None else partial(look, is_of_list=False)
     margin = options.margin
     stopped = "both" if len(stops) > 1 else "one of them"
     return SequentialFinding(
         interval=look(1 - options.alpha),
-        p=_smallest_level(lambda one: one.low > 0 or one.high < 0, look, options.alpha),
+        anywhere=None if anywhere is None else anywhere(1 - options.alpha),
+        p=None if anywhere is None else _smallest_level(_excludes_0, anywhere, options.alpha),
+        p_list=_smallest_level(_excludes_0, look, options.alpha),
         equivalence_p=None
         if margin is None
         else _smallest_level(lambda one: -margin < one.low and one.high < margin, look, options.alpha),
         test=TEST,
         note=f"valid although {stopped} stopped early: over the first {len(differences):,} of "
-        f"{shorter.early_stop.of:,} documents of the random order",
+        f"{shorter.early_stop.of:,} documents of the random order; the interval is about this list of documents",
     )
 
 
+def _excludes_0(interval: Interval) -> bool:
+    return interval.low > 0 or interval.high < 0
+
+
 def _at_look(
-    differences: list[tuple[float, float]], inside: list[bool] | None, total: int, most: float, level: float
+    differences: list[tuple[float, float]],
+    inside: list[bool] | None,
+    total: int,
+    most: float,
+    level: float,
+    is_of_list: bool = True,
 ) -> Interval:
     """Return the interval of the differences (−``most`` to ``most``) at the last look.
 
-    ``inside`` marks the documents of a part, if the interval is for a part.
+    Args:
+        differences: least and greatest possible difference of each document, in random order.
+        inside: marks the documents of a part, if the interval is for a part.
+        total: documents of the list.
+        most: the greatest difference.
+        level: probability.
+        is_of_list: as for ``Sampled``.
     """
     import numpy as np
 
@@ -99,7 +122,7 @@ def _at_look(
     from lmms_eval.stats.sequence import Sampled
 
     if inside is None:
-        sampled = Sampled(total, ScoreRange(-most, most), level)
+        sampled = Sampled(total, ScoreRange(-most, most), level, is_of_list)
         for low, high in differences:
             sampled.add(low, high)
         return sampled.interval()
@@ -146,6 +169,8 @@ class UncorrectedDifference(Struct, frozen=True):
     """Standard deviation of a document's difference; NaN if unknown, so that other sample sizes cannot be assessed."""
     equivalence_p: float | None = None
     """p of the hypothesis that the difference is outside the margin; ``None`` without a margin or a test."""
+    step: float = 0.0
+    """The score of a right answer if McNemar's exact test is used, else 0 (``stats.power.detectable``)."""
 
 
 def find_difference(
@@ -191,16 +216,16 @@ def find_difference(
         # A confidence sequence holds whenever a run stopped.
         found = sequential(column, options, None if inside.all() else inside)
         row = replace(row, notes=(*row.notes, found.note) if found.note else row.notes)
-        spread = math.nan
-        if isinstance(found.interval, Interval) and count > 1:
-            spread = float(np.nanstd((column.first - column.second)[inside], ddof=1))
-        return UncorrectedDifference(_tested(row, found), spread, found.equivalence_p)
+        # How many documents a fixed number would need is another question than when a sequence decides.
+        row = replace(_tested(row, found), p_list=found.p_list)
+        return UncorrectedDifference(row, math.nan, found.equivalence_p)
     names = column.shared.clusters
     clusters = None if names is None else [name for name, has in zip(names, paired, strict=True) if has]
     pair_options = PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within)
     pairs = compare_pairs(first, second, clusters, pair_options)
     p = None if options.margin is None else equivalence_p(pairs, options.margin)  # None without an interval
-    return UncorrectedDifference(_tested(row, pairs), pairs.spread, p)
+    step = pairs.scale if pairs.test == "mcnemar exact" else 0.0
+    return UncorrectedDifference(_tested(row, pairs), pairs.spread, p, step)
 
 
 def _tested(row: Difference, found: SequentialFinding | PairedFinding) -> Difference:
@@ -238,25 +263,28 @@ def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions
 
     ps = [one.row.p for one in found]
     equivalences = holm([one.equivalence_p for one in found])
+    lists = holm([one.row.p_list for one in found])
     alpha = options.alpha / max(1, sum(p is not None for p in ps))
     judged = []
-    for one, p_holm, p_bh, equivalence in zip(found, holm(ps), benjamini_hochberg(ps), equivalences, strict=True):
+    for one, p_holm, p_bh, equivalence, p_list in zip(
+        found, holm(ps), benjamini_hochberg(ps), equivalences, lists, strict=True
+    ):
         row = replace(one.row, p_holm=p_holm, p_bh=p_bh)
-        is_real = p_holm is not None and p_holm <= options.alpha
+        stopped_early = row.p_list is not None
+        is_real, is_real_here = (p is not None and p <= options.alpha for p in (p_holm, p_list))
+        is_better = (row.value > 0) == row.higher_is_better
         verdict: Verdict = "cannot tell"
         if equivalence is not None and equivalence <= options.alpha:
-            verdict = "equivalent"
-            if is_real:
+            verdict = "equivalent on this list" if stopped_early else "equivalent"
+            if is_real or is_real_here:
                 row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
         elif is_real and row.value != 0:
-            verdict = "better" if (row.value > 0) == row.higher_is_better else "worse"
+            verdict = "better" if is_better else "worse"
+        elif is_real_here and row.value != 0:
+            verdict = "ahead on this list" if is_better else "behind on this list"
+        needed = _needed(one, alpha, options.margin) if verdict == "cannot tell" else (None, None)
         judged.append(
-            replace(
-                row,
-                verdict=verdict,
-                detectable=_detectable(one, alpha),
-                needed=_needed(one, alpha, options.margin) if verdict == "cannot tell" else None,
-            )
+            replace(row, verdict=verdict, detectable=_detectable(one, alpha), needed=needed[0], needed_least=needed[1])
         )
     return judged
 
@@ -267,19 +295,30 @@ def _detectable(found: UncorrectedDifference, alpha: float) -> float | None:
 
     if not _is_positive(found.spread) or found.row.pairing.paired < 2:
         return None
-    smallest = detectable(found.spread, found.row.pairing.paired, alpha, POWER)
+    smallest = detectable(found.spread, found.row.pairing.paired, alpha, POWER, found.step)
     return smallest if found.row.unit != "percent" or smallest <= 1 else None
 
 
-def _needed(found: UncorrectedDifference, alpha: float, margin: float | None) -> int | None:
-    """Return the documents needed to show the observed difference, or to settle the margin if that is smaller."""
+def _needed(found: UncorrectedDifference, alpha: float, margin: float | None) -> tuple[int | None, int | None]:
+    """Return the documents needed for the observed difference, and for the greatest one that its interval contains.
+
+    With a margin above the difference, they are those that settle the margin.
+    """
     from lmms_eval.stats.power import documents_needed
 
-    size = abs(found.row.value)
-    if not _is_positive(found.spread) or (margin is None and size <= _ROUNDING * found.spread):
-        return None
-    within = margin if margin is not None and size < margin else None
-    return documents_needed(found.spread, size, alpha, POWER, within)
+    row = found.row
+    if not _is_positive(found.spread):
+        return None, None
+
+    def needed(size: float) -> int | None:
+        if margin is None and size <= _ROUNDING * found.spread:
+            return None
+        within = margin if margin is not None and size < margin else None
+        return documents_needed(found.spread, size, alpha, POWER, within, found.step)
+
+    if margin is not None or row.interval is None:
+        return needed(abs(row.value)), None
+    return needed(abs(row.value)), needed(max(abs(row.interval.low), abs(row.interval.high)))
 
 
 def _is_positive(number: float) -> bool:

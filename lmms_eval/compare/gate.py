@@ -355,10 +355,16 @@ def _early(check: Check, found: _Candidates, alpha: float) -> Check:
     made = sequential(columns[0], CompareOptions(alpha=2 * alpha))
     if isinstance(made.interval, stats.NoInterval):
         return replace(check, reason=made.interval.reason)
-    bounds = made.interval
-    low, high = (bounds.low, bounds.high) if check.higher_is_better else (-bounds.high, -bounds.low)
-    outcome: Outcome = "held" if low > -check.margin else "fell" if high < -check.margin else "cannot tell"
-    return replace(check, interval=bounds, outcome=outcome)
+
+    def outcome(bounds: stats.Interval) -> Outcome:
+        low, high = (bounds.low, bounds.high) if check.higher_is_better else (-bounds.high, -bounds.low)
+        return "held" if low > -check.margin else "fell" if high < -check.margin else "cannot tell"
+
+    here = outcome(made.interval)
+    if made.anywhere is not None and outcome(made.anywhere) != "cannot tell":
+        return replace(check, interval=made.anywhere, outcome=outcome(made.anywhere))
+    reason = "" if here == "cannot tell" else f"{here} on this list of documents; unknown for questions like these"
+    return replace(check, interval=made.interval, reason=reason)
 
 
 def _decide(checks: Sequence[Check], policy: GatePolicy) -> Iterator[Check]:

@@ -75,6 +75,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "verdict": row.verdict,
         "detectable": row.detectable,
         "needed": row.needed,
+        "needed_least": row.needed_least,
         "paired": pairing.paired,
         "first_better": changed[0],
         "first_worse": changed[1],
@@ -212,7 +213,7 @@ def row_lines(row: Difference) -> Iterator[str]:
     counts = [f"{row.pairing.paired:,} documents", *_absences(row)]
     if row.changed is not None:
         counts.insert(1, f"first better on {row.changed[0]:,}, worse on {row.changed[1]:,}")
-    if row.interval is not None and row.test:
+    if row.interval is not None and row.test and row.p_list is None:
         detectable = difference_text(row.detectable, row).lstrip("+") if row.detectable is not None else "nothing"
         counts.append(f"detectable: {detectable}")
     if row.test:
@@ -279,7 +280,8 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
             texts = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in ends)
             within = f"[{', '.join(texts)}]"
         differences.append(f"{difference_text(row.value, row)} {within}")
-    verdicts = [row.verdict if row.needed is None else f"{row.verdict} (n ≥ {row.needed:,})" for row in rows]
+    least = [row.needed if row.needed_least is None else row.needed_least for row in rows]
+    verdicts = [row.verdict if n is None else f"{row.verdict} (n ≥ {n:,})" for row, n in zip(rows, least, strict=True)]
     return [
         Column(heading, tuple(names), is_text=True),
         Column("Metric", tuple(f"{text} {'↑' if row.higher_is_better else '↓'}" for text, row in metrics), True),

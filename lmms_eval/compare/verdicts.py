@@ -52,7 +52,16 @@ def metric_text(metric: str, pipeline: str) -> str:
     return metric if pipeline in ("", "none") else f"{metric},{pipeline}"
 
 
-Verdict = Literal["better", "worse", "equivalent", "cannot tell"]
+Verdict = Literal[
+    "better",
+    "worse",
+    "equivalent",
+    "ahead on this list",
+    "behind on this list",
+    "equivalent on this list",
+    "cannot tell",
+]
+"""The first three are about questions like these, the next three only about the task's own list of documents."""
 
 
 class Sensitivity(Struct, frozen=True):
@@ -89,7 +98,8 @@ class Difference(Struct, frozen=True):
     interval: Interval | None
     """Interval of this difference alone; ``None`` if ``no_interval`` states why it is missing."""
     p: float | None
-    """Two-sided p-value; ``None`` if no test is defined."""
+    """Two-sided p-value; ``None`` if no test is defined. It is about questions like these, whatever the interval is
+    about."""
     pairing: Pairing
     unit: Literal["percent", ""] = ""
     """``percent``: scores from 0 to 1, shown in percent points. The numbers here are not multiplied."""
@@ -99,11 +109,15 @@ class Difference(Struct, frozen=True):
     p_holm: float | None = None
     p_bh: float | None = None
     """p-values adjusted over the family of the comparison."""
+    p_list: float | None = None
+    """If a run stopped early: p of the hypothesis that the runs are equal over all documents of this list."""
     detectable: float | None = None
     """The smallest difference that these documents show with a power of 80 %; ``None`` if scores cannot differ by so
     much, or the spread of the differences is not known."""
     needed: int | None = None
     """Documents needed to show a difference of the observed size (or settle the margin) with a power of 80 %."""
+    needed_least: int | None = None
+    """The same for the greatest difference that the interval contains: fewer do not suffice, more may be needed."""
     verdict: Verdict = "cannot tell"
     sensitivity: Sensitivity | None = None
     notes: tuple[str, ...] = ()

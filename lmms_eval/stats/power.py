@@ -84,16 +84,23 @@ def power_analysis(question: PowerQuestion, current_n: int | None = None) -> Pow
     )  # fmt: skip
 
 
-def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8) -> float:
+def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8, step: float = 0.0) -> float:
     """Return the smallest true difference that a two-sided paired test of ``n`` documents detects with that power.
 
     The root of P(|T| > t_{1−α/2}) = power, T Student's noncentral t with n − 1 degrees of freedom and the difference
     over its standard error, spread / √n, as noncentrality (Cohen 1988, "Statistical Power Analysis for the Behavioral
     Sciences", chapter 2). 0 if the differences have no spread.
 
+    McNemar's exact test sees whole documents, and so rejects less often than the t-test. Its power is that of the
+    t-test for a difference that is smaller by one document of ``n`` (the continuity correction of Fleiss, Levin and
+    Paik 2003, "Statistical Methods for Rates and Proportions", section 2.4).
+
     Args:
         spread: standard deviation of a document's difference (``PairedFinding.spread``: clusters included).
         n: documents, at least two.
+        alpha: level of the test.
+        power: probability of detecting the difference.
+        step: the score of a right answer if McNemar's exact test is used, else 0.
 
     Raises:
         UsageError: a parameter is out of its range.
@@ -107,11 +114,16 @@ def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8) -
     while power_of_test(farthest, n - 1, alpha) < power:
         farthest *= 2
     shift = brentq(lambda shift: power_of_test(shift, n - 1, alpha) - power, 0.0, farthest, xtol=1e-13, rtol=1e-14)
-    return float(shift) * spread / math.sqrt(n)
+    return float(shift) * spread / math.sqrt(n) + step / n
 
 
 def documents_needed(
-    spread: float, effect: float, alpha: float = 0.05, power: float = 0.8, margin: float | None = None
+    spread: float,
+    effect: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    margin: float | None = None,
+    step: float = 0.0,
 ) -> int:
     """Return the number of documents that show a true difference of ``effect`` with that power; at least two.
 
@@ -119,6 +131,8 @@ def documents_needed(
     margin if it truly is ``effect``. The power is P(T₊ > t_{1−α}) + P(T₋ < −t_{1−α}) − 1, with noncentral T of n − 1
     degrees of freedom and (effect ± margin) √n / spread (Phillips 1990, "Power of the two one-sided tests procedure in
     bioequivalence", Journal of Pharmacokinetics and Biopharmaceutics 18, by its usual approximation).
+
+    ``step`` is that of ``detectable``; it does not apply with a margin, where the tests are not exact.
 
     Raises:
         UsageError: a parameter is out of its range: the effect is 0, or it does not lie within the margin.
@@ -131,7 +145,11 @@ def documents_needed(
     if spread == 0:
         return _SMALLEST_N
     if margin is None:
-        return _smallest(lambda n: power_of_test(abs(effect) / spread * math.sqrt(n), n - 1, alpha), power)
+
+        def reached(n: int) -> float:
+            return power_of_test(max(0.0, abs(effect) - step / n) / spread * math.sqrt(n), n - 1, alpha)
+
+        return _smallest(reached, power)
     low, high = (effect - margin) / spread, (effect + margin) / spread
     return _smallest(lambda n: _equivalence_power(low * math.sqrt(n), high * math.sqrt(n), n - 1, alpha), power)
 

@@ -181,16 +181,22 @@ def rates(total: int, alpha: float) -> list[float]:
 
 
 class Floor:
-    """Lower limit of the mean of ``total`` values between 0 and 1, which fails at any look with probability alpha.
+    """Lower limit of a mean of values between 0 and 1, which fails at any look with probability alpha.
 
     ``bound`` depends only on the values and the windows, not on how calls of ``add`` divide the values.
+
+    Args:
+        total: number of values in the list.
+        alpha: probability that the limit ever exceeds the mean.
+        is_of_list: the mean is that of the ``total`` values, which are drawn without replacement; else that of the
+            population from which the values are drawn independently.
     """
 
-    def __init__(self, total: int, alpha: float) -> None:
+    def __init__(self, total: int, alpha: float, is_of_list: bool = True) -> None:
         import numpy as np
 
         self.bound = 0.0
-        self._total, self._alpha = total, alpha
+        self._total, self._alpha, self._is_of_list = total, alpha, is_of_list
         self._rates = np.array(rates(total, alpha))
         self._shares = np.full(len(self._rates), 1 / len(self._rates))
         self._grid = np.linspace(0.0, 1.0, CANDIDATES)
@@ -202,9 +208,12 @@ class Floor:
         """Return the limits after each of the values; they never decrease."""
         import numpy as np
 
-        left = self._total - np.arange(self._seen, self._seen + len(values))
         sums = np.cumsum(np.concatenate(([self._sum], values)))
-        means = (self._total * self._grid - sums[:-1, None]) / left[:, None]
+        if self._is_of_list:
+            left = self._total - np.arange(self._seen, self._seen + len(values))
+            means = (self._total * self._grid - sums[:-1, None]) / left[:, None]
+        else:
+            left, means = np.full(len(values), self._total), np.tile(self._grid, (len(values), 1))
         gaps = values[:, None] - means
         stakes = np.minimum(self._rates * (self._total / left)[:, None], np.maximum(self._rates, GREATEST_STAKE))
         allowed = GREATEST_STAKE / np.maximum(means, 1e-12)
@@ -300,15 +309,23 @@ class Sampled:
 
     Limits are computed to about a thousandth of the interval's width and rounded outwards.
 
+    Args:
+        total: number of documents of the list.
+        within: range of the values.
+        level: probability.
+        is_of_list: whether the interval is for the mean of this list. If it is ``False``, the interval is for the mean
+            of the population that the documents were drawn from, independently of each other.
+
     Raises:
         UsageError: a range without two ends, fewer than one document, a level outside of (0, 1).
     """
 
-    def __init__(self, total: int, within: ScoreRange, level: float = 0.95) -> None:
+    def __init__(self, total: int, within: ScoreRange, level: float = 0.95, is_of_list: bool = True) -> None:
         _check_question(total, within, level)
         self.total, self.within, self.level = total, within, level
+        self._is_of_list = is_of_list
         self._width = within.high - within.low
-        self._low, self._high = Floor(total, (1 - level) / 2), Floor(total, (1 - level) / 2)
+        self._low, self._high = (Floor(total, (1 - level) / 2, is_of_list) for _ in range(2))
         self._waiting: list[tuple[float, float]] = []
         self._seen = 0
         self._ends = (0.0, 1.0)
@@ -374,6 +391,8 @@ class Sampled:
         both = (self._sums[0], low), (self._sums[1], high)
         sums = [np.cumsum(np.concatenate(([before], values)))[1:] for before, values in both]
         least, most = sums[0] / self.total, (sums[1] + (self.total - count)) / self.total
+        if not self._is_of_list:
+            least, most = np.zeros(len(low)), np.ones(len(low))
         floors, ceilings = self._low.add(low), 1 - self._high.add(1 - high)
         self._seen, self._sums = int(count[-1]), (float(sums[0][-1]), float(sums[1][-1]))
         found = []

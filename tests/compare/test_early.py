@@ -61,7 +61,8 @@ def test_an_early_run_and_a_whole_one_are_followed_in_the_random_order(is_first:
     assert (row.interval.low, row.interval.high) == pytest.approx((interval.low, interval.high))
     assert (row.test, row.verdict, row.pairing.paired) == ("confidence sequence", "better", 200)
     assert row.notes == (
-        "valid although one of them stopped early: over the first 200 of 600 documents of the random order",
+        "valid although one of them stopped early: over the first 200 of 600 documents of the random order; the "
+        "interval is about this list of documents",
     )
 
 
@@ -95,7 +96,29 @@ def test_p_is_small_where_the_difference_is_great_and_the_margin_is_settled_by_t
     assert row.p is not None and row.p < 1e-4
     alike = {one: 1.0 for one in first}
     row = row_of(early(alike, 500), whole(alike), margin=0.2)
-    assert (row.verdict, row.p) == ("equivalent", 1.0)
+    assert (row.verdict, row.p, row.p_list) == ("equivalent on this list", 1.0, 1.0)
+
+
+def test_ahead_on_this_list_is_not_better_in_general() -> None:
+    """Nearly all documents were asked: their difference is known, that of other questions is not."""
+    first, second = scores(0.53, 1), scores(0.47, 2)
+    row = row_of(early(first, 590), whole(second))
+    assert row.verdict == "ahead on this list" and row.interval is not None and row.interval.low > 0
+    assert row.p_holm is not None and row.p_holm > 0.05 >= (row.p_list or 1)
+    assert (row.detectable, row.needed) == (None, None)  # they are about a number of documents that is fixed before
+    assert row_of(whole(second), early(first, 590)).verdict == "behind on this list"
+
+
+def test_clusters_leave_only_this_list() -> None:
+    first, second = scores(0.9, 1), scores(0.2, 2)
+    ids = in_order()[:200]
+    pairs = [f"c{number // 2}" for number in range(TOTAL)]
+    sides = (
+        task([first[one] for one in ids], ids=ids, early_stop=stopped(200, TOTAL), clusters=pairs[:200]),
+        task(list(second.values()), ids=list(second), clusters=pairs),
+    )
+    row = row_of(*sides)
+    assert (row.p, row.verdict) == (None, "ahead on this list")
 
 
 def test_what_no_sequence_holds_for_has_no_interval_and_says_why() -> None:
@@ -125,7 +148,7 @@ def test_parts_of_an_early_run_have_intervals_that_hold_at_every_look() -> None:
         assert cells[name].pairing.paired == size
         assert interval is not None and interval.low <= cells[name].value <= interval.high
         assert interval.high - interval.low > whole_interval.high - whole_interval.low
-    assert (cells["x"].verdict, cells["z"].verdict) == ("better", "cannot tell")
+    assert (cells["x"].verdict, cells["z"].verdict) == ("ahead on this list", "cannot tell")
     assert cells["z"].notes[-1] == "few documents (below 30)"
 
 

@@ -5,10 +5,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import PowerQuestion, power_analysis
-from lmms_eval.stats.power import detectable, power_of_test
+from lmms_eval.stats.differences import mcnemar_exact
+from lmms_eval.stats.power import detectable, documents_needed, power_of_test
 from tests.cases import for_each
 
 
@@ -51,3 +53,22 @@ def test_bad_parameters_are_refused(question: PowerQuestion, current_n: int | No
 def test_a_detectable_difference_is_found_where_the_library_has_no_number_for_a_tail(n: int, alpha: float) -> None:
     found = detectable(0.5, n, alpha)
     assert power_of_test(found / 0.5 * math.sqrt(n), n - 1, alpha) == pytest.approx(0.8)
+
+
+def power_of_mcnemar(n: int, discordant: float, difference: float) -> float:
+    """Power of the exact test at 5 %, by enumeration of all numbers of discordant documents."""
+    found = 0.0
+    for count in range(n + 1):
+        if (weight := float(binom.pmf(count, n, discordant))) > 1e-9:
+            rejected = [one for one in range(count + 1) if mcnemar_exact(one, count - one) <= 0.05]
+            found += weight * math.fsum(binom.pmf(rejected, count, (1 + difference / discordant) / 2))
+    return found
+
+
+@for_each(("discordant", "difference"), [(0.3, 0.15), (0.2, 0.1), (0.6, 0.2)])
+def test_the_exact_test_has_the_power_that_is_promised(discordant: float, difference: float) -> None:
+    spread = math.sqrt(discordant - difference**2)
+    n = documents_needed(spread, difference, step=1.0)
+    assert 0.785 <= power_of_mcnemar(n, discordant, difference) <= 0.825
+    assert power_of_mcnemar(documents_needed(spread, difference), discordant, difference) < 0.785
+    assert detectable(spread, n, step=1.0) == pytest.approx(difference, abs=0.002)

@@ -54,6 +54,19 @@ def test_all_looks_hold_the_mean(name) -> None:
     assert held_at_all_looks(POPULATIONS[name].astype(float), draws) >= 0.95 - simulation_slack(draws)
 
 
+@for_each("draw", [lambda source: source.random(300) < 0.2, lambda source: source.beta(0.2, 0.6, 300)])
+def test_all_looks_hold_the_mean_of_a_population(draw) -> None:
+    """Documents are drawn from many more; at the last one of the list the mean of the population is not yet known."""
+    source, held, at_end = np.random.default_rng(5), 0, 0
+    for _ in range(200):
+        values, truth = draw(source).astype(float), 0.2 if draw(np.random.default_rng(0)).dtype == bool else 0.25
+        ends = np.array(Sampled(300, SHARE, is_of_list=False).after_each(values.tolist()))
+        held += bool(np.all((ends[:, 0] <= truth) & (truth <= ends[:, 1])))
+        at_end += bool(ends[-1, 1] - ends[-1, 0] > 0.05)
+    assert held / 200 >= 0.95 - simulation_slack(200)
+    assert at_end == 200
+
+
 def test_all_looks_hold_the_mean_of_differences() -> None:
     values = np.repeat([-1.0, 0.0, 0.5, 1.0], [20, 100, 10, 20])
     assert held_at_all_looks(values, 250, DIFFERENCE) >= 0.95 - simulation_slack(250)
