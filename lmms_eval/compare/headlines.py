@@ -62,11 +62,15 @@ def own_aggregations(
             yield Headlines({pair.task: number}, {pair.task: part}, dict, tasks, pairings)
 
 
-def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart, Kept] | None:
-    """Make the part of a column from its aggregation; ``None`` if that is not available or gives other numbers."""
-    function = _aggregation(pair.task, pair.first.columns[key].metric, first.results or {})
-    if function is None:
+def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart | MeanPart, Kept] | None:
+    """Make the part of a column from its aggregation; ``None`` if that is not available or gives other numbers.
+
+    It is a mean if the aggregation states the documents' numbers whose mean it is (``Estimate.scores``).
+    """
+    aggregation = _aggregation(pair.task, pair.first.columns[key].metric, first.results or {})
+    if aggregation is None:
         return None
+    function = _plain(aggregation)
     for side in (pair.first, pair.second):
         if not _gives_aggregation(function, side, side.columns[key]):
             return None
@@ -74,7 +78,20 @@ def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart,
     if not taken.values:
         return None
     firsts, seconds = [one for one, _ in taken.values], [two for _, two in taken.values]
+    means = [_mean_of(aggregation, values) for values in (firsts, seconds)]
+    if means[0] is not None and means[1] is not None:
+        clusters = means[0].clusters or taken.clusters
+        return MeanPart.of(list(zip(means[0].scores, means[1].scores, strict=True)), clusters), taken
     return FunctionPart(function, firsts, seconds, taken.clusters), taken
+
+
+def _mean_of(aggregation: Callable[..., Any], values: Sequence[Any]) -> Estimate | None:
+    """Return the aggregate if it states one number for each value, of which it is the mean."""
+    try:
+        found = aggregation(list(values))
+    except Exception:  # noqa: BLE001 - a task's own function
+        return None
+    return found if isinstance(found, Estimate) and len(found.scores) == len(values) else None
 
 
 def column_part(
@@ -86,6 +103,8 @@ def column_part(
         made = function_part(pair, key, first)
         if made is None:
             return None
+        if isinstance(made[0], MeanPart):
+            return made[0].scaled(scale, shift), made[1]
         own = made[0].function
         return replace(made[0], function=lambda items: scale * own(items) + shift), made[1]
     taken = kept(pair, lambda side, row: finite(side.columns[key].scores[row].item()))
@@ -107,12 +126,12 @@ def _gives_aggregation(function: Aggregation, side: TaskRows, column: MetricColu
     return math.isclose(found, column.reported, rel_tol=1e-6, abs_tol=1e-9)
 
 
-def _aggregation(task: str, metric: str, results: Mapping[str, Any]) -> Aggregation | None:
+def _aggregation(task: str, metric: str, results: Mapping[str, Any]) -> Callable[..., Any] | None:
     name = aggregation_of(results, task, metric)
     if name in AGGREGATIONS:
-        return _plain(AGGREGATIONS[name].function())
+        return AGGREGATIONS[name].function()
     function = _function_here(task, metric)
-    return None if function is None or len(inspect.signature(function).parameters) != 1 else _plain(function)
+    return None if function is None or len(inspect.signature(function).parameters) != 1 else function
 
 
 def _function_here(task: str, metric: str) -> Callable[..., Any] | None:

@@ -118,7 +118,7 @@ class _Differences:
         if len(known) < _LEAST_DRAWS * self.draws:
             return replace(tested, reason="too few redraws have a number")
         if not error > 1e-12 * max(1.0, abs(value)):
-            return replace(tested, reason="no spread")
+            return self._alike(tested, weights, spread.size)
         if freedom < stats.MANY - 1 and not self.is_own:
             half = stats.quantile(freedom, self.options.level) * error
             bounds = stats.Interval(value - half, value + half, "t, stratified")
@@ -126,6 +126,32 @@ class _Differences:
             bounds = _percentiles(known, self.options.level)
         note = f"{self.draws:,} redraws of the task's own function" if self.is_own else ""
         return replace(tested, bounds=bounds, error=error, freedom=freedom, note=note)
+
+    def _alike(self, tested: Redrawn, weights: Mapping[str, float], size: float) -> Redrawn:
+        """Return the interval of right-or-wrong scores whose differences are equal in every part.
+
+        It is the score interval of paired proportions over as many documents as a plain sample with the information of
+        all parts would have. Other scores have none, since nothing limits how little they may spread.
+        """
+        import numpy as np
+
+        from lmms_eval.stats.differences import Discordant, tango_interval
+
+        parts = {name: part for name in weights if isinstance(part := self.parts[name], MeanPart)}
+        right = max(
+            (float(part.sums.max(initial=0.0)) for part in parts.values() if (part.sizes == 1).all()), default=0
+        )
+        if len(parts) < len(weights) or not all(np.isin(part.sums, (0.0, right)).all() for part in parts.values()):
+            return replace(tested, reason="no spread")
+        whole = math.fsum(abs(weight) for weight in weights.values())
+        shares = {name: weight / whole * np.sign(self._value(name)) for name, weight in weights.items()}
+        wins = math.fsum(share for share in shares.values() if share > 0)
+        losses = -math.fsum(share for share in shares.values() if share < 0)
+        level = self.options.level
+        low, high = (whole * right * end for end in tango_interval(Discordant(wins * size, losses * size, size), level))
+        error = (high - low) / 2 / stats.quantile(math.inf, level)
+        bounds = stats.Interval(low, high, "tango, no spread")
+        return replace(tested, bounds=bounds, error=error, freedom=math.inf)
 
     def _value(self, name: str) -> float:
         first, second = self.parts[name].whole()

@@ -79,6 +79,10 @@ class MeanPart(Struct, frozen=True):
         np.add.at(sums, places, scores)
         return cls(sums, np.bincount(places, minlength=len(numbers)).astype(np.float64))
 
+    def scaled(self, scale: float, shift: float) -> MeanPart:
+        """Return the part whose value is ``scale`` times this one's, plus ``shift``."""
+        return MeanPart(scale * self.sums + shift * self.sizes[:, None], self.sizes)
+
     @property
     def documents(self) -> int:
         return int(self.sizes.sum())

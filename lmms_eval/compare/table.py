@@ -213,7 +213,7 @@ def row_lines(row: Difference) -> Iterator[str]:
     counts = [f"{row.pairing.paired:,} documents", *_absences(row)]
     if row.changed is not None:
         counts.insert(1, f"first better on {row.changed[0]:,}, worse on {row.changed[1]:,}")
-    if row.interval is not None and row.test and row.p_list is None:
+    if row.interval is not None and row.test not in ("", "gaffke") and row.p_list is None:
         detectable = difference_text(row.detectable, row).lstrip("+") if row.detectable is not None else "nothing"
         counts.append(f"detectable: {detectable}")
     if row.test:

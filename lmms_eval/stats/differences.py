@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bootstrap import count_blocks, unit_codes, unit_sums
+from lmms_eval.stats.bounded import gaffke_limits, gaffke_p
 from lmms_eval.stats.interval import (
     ANY_NUMBER,
     MANY,
@@ -22,6 +23,7 @@ from lmms_eval.stats.interval import (
     dominant_share,
     exchangeable_variance,
     mean_stderr,
+    needs_bound,
     quantile,
     t_cdf,
     t_ppf,
@@ -207,7 +209,7 @@ class PairedFinding(Struct, frozen=True):
     p: float | None
     """Two-sided; ``None`` without documents."""
     test: str
-    """``mcnemar exact``, ``permutation exact`` or ``permutation``; empty without a test."""
+    """``mcnemar exact``, ``permutation exact``, ``permutation`` or ``gaffke``; empty without a test."""
     spread: float
     """Standard deviation of a document's difference, so that the standard error is spread / √n, clusters included. For
     right-or-wrong scores whose differences are all equal, the value that their interval implies."""
@@ -219,6 +221,10 @@ class PairedFinding(Struct, frozen=True):
     """For right-or-wrong scores, whose interval is the score interval of paired proportions."""
     scale: float = 1.0
     """For such scores, the score of a right answer."""
+    few: tuple[float, ...] = ()
+    """The differences if they are too few or too skewed for their standard error. Gaffke's bound then replaces it."""
+    most: float = math.inf
+    """The greatest difference that the range allows."""
 
     @property
     def stderr(self) -> float:
@@ -237,7 +243,9 @@ def compare_pairs(
     The interval of right-or-wrong scores is Tango's, with the effective n for clusters. Other scores get the
     cluster-aware studentised bootstrap, or Student's t if the variance rests on fewer than 30 documents (clusters). The
     interval ends at the largest difference that the range allows. The test of right-or-wrong scores without clusters is
-    McNemar's exact test; otherwise it is the permutation test that flips the signs of whole clusters.
+    McNemar's exact test; otherwise it is the permutation test that flips the signs of whole clusters. Interval and test
+    of few or very skewed graded scores within a range are Gaffke's, since flips of signs assume that the differences
+    are symmetric.
 
     More than 2,048 units are redrawn in 1,024 random groups. This concerns only the shape of the studentised mean: its
     standard error is that of all units, and the skewness of a mean of groups equals that of the mean of units.
@@ -272,9 +280,20 @@ def compare_pairs(
         return replace(found, interval=NoInterval(f"one cluster holds {units.dominant:.0%} of the documents"))
     if units.count < 2:
         return found
+    most = options.within.high - options.within.low
+    if not scale and clusters is None and math.isfinite(most) and needs_bound(n, units.freedom):
+        return _bounded(found, (left - right).tolist(), most, options.level)
     if scale:
         return _proportions(found, _discordant(wins, losses, units, scale, clusters is not None), scale, options.level)
     return replace(found, interval=_interval(units, options))
+
+
+def _bounded(found: PairedFinding, differences: list[float], most: float, level: float) -> PairedFinding:
+    kept = tuple(min(most, max(-most, difference)) for difference in differences)
+    found = replace(found, few=kept, most=most, test="gaffke")
+    interval = Interval(*gaffke_limits(kept, ScoreRange(-most, most), level), "gaffke")
+    p = min(1.0, 2 * min(_at_most_p(found, 0.0), _at_least_p(found, 0.0)))
+    return replace(found, interval=interval, p=p)
 
 
 def mcnemar_exact(first: int, second: int) -> float:
@@ -440,15 +459,15 @@ def _studentised(units: _Units, options: PairOptions) -> tuple[float, float]:
 def non_inferiority_p(found: PairedFinding, margin: float) -> float | None:
     """One-sided p of the hypothesis that the first run is worse than the second by ``margin`` or more.
 
-    Right-or-wrong scores are tested by Tango's score test (1998), others by Student's t. Both use the standard error of
-    the finding, clusters included. ``None`` if the finding has no interval: without a spread there is no test.
+    Right-or-wrong scores are tested by Tango's score test (1998), few or very skewed graded scores by Gaffke's, others
+    by Student's t. The first and the last use the standard error of the finding, clusters included. ``None`` if the
+    finding has no interval: without a spread there is no test.
 
     Raises:
         UsageError: ``margin`` is not a number above 0.
     """
     _check_margin(margin)
-    statistic = _statistic(found, -margin)
-    return None if statistic is None else _upper_tail(statistic, found)
+    return None if isinstance(found.interval, NoInterval) else _at_most_p(found, -margin)
 
 
 def equivalence_p(found: PairedFinding, margin: float) -> float | None:
@@ -459,10 +478,9 @@ def equivalence_p(found: PairedFinding, margin: float) -> float | None:
     and errors as in ``non_inferiority_p``.
     """
     _check_margin(margin)
-    above, below = _statistic(found, -margin), _statistic(found, margin)
-    if above is None or below is None:
+    if isinstance(found.interval, NoInterval):
         return None
-    return max(_upper_tail(above, found), _upper_tail(-below, found))
+    return max(_at_most_p(found, -margin), _at_least_p(found, margin))
 
 
 def _check_margin(margin: float) -> None:
@@ -470,10 +488,22 @@ def _check_margin(margin: float) -> None:
         raise UsageError(f"margin {margin}: give a number above 0, in the units of the scores")
 
 
-def _statistic(found: PairedFinding, bound: float) -> float | None:
+def _at_most_p(found: PairedFinding, bound: float) -> float:
+    """One-sided p of the hypothesis that the true difference is ``bound`` or less."""
+    if found.few:
+        return gaffke_p(found.few, bound, ScoreRange(-found.most, found.most))
+    return _upper_tail(_statistic(found, bound), found)
+
+
+def _at_least_p(found: PairedFinding, bound: float) -> float:
+    """One-sided p of the hypothesis that the true difference is ``bound`` or more."""
+    if found.few:
+        return gaffke_p([-value for value in found.few], -bound, ScoreRange(-found.most, found.most))
+    return _upper_tail(-_statistic(found, bound), found)
+
+
+def _statistic(found: PairedFinding, bound: float) -> float:
     """Distance of the difference from ``bound``, in standard errors."""
-    if isinstance(found.interval, NoInterval):
-        return None
     if found.discordant is not None:
         return score_statistic(found.discordant, max(-1.0, min(1.0, bound / found.scale)))
     return (found.value - bound) / found.stderr

@@ -9,7 +9,7 @@ from scipy import stats as scipy_stats
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import Interval, NoInterval
-from lmms_eval.stats.differences import PairOptions, compare_pairs
+from lmms_eval.stats.differences import PairOptions, compare_pairs, non_inferiority_p
 from lmms_eval.stats.interval import mean_stderr
 from lmms_eval.utils.numbers import ScoreRange
 from tests.cases import for_each
@@ -79,18 +79,47 @@ def test_groups_of_many_units_give_the_interval_of_single_ones(kind: str, monkey
 
 
 def test_the_interval_ends_at_the_largest_difference_of_the_range() -> None:
-    found = compare_pairs([1.0, 0.9, 1.0], [0.0, 0.0, 0.3], options=PairOptions(within=SHARE))
-    assert held(found.interval).high == 1.0
-    assert held(compare_pairs([1.0, 0.9, 1.0], [0.0, 0.0, 0.3]).interval).high > 1.0
+    sides, clusters = ([1.0, 0.9, 1.0], [0.0, 0.0, 0.3]), ["a", "b", "c"]
+    assert held(compare_pairs(*sides, clusters, PairOptions(within=SHARE)).interval).high == 1.0
+    assert held(compare_pairs(*sides, options=PairOptions(within=SHARE)).interval).high <= 1.0
+    assert held(compare_pairs(*sides).interval).high > 1.0
 
 
-@for_each("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
-def test_constant_differences_say_nothing_of_their_spread(clusters: list[str] | None) -> None:
-    found = compare_pairs(np.full(6, 0.75), np.full(6, 0.5), clusters, PairOptions(within=SHARE))
+def test_constant_differences_say_nothing_of_their_spread() -> None:
+    sides, clusters = (np.full(6, 0.75), np.full(6, 0.5)), ["a", "a", "b", "b", "c", "c"]
+    found = compare_pairs(*sides, clusters, PairOptions(within=SHARE))
     assert found.interval == NoInterval("no spread")
-    assert (found.value, found.spread, found.p) == (0.25, 0.0, 2 / 2 ** (6 if clusters is None else 3))
-    same = compare_pairs(np.full(6, 0.75), np.full(6, 0.75), clusters, PairOptions(within=SHARE))
+    assert (found.value, found.spread, found.p) == (0.25, 0.0, 2 / 2**3)
+    same = compare_pairs(sides[0], sides[0], clusters, PairOptions(within=SHARE))
     assert (same.value, same.p) == (0.0, 1.0) and isinstance(same.interval, NoInterval)
+    bounded = compare_pairs(*sides, options=PairOptions(within=SHARE))
+    assert (held(bounded.interval).method, bounded.test) == ("gaffke", "gaffke")
+    assert held(bounded.interval).low < 0 and bounded.p is not None and bounded.p > 0.05
+
+
+def test_twelve_equal_small_falls_are_no_evidence() -> None:
+    """Flips of signs would give p = 2 / 2 ** 12: they assume that a rise by 5 points was as likely."""
+    found = compare_pairs([0.45] * 12, [0.5] * 12, options=PairOptions(within=SHARE))
+    assert found.p is not None and found.p > 0.5
+    assert held(found.interval).low < -0.05 < 0 < held(found.interval).high
+
+
+@for_each("n", [10, 40])
+def test_skewed_differences_with_mean_0_are_rarely_called_different(n: int) -> None:
+    """Most documents gain a little and a few lose much."""
+    generator, rejected = np.random.default_rng(n), 0
+    for _ in range(150):
+        lost = generator.random(n) < 0.05
+        found = compare_pairs(np.where(lost, 0.05, 0.55), np.where(lost, 1.0, 0.5), options=PairOptions(within=SHARE))
+        rejected += found.p is not None and found.p <= 0.05
+    assert rejected / 150 <= 0.05
+    margins = [
+        non_inferiority_p(
+            compare_pairs(np.where(lost, 0.0, 0.5), np.full(n, 0.5), options=PairOptions(within=SHARE)), 0.025
+        )
+        for lost in generator.random((150, n)) < 0.05
+    ]
+    assert np.mean([p is not None and p <= 0.05 for p in margins]) <= 0.05
 
 
 @for_each("scale", [1.0, 100.0])
@@ -113,7 +142,7 @@ def test_scores_are_right_or_wrong_by_their_range_or_by_themselves() -> None:
     assert compare_pairs(ends, inner, options=PairOptions(within=ScoreRange(-1.0, 1.0))).scale == 2.0
     assert compare_pairs(ends, inner).test == "permutation exact"
     graded = PairOptions(within=ScoreRange(0.0, 5.0))
-    assert compare_pairs([1.0, 0.0], [0.0, 0.0], options=graded).test == "permutation exact"
+    assert compare_pairs([1.0, 0.0], [0.0, 0.0], options=graded).test == "gaffke"
     assert compare_pairs([1.0, 0.0], [0.0, 0.0]).test == "mcnemar exact"
 
 
