@@ -22,7 +22,7 @@ from lmms_eval.config.options import Option, RunConfig, option_table, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
-from lmms_eval.utils.yaml_bounds import load_bounded
+from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -96,10 +96,7 @@ def read_config_text(text: str, name: str) -> list[FileItem]:
     try:
         content = load_bounded(text, _Loader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or type(error).__name__  # without the line, which may hold a secret
-        raise ConfigError(f"--config: {name} is not valid YAML: {place}{problem}") from None
+        raise ConfigError(f"--config: {name} is not valid YAML: {yaml_mistake(error)}") from None
     except ConfigError as error:
         raise ConfigError(f"--config: {name}, {error}") from error
     if isinstance(content, list) and content:

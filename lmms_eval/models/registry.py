@@ -23,7 +23,6 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
-from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.installed import absent_name, error_text
 
@@ -252,6 +251,13 @@ def find_key(host: str | None, environment: Mapping[str, str]) -> tuple[str, str
     return environment.get(variable) or environment.get(OPENAI_KEY, ""), variable
 
 
+FAMILIES = (
+    "aria", "audio_flamingo_3", "fuyu", "gemma3", "glm4v", "hf_text", "idefics2", "idefics3", "instructblip",
+    "internvl_hf", "lfm2_5_vl", "llama4_scout", "llama_vision", "llava_hf", "llava_onevision", "phi4_multimodal",
+    "plm", "qwen2_audio", "qwen2_5_omni", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "qwen3_omni", "qwen3_vl",
+    "smolvlm", "video_llava", "videollama3",
+)  # fmt: skip
+"""The rows of ``families.table``, which is imported when one of them is used."""
 _BUILTIN: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "anthropic": ("anthropic.Anthropic", aliases_of("anthropic")),
     "baseline": ("baseline.Baseline", ()),
@@ -276,7 +282,7 @@ _BUILTIN: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "sglang": ("sglang.SGLang", ("llava_sglang",)),
     "vllm": ("vllm.VLLM", ("vllm_generate",)),
     "whisper": ("families.whisper.Whisper", ("whisper_vllm",)),
-    **{name: (f"families.table:{name}", FAMILY_ALIASES.get(name, ())) for name in FAMILIES},
+    **{name: (f"families.table:{name}", ("llava",) if name == "llava_hf" else ()) for name in FAMILIES},
 }
 """Class path below this package and aliases, by name."""
 BUILTIN_MANIFESTS = tuple(

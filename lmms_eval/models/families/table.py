@@ -22,8 +22,6 @@ _TEXT_AND_NEWLINE = (
     "{{ part['text'] }}{% endif %}{% endfor %}{{ '\\n' }}{% endfor %}"
 )
 """Fuyu's prompt. Its processor adds the picture before it, and the start of the answer after it."""
-FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
-"""Aliases of rows."""
 
 
 _ONE_PICTURE: Mapping[str, Any] = {

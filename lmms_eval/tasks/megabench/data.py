@@ -14,7 +14,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
@@ -99,6 +98,8 @@ def unpack(archive: Path, target: Path) -> Path:
         DataError: the archive is damaged, holds names that lead outside or links, has no top folder ``data/``, or
             does not fit on the disk.
     """
+    from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
+
     with alone(target), unpacked(archive, target, f"its MD5 must be {ARCHIVE_MD5}") as folder:
         if not (folder / _TOP).is_dir():
             raise DataError(f"{archive} has no top folder {_TOP}/: is it the archive of {REPOSITORY}?")

@@ -12,6 +12,7 @@ from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored
+from lmms_eval.sandbox.policy import current_policy
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
@@ -106,8 +107,6 @@ def doc_to_judge(
 
 def sandbox_record() -> dict[str, Any]:
     """Return the layers that confine programs now, and whether running without them is allowed."""
-    from lmms_eval.sandbox.launcher import current_policy
-
     policy = current_policy()
     layers = [layer.name for layer in policy.probe() if layer.active]
     return {"layers": layers, "allow_unsafe_code": policy.allow_unsafe}

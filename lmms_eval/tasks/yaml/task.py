@@ -17,7 +17,7 @@ from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
 from lmms_eval.media.policy import MediaPolicy
-from lmms_eval.sandbox.launcher import Policy, using
+from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
