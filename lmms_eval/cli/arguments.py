@@ -77,10 +77,8 @@ def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[Comma
 def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()) -> int:
     """Run ``lmms-eval NAME ACTION ...``.
 
-    ``logless`` actions log nothing and skip the logger, whose import takes as long as their work.
-
-    Raises:
-        UsageError: the action is missing or unknown.
+    ``logless`` actions log nothing and skip the logger, whose import takes as long as their work. Raises ``UsageError``
+    if the action is missing or unknown.
     """
     if not words or words[0] not in actions:
         parser = command_parser(name)

@@ -90,8 +90,7 @@ def add_scoring_flags(parser: CommandParser) -> None:
 def score_submission(subset: str, given: argparse.Namespace) -> int:
     """Score the submission that the flags name and return the exit code.
 
-    Raises:
-        UsageError: the data set, the submission or the output file cannot be used.
+    Raises ``UsageError`` if the data set, the submission or the output file cannot be used.
     """
     from lmms_eval.config.environment import environment_defaults
     from lmms_eval.tasks.megabench.data import DEMO, REPOSITORY

@@ -29,8 +29,7 @@ def control_name(task: str, control: str) -> str:
 def check_config(config: RunConfig) -> RunConfig:
     """Return the configuration if every rule holds.
 
-    Raises:
-        ConfigError: a rule is broken; the message is that of the first one.
+    Raises ``ConfigError`` if a rule is broken; the message is that of the first one.
     """
     for rule in _RULES:
         for message in rule(config):

@@ -36,8 +36,7 @@ COUNTED = ("pictures", "videos", "frames", "sounds", "bytes", "seconds")
 def open_media(messages: ChatMessages) -> None:
     """Decode every picture and sound of a conversation, and some frames of every video.
 
-    Raises:
-        MediaError: a medium is missing, damaged or of another kind.
+    Raises ``MediaError`` if a medium is missing, damaged or of another kind.
     """
     for message in messages.messages:
         for part in message.content:

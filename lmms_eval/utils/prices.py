@@ -143,8 +143,7 @@ class PriceTable(Struct, frozen=True):
     def price_of(self, names: Sequence[str], is_batch: bool = False) -> Tariff:
         """Find the prices of a model, as ``find`` does.
 
-        Raises:
-            UsageError: the table has no price for the model; the message lists similar names.
+        Raises ``UsageError`` if the table has no price for the model; the message lists similar names.
         """
         found = self.find(names, is_batch)
         if found is not None:

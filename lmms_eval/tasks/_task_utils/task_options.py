@@ -85,8 +85,7 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True, dict=True):
 def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) -> T:
     """Read the options in a mapping without checking values. Mappings in it (settings of other models) are skipped.
 
-    Raises:
-        TaskError: a name is not a field of ``cls``.
+    Raises ``TaskError`` if a name is not a field of ``cls``.
     """
     stated = {key: value for key, value in (given or {}).items() if not isinstance(value, Mapping)}
     known = sorted(cls.__struct_fields__, key=BenchmarkOptions.__struct_fields__.__contains__)

@@ -92,8 +92,7 @@ class DataSet:
     def documents(self, split: str) -> Documents:
         """Return the documents of a split.
 
-        Raises:
-            DataError: the split does not exist, or one of its files cannot be read.
+        Raises ``DataError`` if the split does not exist, or one of its files cannot be read.
         """
         if split not in self._documents:
             if split not in self._openers:

@@ -94,9 +94,8 @@ def _media_root(data_root: str | None, home: str) -> Path:
 def unpack(archive: Path, target: Path) -> Path:
     """Unpack the media archive so that ``target/data`` exists, complete or not at all; returns ``target``.
 
-    Raises:
-        DataError: the archive is damaged, holds names that lead outside or links, has no top folder ``data/``, or
-            does not fit on the disk.
+    Raises ``DataError`` if the archive is damaged, holds names that lead outside or links, has no top folder ``data/``,
+    or does not fit on the disk.
     """
     from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 
@@ -156,9 +155,8 @@ def is_video(path: str) -> bool:
 def parse_row(doc: Mapping[str, Any]) -> QueryRow:
     """Read a document of the data set.
 
-    Raises:
-        DataError: a column is missing, is no Python literal where it should be, or names a path outside ``./data/``;
-            the message names the row and the column.
+    Raises ``DataError`` if a column is missing, is no Python literal where it should be, or names a path outside
+    ``./data/``; the message names the row and the column.
     """
     where = f"MEGA-Bench row {doc.get('id')!r} of task {doc.get('task_name')!r}"
     missing = [column for column in COLUMNS[:11] if doc.get(column) is None]

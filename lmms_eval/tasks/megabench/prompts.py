@@ -64,8 +64,7 @@ def prompt_text(row: QueryRow, media: MediaAccess | None) -> str:
 def visuals(row: QueryRow, media: MediaAccess) -> list[Any]:
     """Open pictures (RGB), paths of videos, or for mixed rows pictures and frames, in the order of the prompt.
 
-    Raises:
-        MediaError: a file is missing or cannot be read.
+    Raises ``MediaError`` if a file is missing or cannot be read.
     """
     if row.kind == "video":
         return [video_path(name, media) for name in row.media]
@@ -96,11 +95,7 @@ def messages(row: QueryRow, media: MediaAccess) -> list[dict[str, Any]]:
 
 
 def video_path(name: str, media: MediaAccess) -> str:
-    """Absolute path of a video that exists.
-
-    Raises:
-        MediaError: there is no such file.
-    """
+    """Absolute path of a video that exists. Raises ``MediaError`` if there is no such file."""
     from lmms_eval.media import resolve
 
     return str(resolve(media.path(name)).path)
@@ -109,8 +104,7 @@ def video_path(name: str, media: MediaAccess) -> str:
 def frames(name: str, media: MediaAccess) -> VideoFrames:
     """All frames of a video up to ``max_frames``, else that many evenly spaced ones; unreadable ones left out.
 
-    Raises:
-        MediaError: the video is missing or has no frame that can be read.
+    Raises ``MediaError`` if the video is missing or has no frame that can be read.
     """
     from lmms_eval.media import Sampling, read_frames
 
@@ -120,8 +114,7 @@ def frames(name: str, media: MediaAccess) -> VideoFrames:
 def split_segment(row: QueryRow, segment: PromptSegment) -> list[tuple[str, str | None]]:
     """The text of a segment cut at its placeholders: ``(text, None)`` and ``(placeholder, path)`` in order.
 
-    Raises:
-        DataError: there are more or fewer placeholders than media.
+    Raises ``DataError`` if there are more or fewer placeholders than media.
     """
     pieces = _PLACEHOLDER.split(segment.text)
     tokens = len(pieces) // 2

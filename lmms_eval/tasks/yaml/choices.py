@@ -123,8 +123,7 @@ class ChoiceColumns(Struct, frozen=True):
 def changed_row(columns: ChoiceColumns, change: str, row: Row) -> dict[str, Any]:
     """Apply the change of that name to a row: ``rotation-K`` or ``no-question``.
 
-    Raises:
-        UsageError: there is no such change.
+    Raises ``UsageError`` if there is no such change.
     """
     if change == NO_QUESTION:
         return columns.unasked(row)

@@ -20,8 +20,7 @@ from lmms_eval.tasks.yaml.task import TaskSource, YamlTask, media_policy
 def configured_task(source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> Task:
     """Build the task of a YAML file that names a ``ConfigurableTask``.
 
-    Raises:
-        TaskError: the configuration is wrong, or the class cannot be built.
+    Raises ``TaskError`` if the configuration is wrong, or the class cannot be built.
     """
     plain = replace(source, raw={key: value for key, value in source.raw.items() if key != "class"})
     if cls.download is ConfigurableTask.download:

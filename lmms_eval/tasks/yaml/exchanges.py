@@ -569,8 +569,7 @@ _BY_PLUGINS: dict[str, type[TaskExchange]] = {
 def exchange_class(output_type: str, legacy: bool, where: str) -> type[TaskExchange]:
     """Return the exchange of an output type; ``legacy``: for a plugin of the class interface.
 
-    Raises:
-        TaskError: the output type has no exchange.
+    Raises ``TaskError`` if the output type has no exchange.
     """
     kinds = {**_KINDS, **_BY_PLUGINS} if legacy else _KINDS
     if output_type not in kinds:

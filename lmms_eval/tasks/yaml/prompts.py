@@ -46,8 +46,7 @@ def check_template(text: str, where: str) -> None:
 def render_template(text: str, doc: Doc, where: str) -> str:
     """Render a Jinja2 template with a document's columns. A missing column is an error.
 
-    Raises:
-        RenderError: a name is undefined, or an expression fails for this document.
+    Raises ``RenderError`` if a name is undefined, or an expression fails for this document.
     """
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return text[:-1] if text.endswith("\n") else text  # one trailing newline is dropped, as Jinja does
@@ -110,11 +109,7 @@ def field_value(spec: Any, doc: Doc, where: str) -> Any:
 
 
 def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:
-    """Return the choices of a document as texts.
-
-    Raises:
-        RenderError: they are not a list.
-    """
+    """Return the choices of a document as texts. Raises ``RenderError`` if they are not a list."""
     value = spec(doc) if callable(spec) else field_value(spec, doc, where)
     if isinstance(value, str):
         try:
@@ -144,8 +139,7 @@ class FewShot(Struct, frozen=True):
     def choose(self, doc_id: int, available: int) -> list[int]:
         """Return the numbers of the documents of ``split`` that are the examples for a document.
 
-        Raises:
-            TaskError: the split has too few documents.
+        Raises ``TaskError`` if the split has too few documents.
         """
         needed = self.count + (1 if self.same_split else 0)
         if available < needed:
@@ -305,8 +299,7 @@ class Prompts:
     def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
         """Make one user message, media first.
 
-        Raises:
-            RenderError: an item of ``doc_to_visual`` is not a picture, video or sound.
+        Raises ``RenderError`` if an item of ``doc_to_visual`` is not a picture, video or sound.
         """
         try:
             return build_user_turn(visuals, text)
@@ -407,8 +400,7 @@ class PromptBuilder:
 def as_turns(value: Any, where: str) -> list[Turn]:
     """Convert the value of ``doc_to_messages`` to a list of mappings.
 
-    Raises:
-        RenderError: it is neither a list of messages nor ``ChatMessages``.
+    Raises ``RenderError`` if it is neither a list of messages nor ``ChatMessages``.
     """
     if isinstance(value, ChatMessages):
         return dump(value)

@@ -151,8 +151,7 @@ class ScoringPlan(Struct, frozen=True):
 def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> ScoringPlan:
     """Build the filters of a task.
 
-    Raises:
-        TaskError: a filter is unknown, arguments are wrong, or reasoning tags have a wrong form.
+    Raises ``TaskError`` if a filter is unknown, arguments are wrong, or reasoning tags have a wrong form.
     """
     own = _own_tags(config, where)
     tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())

@@ -139,9 +139,7 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     The model's own mapping is used alone. Without one, ``default``, else ``dataset``, is merged into the whole mapping.
     Settings of the command line (``--task_kwargs``) override both. Options of the run that the task requests
     (``run_options``) are added by name. A task that requests any, or has settings, also gets the run's ``data_root``.
-
-    Raises:
-        TaskError: the run has no such option.
+    Raises ``TaskError`` if the run has no such option.
     """
     stated, wanted = config.lmms_eval_specific_kwargs, config.run_options or []
     known = [option.name for option in run_options() if option.for_tasks]
@@ -217,10 +215,8 @@ def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any
     """Put the options of the command line over those of a task.
 
     A length or stop strings replace the task's, even under another name. A temperature above 0 without ``do_sample``
-    turns sampling on. Plugins of the family get all options unchanged, as in the reference.
-
-    Raises:
-        TaskError: sampling at a temperature of 0 is requested.
+    turns sampling on. Plugins of the family get all options unchanged, as in the reference. Raises ``TaskError`` if
+    sampling at a temperature of 0 is requested.
     """
     stated = dict(options.gen_kwargs)
     if options.legacy:

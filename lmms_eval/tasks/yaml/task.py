@@ -73,11 +73,9 @@ class ColumnCheck:
     """Tries the keys that read documents on the first document.
 
     ``from_root`` is the ``--data_root`` if the files lie in it without a folder of the benchmark's name. Then every key
-    must find its columns, since the files may belong to another benchmark.
-
-    Raises:
-        DataError: there are no documents, or a column that a key or the task's own code reads is absent or has another
-            type; names the column and the existing ones.
+    must find its columns, since the files may belong to another benchmark. Raises ``DataError`` if there are no
+    documents, or a column that a key or the task's own code reads is absent or has another type; it names the column
+    and the existing ones.
     """
 
     def __init__(self, prompts: Prompts, documents: Documents, split: str, from_root: Path | None) -> None:
@@ -269,8 +267,7 @@ class TaskSource(Struct, frozen=True):
 class YamlTask(FamilyInterface, Task):
     """See ``lmms_eval.api.task.Task``; ``docs/task_guide.md`` explains every key.
 
-    Raises:
-        TaskError: the configuration is wrong; no data is touched before ``load``.
+    Raises ``TaskError`` if the configuration is wrong; no data is touched before ``load``.
     """
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:

@@ -42,8 +42,7 @@ class TaskMean(Struct, frozen=True):
 def read_folder(folder: Path) -> list[TaskMean]:
     """The merged results of all score files directly in a folder, in order of their names.
 
-    Raises:
-        DataError: there is no such file, or one cannot be read; the message names the file and the task.
+    Raises ``DataError`` if there is no such file, or one cannot be read; the message names the file and the task.
     """
     paths = sorted(folder.glob(PATTERN))
     if not paths:
@@ -56,10 +55,8 @@ def read_folder(folder: Path) -> list[TaskMean]:
 def read_scores(content: Any, where: str) -> list[TaskMean]:
     """The scored tasks of one file: an evaluator's output, or a list as in ``task_results.json``.
 
-    Submitted tasks that have no mean, and entries whose score is -1, are left out.
-
-    Raises:
-        DataError: the content is neither, or an entry lacks what the leaderboard's files need of it.
+    Submitted tasks that have no mean, and entries whose score is -1, are left out. Raises ``DataError`` if the content
+    is neither, or an entry lacks what the leaderboard's files need of it.
     """
     is_scored_file = isinstance(content, Mapping) and isinstance(content.get("data"), Sequence)
     if not is_scored_file and not isinstance(content, list):

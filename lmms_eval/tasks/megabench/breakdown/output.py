@@ -33,8 +33,7 @@ SINGLE_IMAGE = "1-image"
 def derive(folder: Path) -> ModelBreakdown:
     """Write the breakdown of the score files in a folder to its subfolder ``analysis``.
 
-    Raises:
-        DataError: no score file is there, one cannot be used, or the results cannot be written.
+    Raises ``DataError`` if no score file is there, one cannot be used, or the results cannot be written.
     """
     if not folder.is_dir():
         raise DataError(f"breakdown: there is no folder {folder}; give the one that holds the evaluator's output files")
@@ -79,8 +78,7 @@ def derive_single_image(source: Path, target: Path) -> ModelBreakdown:
 def write(folder: Path, results: Sequence[TaskMean], found: ModelBreakdown) -> None:
     """Write the leaderboard's two files and our intervals, each replaced as a whole.
 
-    Raises:
-        DataError: a file cannot be written.
+    Raises ``DataError`` if a file cannot be written.
     """
     contents = {
         TASK_RESULTS: [result.as_dict() for result in results],
