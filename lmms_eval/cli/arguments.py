@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct, field
 
 from lmms_eval.cli.commands import COMMANDS, Action, Command
-from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import LEVELS, options
+from lmms_eval.config.options import LEVELS, environment_defaults, options
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 

@@ -17,8 +17,7 @@ import yaml
 from msgspec import Struct
 
 from lmms_eval.config import convert
-from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import Option, RunConfig, option_table, options
+from lmms_eval.config.options import Option, RunConfig, environment_defaults, option_table, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact

@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.options import RunConfig, environment_defaults, options
 from lmms_eval.config.tracking import destination_problems
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.arguments import comma_list

@@ -16,7 +16,7 @@ from loguru import logger
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.config import RunConfig, argument_text, build_config
-from lmms_eval.config.environment import environment_defaults
+from lmms_eval.config.options import environment_defaults
 from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command

@@ -22,7 +22,7 @@ from msgspec import structs
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.convert import truncation_budget
-from lmms_eval.config.environment import variables_without_effect
+from lmms_eval.config.options import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate

@@ -23,7 +23,6 @@ from lmms_eval.api.interleaved import InterleavedText, response_text
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Response, sent_media
 from lmms_eval.api.task import Answer, Exchange, Task
-from lmms_eval.errors import TaskError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
 from lmms_eval.tasks.yaml.functions import Seeding
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, RenderError, Turn, as_turns, keep_originals
@@ -551,7 +550,7 @@ _TOLD: set[str] = set()
 """Tasks that the warning has named."""
 
 
-_KINDS: dict[str, type[TaskExchange]] = {
+EXCHANGES: dict[str, type[TaskExchange]] = {
     "generate_until": SingleExchange,
     "loglikelihood": LikelihoodExchange,
     "multiple_choice": LikelihoodExchange,
@@ -559,19 +558,8 @@ _KINDS: dict[str, type[TaskExchange]] = {
     "generate_until_agentic": AgenticExchange,
     "generate_visual_cot": VisualCotExchange,
 }
-_BY_PLUGINS: dict[str, type[TaskExchange]] = {
+PLUGIN_EXCHANGES: dict[str, type[TaskExchange]] = {
     "generate_until_multi_round": PluginRoundsExchange,
     "generate_visual_cot": PluginVisualCotExchange,
 }
 """Output types whose rounds class plugins run themselves."""
-
-
-def exchange_class(output_type: str, legacy: bool, where: str) -> type[TaskExchange]:
-    """Return the exchange of an output type; ``legacy``: for a plugin of the class interface.
-
-    Raises ``TaskError`` if the output type has no exchange.
-    """
-    kinds = {**_KINDS, **_BY_PLUGINS} if legacy else _KINDS
-    if output_type not in kinds:
-        raise TaskError(f"{where}: output_type {output_type!r} is not in this version")
-    return kinds[output_type]

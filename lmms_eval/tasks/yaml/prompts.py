@@ -159,21 +159,16 @@ class FewShot(Struct, frozen=True):
 def few_shot(config: TaskConfig, count: int, seed: int | None, where: str) -> FewShot | None:
     """Return the choice of examples by a task's configuration; ``None`` without examples.
 
-    Examples come from ``fewshot_split``, else the training, validation or evaluated split.
+    Examples come from ``fewshot_split``, else the training, validation or evaluated split. Raises ``TaskError`` if the
+    sampler is unknown.
     """
-    sampler = sampler_name(config.fewshot_config, where)
+    sampler = str((config.fewshot_config or {}).get("sampler", "default"))
+    if sampler not in SAMPLERS:
+        raise TaskError(f"{where}: key 'fewshot_config': sampler {sampler!r}; valid are {', '.join(SAMPLERS)}")
     if count == 0:
         return None
     split = config.fewshot_split or config.training_split or config.validation_split or config.split
     return FewShot(count, split, split == config.split, sampler, f"{seed}:{config.task}")
-
-
-def sampler_name(stated: Mapping[str, Any] | None, where: str) -> str:
-    """Return the sampler's name. Raises ``TaskError`` if it is unknown."""
-    sampler = str((stated or {}).get("sampler", "default"))
-    if sampler not in SAMPLERS:
-        raise TaskError(f"{where}: key 'fewshot_config': sampler {sampler!r}; valid are {', '.join(SAMPLERS)}")
-    return sampler
 
 
 Turn = dict[str, Any]

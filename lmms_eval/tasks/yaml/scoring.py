@@ -136,10 +136,8 @@ class ScoringPlan(Struct, frozen=True):
     """Reasoning tags that are stripped after the filters."""
     first_tags: Tags
     """Reasoning tags that are stripped before the filters (``auto_strip_thinking``)."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple("none" if pipeline is None else pipeline.name for pipeline in self.pipelines)
+    thought_tags: Tags
+    """Tags of reasoning that is not part of the task's answers; empty if the task scores reasoning."""
 
     @property
     def is_ours(self) -> bool:
@@ -148,42 +146,28 @@ class ScoringPlan(Struct, frozen=True):
         return all(type(step).__module__.startswith("lmms_eval.filters.") for step in filters)
 
 
-def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> ScoringPlan:
-    """Build the filters of a task.
+def scoring_plan(config: TaskConfig, options: TaskOptions, where: str) -> ScoringPlan:
+    """Build the filters of a task, and choose its tags.
 
     Raises ``TaskError`` if a filter is unknown, arguments are wrong, or reasoning tags have a wrong form.
     """
-    own = _own_tags(config, where)
-    tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())
+    try:
+        own = parse_reasoning_tags_config(None, config.reasoning_tags)
+    except UsageError as error:
+        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
+    is_stated = config.reasoning_tags is not None
+    tags: Tags = tuple(own or ()) if is_stated else tuple(options.reasoning_tags)
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
-    if config.filter_list is None:
-        return ScoringPlan((None,), tags, first)
-    pipelines = []
-    for entry in config.filter_list:
+    scores_thoughts = not own if is_stated else options.keeps_thoughts
+    pipelines: list[FilterPipeline | None] = [None] if config.filter_list is None else []
+    for entry in config.filter_list or ():
         name, steps = entry.get("name"), entry.get("filter")
         if not isinstance(name, str) or not isinstance(steps, list):
             problem = f"an entry needs name and filter (a list): {dict(entry)!r:.120}"
             raise TaskError(f"{where}: key 'filter_list': {problem}")
         pipelines.append(FilterPipeline(name, tuple(_filter(step, where) for step in steps)))
-    return ScoringPlan(tuple(pipelines), tags, first)
-
-
-def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
-    """Return the tags of reasoning that is not part of a task's answers; empty if the task scores reasoning.
-
-    Raises:
-        TaskError: reasoning tags of a wrong form.
-    """
-    stated = config.reasoning_tags is not None
-    keeps = not _own_tags(config, where) if stated else options.keeps_thoughts
-    return () if keeps else (*THOUGHT_TAGS, *options.thinking_tags)
-
-
-def _own_tags(config: TaskConfig, where: str) -> list[tuple[str, str]] | None:
-    try:
-        return parse_reasoning_tags_config(None, config.reasoning_tags)
-    except UsageError as error:
-        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
+    thoughts: Tags = () if scores_thoughts else (*THOUGHT_TAGS, *options.thinking_tags)
+    return ScoringPlan(tuple(pipelines), tags, first, thoughts)
 
 
 def _filter(step: Any, where: str) -> Any:

@@ -35,14 +35,6 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and float(value).is_integer()
 
 
-def _is_switch(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, int) and value in (0, 1))
-
-
-def _are_texts(value: Any) -> bool:
-    return all(isinstance(item, str) for item in (value if isinstance(value, list | tuple) else [value]))
-
-
 class _Kind(Struct, frozen=True):
     """Generation options with the same kind of value."""
 
@@ -65,8 +57,14 @@ _KINDS = (
         "repetition_penalty", "length_penalty", "presence_penalty", "frequency_penalty", "diversity_penalty",
         "encoder_repetition_penalty", "guidance_scale", "guidance_rescale", "max_time",
     )),
-    _Kind("true or false", _is_switch, ("do_sample", "use_cache", "skip_special_tokens")),
-    _Kind("a text or a list of texts", _are_texts, ("until", "stop", "stop_sequences", "stop_strings")),
+    _Kind("true or false", lambda value: isinstance(value, int) and value in (0, 1), (
+        "do_sample", "use_cache", "skip_special_tokens",
+    )),
+    _Kind(
+        "a text or a list of texts",
+        lambda value: all(isinstance(item, str) for item in (value if isinstance(value, list | tuple) else [value])),
+        ("until", "stop", "stop_sequences", "stop_strings"),
+    ),
     _Kind("a mapping, such as {\"enable_thinking\": true}", lambda value: isinstance(value, Mapping), (
         "chat_template_kwargs", "extra_body",
     )),
