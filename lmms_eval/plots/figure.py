@@ -73,23 +73,14 @@ def hide_spines(axes: Axes, *sides: str) -> None:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem.png`` (150 dots per inch) and ``stem.svg``, each one atomically.
 
-    Raises:
-        OSError: a file cannot be written.
+    Raises ``OSError`` if a file cannot be written.
     """
-    return [save_as(figure, stem.with_name(f"{stem.name}.{kind}")) for kind in _METADATA]
-
-
-def save_as(figure: Figure, path: Path) -> Path:
-    """Write a picture atomically, in the format of the file's suffix.
-
-    Raises:
-        UsageError: the suffix is neither ``.png`` nor ``.svg``.
-        OSError: the file cannot be written.
-    """
-    content = picture(figure, path.suffix)
-    with replacing(path) as file:
-        file.write(content)
-    return path
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in _METADATA]
+    for path in paths:
+        content = picture(figure, path.suffix)
+        with replacing(path) as file:
+            file.write(content)
+    return paths
 
 
 def picture(figure: Figure, ending: str) -> bytes:

@@ -17,7 +17,7 @@ from lmms_eval.tasks.catalogue import Catalogue, yaml_files
 from lmms_eval.tasks.data import DataSet
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import of_datasets
-from lmms_eval.tasks.yaml.config import TaskConfig, aggregate_metrics, facts_of, group_config, task_config
+from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.included import include_again, include_if_new
@@ -215,7 +215,7 @@ class ConfiguredTask(YamlTask):
         super().__init__(source, options)
         self._cls = cls
         # Every key with its value, with functions imported and data paths resolved.
-        given = {name: getattr(self.config, name) for name in TaskConfig.model_fields if name != "class_"}
+        given = {name: value for name, value in self.config if name != "class_"}
         kwargs = absolute_paths(self.config.dataset_kwargs)
         given |= {"dataset_path": str(self.config.dataset_path), "dataset_kwargs": kwargs, "class": cls}
         try:

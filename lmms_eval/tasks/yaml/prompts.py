@@ -67,13 +67,6 @@ def bound_text(function: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
     return lambda doc, **rounds: function(doc, kwargs, **rounds)
 
 
-def bound_target(function: Callable[..., Any], target_kwargs: Any, kwargs: Any) -> Callable[..., Any]:
-    """Bind ``doc_to_target`` to a model's settings, as ``bound_text``, else to the settings if it names them."""
-    if target_kwargs is None and "lmms_eval_specific_kwargs" in parameters_of(function).names:
-        return partial(function, lmms_eval_specific_kwargs=kwargs)
-    return bound_text(function, target_kwargs)
-
-
 def bound_visual(function: Callable[..., Any], kwargs: Any) -> Callable[[Doc], Any]:
     """Bind ``doc_to_visual`` to its settings if it has exactly two parameters."""
     takes = parameters_of(function)
@@ -195,7 +188,9 @@ class Prompts:
         """Returns the value of ``doc_to_target``: a text, a choice's number, a list of either, or another value."""
         if callable(target):
             settings = target_kwargs(config.model_specific_target_kwargs, options)
-            self.target = bound_target(target, settings, self.kwargs)
+            self.target = bound_text(target, settings)
+            if settings is None and "lmms_eval_specific_kwargs" in parameters_of(target).names:
+                self.target = partial(target, lmms_eval_specific_kwargs=self.kwargs)
         gold, visual, messages = config.doc_to_gold, config.doc_to_visual, config.doc_to_messages
         self.gold: Callable[[Doc], Any] = bound_text(gold, self.kwargs) if callable(gold) else self.answer_text
         """Returns an answer with full marks: ``doc_to_gold``, else the first reference answer."""

@@ -275,7 +275,7 @@ class YamlTask(FamilyInterface, Task):
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
         with copies.offered():  # modules may load data on import
-            resolved = {name: resolve_all(value, name) for name, value in _fields(self._raw).items()}
+            resolved = {name: resolve_all(value, name) for name, value in dict(self._raw).items()}
             for name in NAMED_KEYS:  # errors of functions for documents or scores name their key
                 resolved[name] = copies.reached(named(resolved[name], name))
         self.config: TaskConfig = self._raw.model_copy(update=resolved)
@@ -452,7 +452,7 @@ class YamlTask(FamilyInterface, Task):
     def describe(self) -> dict[str, Any]:
         raw = self._raw
         recorded = {
-            **_fields(raw),
+            **dict(raw),
             "target_delimiter": self.config.answer_delimiter,
             "num_fewshot": self._shots,
             "repeats": self.repeats,
@@ -581,7 +581,3 @@ class YamlTask(FamilyInterface, Task):
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
         if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
             raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")
-
-
-def _fields(config: TaskConfig) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in TaskConfig.model_fields}

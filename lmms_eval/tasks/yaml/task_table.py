@@ -23,6 +23,8 @@ TABLE_KEY = "task_table"
 _KEYS = ("file", "task", "where", "set", "groups")
 _COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """The place of a cell. Doubled braces belong to Jinja templates."""
+_pieces = functools.lru_cache(maxsize=4096)(_COLUMN.split)
+"""Splits a text into texts and column names, in turn."""
 
 
 class TaskTable(Struct, frozen=True):
@@ -74,12 +76,6 @@ def _text(template: str, row: Row, where: str) -> str:
         return "".join([row[piece] if number % 2 else piece for number, piece in enumerate(pieces)])
     except KeyError as error:
         raise TaskError(f"{where}: the table has no column {error}; there is: {', '.join(row)}") from None
-
-
-@functools.lru_cache(maxsize=4096)
-def _pieces(template: str) -> tuple[str, ...]:
-    """Split a text into texts and column names, in turn."""
-    return tuple(_COLUMN.split(template))
 
 
 def keys_of(reader: YamlReader, file: Path, name: str) -> dict[str, Any]:

@@ -30,10 +30,6 @@ class TaskMean(Struct, frozen=True):
     fixed: float | None = None
     """The score with the official evaluator's faults repaired; ``None`` if that changes nothing, or is not stated."""
 
-    @property
-    def fixed_score(self) -> float:
-        return self.score if self.fixed is None else self.fixed
-
     def as_dict(self) -> dict[str, Any]:
         """Return the result with the leaderboard's keys."""
         return {key: value for key, value in to_dict(self).items() if key != "fixed"}
