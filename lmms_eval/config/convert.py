@@ -126,8 +126,7 @@ def argument_text(value: str | Mapping[str, Any] | None) -> str:
 def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str], ...]:
     """Parse pairs of opening and closing tags from JSON; empty for ``none``.
 
-    Raises:
-        ConfigError: neither ``none`` nor a JSON list of pairs.
+    Raises ``ConfigError`` if the text is neither ``none`` nor a JSON list of pairs.
     """
     if text.strip().lower() in _NO_TAGS:
         return ()

@@ -179,8 +179,7 @@ class Dummy(Baseline):
     def prepare(self, request: Request) -> Request:
         """Read the media of the prompt, as far as the arguments require it.
 
-        Raises:
-            MediaError: a medium is missing or damaged.
+        Raises ``MediaError`` if a medium is missing or damaged.
         """
         decodes = bool(self.decode_num_frames or self.decode_fps)
         if not self.read_bytes and not decodes:

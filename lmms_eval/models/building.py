@@ -57,8 +57,7 @@ class ResolvedModel(Struct, frozen=True):
     def load(self) -> type[Any]:
         """Import the class and check it.
 
-        Raises:
-            ModelError: a package is missing, the path is wrong, or the class is not a model of this interface.
+        Raises ``ModelError`` if a package is missing, the path is wrong, or the class is not a model of this interface.
         """
         model_id = self.manifest.model_id
         cls = _import_class(model_id, self.class_path)

@@ -188,11 +188,7 @@ class NamedService(Struct, frozen=True):
     """Arguments that the name implies."""
 
     def arguments(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Complete the arguments for the back end.
-
-        Raises:
-            ModelError: the service has no key.
-        """
+        """Complete the arguments for the back end. Raises ``ModelError`` if the service has no key."""
         arguments = {name: value for name, value in given.items() if value is not None}
         if self.model and not any(arguments.get(name) for name in MODEL_NAMES):
             log.info("model %r: uses %s; choose another one with model_version=...", self.name, self.model)
@@ -367,8 +363,7 @@ class ModelRegistry:
     def register_manifest(self, manifest: ModelManifest, *, overwrite: bool = False) -> None:
         """Register a model in this registry, and in those that are created later in this process.
 
-        Raises:
-            ValueError: the name has other classes, and ``overwrite`` is not given.
+        Raises ``ValueError`` if the name has other classes, and ``overwrite`` is not given.
         """
         self._load()
         known = self._manifests.get(manifest.model_id)

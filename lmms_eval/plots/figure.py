@@ -86,8 +86,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 def picture(figure: Figure, ending: str) -> bytes:
     """Draw a picture in the format of a file's suffix. PNG has 150 dots per inch.
 
-    Raises:
-        UsageError: the suffix is neither ``.png`` nor ``.svg``.
+    Raises ``UsageError`` if the suffix is neither ``.png`` nor ``.svg``.
     """
     import matplotlib as mpl
 

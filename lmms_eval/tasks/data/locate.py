@@ -42,10 +42,8 @@ def data_files(value: Any, builder: str, roots: Sequence[Path], where: str) -> F
     """Find the files of a local builder's ``data_files``: a path, a list of paths, or a mapping of splits to either.
 
     Relative paths are tried in the folder of the stating file, then in ``roots``, then in the working directory. A
-    warning names the other folders that hold such a file.
-
-    Raises:
-        DataError: no files are given, or one is missing.
+    warning names the other folders that hold such a file. Raises ``DataError`` if no files are given, or one is
+    missing.
     """
     if not value:
         raise DataError(f"{where}: dataset_path {builder!r} needs dataset_kwargs.data_files")

@@ -44,9 +44,7 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
     """Load all rows of a configuration, in order: from a local copy (``--data_root``), else from the hub.
 
     A local copy holds ``<configuration>/*.parquet``, directly or below ``TIGER-Lab/MEGA-Bench`` or ``MEGA-Bench``.
-
-    Raises:
-        DataError: unknown configuration, or the data cannot be found or read.
+    Raises ``DataError`` if the configuration is unknown, or the data cannot be found or read.
     """
     if configuration not in CONFIGURATIONS:
         raise DataError(f"MEGA-Bench has no configuration {configuration!r}; use one of {', '.join(CONFIGURATIONS)}")
@@ -61,13 +59,10 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
 def media_root(data_root: str | Path | None = None) -> Path:
     """Find the folder that holds ``data/`` with the pictures and videos.
 
-    It is searched below ``data_root`` if given, then in ``$HF_HOME/megabench_data`` (which may be a symbolic
-    link to an unpacked copy; it is never replaced). If only the archive ``data.zip`` is found, in one of these or
-    in the hub's cache, it is unpacked into ``$HF_HOME/megabench_data``.
-
-    Raises:
-        DataError: neither media nor archive are there (the message says what to fetch and where to put it), or the
-            archive is damaged.
+    It is searched below ``data_root`` if given, then in ``$HF_HOME/megabench_data`` (which may be a symbolic link to an
+    unpacked copy; it is never replaced). If only the archive ``data.zip`` is found, in one of these or in the hub's
+    cache, it is unpacked into ``$HF_HOME/megabench_data``. Raises ``DataError`` if there are neither media nor the
+    archive (the message says what to fetch and where to put it), or the archive is damaged.
     """
     return _media_root(None if data_root is None else str(data_root), str(hf_home()))
 

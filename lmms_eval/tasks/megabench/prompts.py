@@ -37,8 +37,7 @@ class MediaAccess(Struct, frozen=True):
     def path(self, name: str) -> Path:
         """Absolute path of a file that the data set calls ``./data/...``.
 
-        Raises:
-            MediaError: it leads out of the folder.
+        Raises ``MediaError`` if it leads out of the folder.
         """
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:

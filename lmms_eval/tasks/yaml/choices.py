@@ -27,8 +27,7 @@ Row = Mapping[str, Any]
 class ChoiceColumns(Struct, frozen=True):
     """Columns of a document's choices.
 
-    Raises:
-        TaskError: ``of``: a key is missing, unknown, or has a value that it cannot have.
+    Raises ``TaskError`` if a key is missing, unknown, or has a value that it cannot have.
     """
 
     columns: tuple[str, ...]

@@ -82,11 +82,9 @@ GENERATION_OPTIONS: Mapping[str, _Kind] = {name: kind for kind in _KINDS for nam
 def check_generation(given: Mapping[str, Any], where: str) -> None:
     """Refuse misspelt generation options and values of a wrong kind.
 
-    An option that resembles no known one passes: plugins take options of their own, and every other back end says
-    what it makes of one that it does not know.
-
-    Raises:
-        TaskError: names the nearest option, or the kind of value that is wanted.
+    An option that resembles no known one passes: plugins take options of their own, and every other back end says what
+    it makes of one that it does not know. Raises ``TaskError`` if one is refused; the message names the nearest option,
+    or the kind of value that is wanted.
     """
     for name, value in given.items():
         kind = GENERATION_OPTIONS.get(name)
@@ -188,10 +186,8 @@ def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any
 def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
     """Merge the task's options, those for this model, and those of the command line, each over the one before.
 
-    The few-shot delimiter is not among them: only plain completion stops at it (``implied_stop``).
-
-    Raises:
-        TaskError: an option is misspelt, or a value has the wrong type.
+    The few-shot delimiter is not among them: only plain completion stops at it (``implied_stop``). Raises ``TaskError``
+    if an option is misspelt, or a value has the wrong type.
     """
     if config.output_type not in GENERATING:
         return {}
