@@ -31,7 +31,9 @@ from lmms_eval.sandbox.layers import (
     clean_environment,
     interpreter,
 )
-from lmms_eval.sandbox.policy import Policy, current_policy
+from lmms_eval.sandbox.policy import Policy as Policy  # documented names: authors of tasks import them from here
+from lmms_eval.sandbox.policy import SandboxRefused as SandboxRefused
+from lmms_eval.sandbox.policy import current_policy
 from lmms_eval.utils.records import to_dict
 
 Style = Literal["script", "captured"]
