@@ -160,9 +160,14 @@ class ParquetSource:
             for group in range(part.metadata.num_row_groups)
             if part.metadata.row_group(group).num_rows
         ]
-        batches = [(group, number) for group in self._groups for number in range(group.batches(text))]
+        batches: list[tuple[_RowGroup, int, int]] = []
+        for one in self._groups:
+            size = one.batch_size(text)
+            batches += [
+                (one, number, min(size, one.rows - begin)) for number, begin in enumerate(range(0, one.rows, size))
+            ]
         self._text = Blocks(
-            [group.batch_rows(text, number) for group, number in batches],
+            [rows for _, _, rows in batches],
             lambda block: self._as_unified(batches[block][0].batch(text, batches[block][1])),
         )
         self._pictures = Blocks(
@@ -232,32 +237,21 @@ class _RowGroup:
         """Read some columns as a whole."""
         return _read(self._part, self._file, columns, self._number)
 
-    def batches(self, columns: list[str]) -> int:
-        """Return the number of batches for reading some columns."""
-        return -(-self.rows // self._batch_size(columns))
-
-    def batch_rows(self, columns: list[str], number: int) -> int:
-        """Return the number of rows of a batch."""
-        size = self._batch_size(columns)
-        return min(size, self.rows - number * size)
-
     def batch(self, columns: list[str], number: int) -> pa.Table:
         """Read a batch of some columns. Batches in between are skipped."""
         import pyarrow as pa
 
-        if self.batches(columns) == 1:
+        size = self.batch_size(columns)
+        if size >= self.rows:
             return self.read(columns)
         if self._whole is None and number < self._next:
             self._restarts += 1
         if self._restarts > MAX_RESTARTS:
             self._whole = self.read(columns) if self._whole is None else self._whole
-            size = self._batch_size(columns)
             return self._whole.slice(number * size, size)
         if not 0 <= self._next <= number:
             self._next = 0
-            self._batches = self._part.iter_batches(
-                self._batch_size(columns), row_groups=[self._number], columns=columns, use_threads=False
-            )
+            self._batches = self._part.iter_batches(size, row_groups=[self._number], columns=columns, use_threads=False)
         with _reading(self._file):
             while True:
                 batch = next(self._batches)
@@ -265,7 +259,8 @@ class _RowGroup:
                 if self._next > number:
                     return pa.Table.from_batches([batch])
 
-    def _batch_size(self, columns: list[str]) -> int:
+    def batch_size(self, columns: list[str]) -> int:
+        """Return the number of rows of a batch of some columns, except the last one."""
         wanted = set(columns)
         sizes = [self.metadata.column(number) for number in range(self.metadata.num_columns)]
         total = sum(c.total_uncompressed_size for c in sizes if c.path_in_schema.partition(".")[0] in wanted)
