@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -122,11 +122,6 @@ def wrong_value(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         except ValidationError as error:
             return f"argument {name!r}: {error.errors(include_url=False)[0]['msg']}, not {value!r}"
     return ""
-
-
-def model_names(options: TaskOptions) -> Sequence[str]:
-    """Return the names that may hold a model's settings: as typed first, then the canonical one."""
-    return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
 
 
 def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
@@ -255,4 +250,6 @@ def shots(config: TaskConfig, options: TaskOptions) -> int:
 
 
 def _of_model(stated: Mapping[str, Any], options: TaskOptions) -> Any:
-    return next((stated[name] for name in model_names(options) if stated.get(name) is not None), None)
+    """Return the settings under the model's name: as typed first, then the canonical one."""
+    names = [name for name in (options.model_name, options.model_id) if name]
+    return next((stated[name] for name in names if stated.get(name) is not None), None)
