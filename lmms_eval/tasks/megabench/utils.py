@@ -16,7 +16,7 @@ from lmms_eval.sandbox.policy import current_policy
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, submission, summary
+from lmms_eval.tasks.megabench import prompts, submission, summary
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
@@ -62,7 +62,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     settings = Settings.of(lmms_eval_specific_kwargs)
     row = parse_row(doc)
     if settings.interleave:
-        return interleave.interleaved_messages(row, settings.media, settings.budget)
+        return prompts.interleaved_messages(row, settings.media, settings)
     return prompts.messages(row, settings.media)
 
 
@@ -95,14 +95,13 @@ def doc_to_judge(
     spec = task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     if spec.eval_type == "rule":
         return []
+    from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
 
     def find(name: str) -> Path:
         return Settings.of(lmms_eval_specific_kwargs).media.path(name)
 
-    query = judge_questions.JudgedQuery(
-        row.answer, row.query.text, row.query.media, read_context(row.eval_context), find
-    )
-    return judge_questions.questions(results[0] if results else "", query, spec)
+    query = JudgedQuery(row.answer, row.query.text, row.query.media, read_context(row.eval_context), find)
+    return questions(results[0] if results else "", query, spec)
 
 
 def sandbox_record() -> dict[str, Any]:
