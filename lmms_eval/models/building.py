@@ -120,10 +120,8 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     """Build a model. A plugin of the class interface is wrapped in ``LegacyAdapter``.
 
     ``model_args`` override ``batch_size``, ``max_batch_size`` and ``device``, which are passed if they are not ``None``
-    and the constructor takes them.
-
-    Raises:
-        ModelError: the class cannot be imported, or its constructor rejects the arguments. Values are not shown.
+    and the constructor takes them. Raises ``ModelError`` if the class cannot be imported, or its constructor rejects
+    the arguments. Values are not shown.
     """
     name = resolved.manifest.model_id
     cls = resolved.load()

@@ -228,10 +228,7 @@ class Gemini(SdkModel[Arguments]):
     def read(self, answer: Any) -> Reply:
         """Read the texts and pictures of the first candidate in order, and its thoughts separately.
 
-        A blocked prompt is a refusal.
-
-        Raises:
-            AttemptError: ``malformed``.
+        A blocked prompt is a refusal. Raises ``AttemptError`` (``malformed``).
         """
         usage = _usage(answer)
         candidates = getattr(answer, "candidates", None)

@@ -79,11 +79,7 @@ class LiteLLM(ChatModel):
         super().__init__(parsed, Endpoint("", "", (), shown, is_public=self._url is None, is_loopback=False))
 
     def prepare(self, request: Request) -> Request:
-        """Build the arguments of ``acompletion``.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Build the arguments of ``acompletion``. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         body = self.builder.body(request)
         return request.with_payload(body, payload_size(body))
 

@@ -189,11 +189,7 @@ class NamedService(Struct, frozen=True):
     """Arguments that the name implies."""
 
     def arguments(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Complete the arguments for the back end.
-
-        Raises:
-            ModelError: the service has no key.
-        """
+        """Complete the arguments for the back end. Raises ``ModelError`` if the service has no key."""
         arguments = {name: value for name, value in given.items() if value is not None}
         if self.model and not any(arguments.get(name) for name in MODEL_NAMES):
             log.info("model %r: uses %s; choose another one with model_version=...", self.name, self.model)

@@ -45,10 +45,8 @@ class SamplesBook:
     """A samples JSONL file, with one row for each document and filter pipeline.
 
     An answer to another document than the requested one (by ``doc_hash``) is not used, as the data set was reordered or
-    changed since. Answers keep their ``finish_reason``.
-
-    Raises:
-        ModelError: the file cannot be read, or a line is not a samples row.
+    changed since. Answers keep their ``finish_reason``. Raises ``ModelError`` if the file cannot be read, or a line is
+    not a samples row.
     """
 
     def __init__(self, path: Path) -> None:

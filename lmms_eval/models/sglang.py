@@ -84,11 +84,7 @@ class SglangEngine(Engine):
         return likelihood_of(scores, facts.get("prompt_tokens"))
 
     async def _generate(self, prompt: EnginePrompt, sampling: dict[str, Any], **options: Any) -> Any:
-        """Return the engine's output for a prompt.
-
-        Raises:
-            ValueError: the engine aborted the request.
-        """
+        """Return the engine's output for a prompt. Raises ``ValueError`` if the engine aborted the request."""
         media: dict[str, Any] = {"image_data": prompt.images, "video_data": prompt.videos}
         if prompt.sounds:
             from lmms_eval.media.audio import wire_audio

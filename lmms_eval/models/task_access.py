@@ -17,10 +17,8 @@ def legacy_task(task: Task) -> Any:
 
     ``legacy_arguments(request, chat)`` returns the tuple that the plugin unpacks (see ``docs/model_guide.md``),
     ``legacy_metadata(request)`` the split and the task's own metadata, and ``legacy_context_turns(request)`` the
-    context as messages with role and content, for ``--apply_chat_template``.
-
-    Raises:
-        ModelError: the task does not support the class interface.
+    context as messages with role and content, for ``--apply_chat_template``. Raises ``ModelError`` if the task does not
+    support the class interface.
     """
     if not callable(getattr(task, "legacy_arguments", None)) or not callable(getattr(task, "legacy_metadata", None)):
         raise ModelError(f"task {task.name!r} does not support plugins of the class interface (no legacy_arguments)")

@@ -29,10 +29,8 @@ _FIRST = (
 def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
     """Return the GPU of each part of the model. The first GPU gets half a share, as it holds the vision tower.
 
-    The result may name layers that the model does not have, which has no effect.
-
-    Raises:
-        ModelError: there is no GPU.
+    The result may name layers that the model does not have, which has no effect. Raises ``ModelError`` if there is no
+    GPU.
     """
     if gpus < 1:
         raise ModelError(

@@ -170,11 +170,7 @@ def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
 
 
 def refusing(process: Callable[[], Any]) -> Any:
-    """Call a processor.
-
-    Raises:
-        RefusedError: the processor rejects the input. Out of memory passes through.
-    """
+    """Call a processor. Raises ``RefusedError`` if the processor rejects the input. Out of memory passes through."""
     try:
         return process()
     except RECOVERABLE as error:

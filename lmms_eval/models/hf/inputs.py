@@ -226,10 +226,8 @@ class InputBuilder:
     def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:
         """Render a conversation.
 
-        ``variables`` are those of the chat template, by default from the arguments.
-
-        Raises:
-            RefusedError: a part is not supported. Exceptions of the template pass through.
+        ``variables`` are those of the chat template, by default from the arguments. Raises ``RefusedError`` if a part
+        is not supported. Exceptions of the template pass through.
         """
         images: list[Image.Image] = []
         audios: list[npt.NDArray[np.float32]] = []
@@ -311,11 +309,7 @@ class InputBuilder:
             raise RefusedError(f"{self._profile.name} needs torchvision for {_MEDIA[kind]}, and it is not installed")
 
     def sound(self, part: ChatAudioContent) -> npt.NDArray[np.float32]:
-        """Read a sound as mono samples at the model's rate.
-
-        Raises:
-            MediaError: the sound cannot be read.
-        """
+        """Read a sound as mono samples at the model's rate. Raises ``MediaError`` if the sound cannot be read."""
         from lmms_eval.media import load_audio
 
         return load_audio(part.url, sampling_rate=self._sampling_rate).samples

@@ -66,10 +66,8 @@ def source(options: HFOptions) -> str:
 def load_processor(options: HFOptions, profile: Profile) -> tuple[Any, frozenset[str], bool]:
     """Load the processor, and set left padding, a padding token, a chat template and the pixel limits.
 
-    Returns the processor, its ``absent_parts`` and ``native_pixels`` (see ``Loaded``).
-
-    Raises:
-        ModelError: a part or a chat template is missing.
+    Returns the processor, its ``absent_parts`` and ``native_pixels`` (see ``Loaded``). Raises ``ModelError`` if a part
+    or a chat template is missing.
     """
     processor, absent = _read(options, profile)
     needed = [part for part in profile.parts if part not in absent]

@@ -79,11 +79,7 @@ def parse_completion(raw: bytes, url: str) -> Reply:
 
 
 def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Read the body and its first choice.
-
-    Raises:
-        AttemptError: as in ``parse_completion``.
-    """
+    """Read the body and its first choice. Raises ``AttemptError`` as ``parse_completion`` does."""
     try:
         body = decode_body(raw)
     except orjson.JSONDecodeError as error:
@@ -138,19 +134,11 @@ class BodyBuilder:
             return sorted(self._ignored)
 
     def build(self, request: Request) -> bytes:
-        """Return the body of a request as JSON.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Return the body of a request as JSON. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         return orjson.dumps(self.body(request), option=orjson.OPT_NON_STR_KEYS)
 
     def body(self, request: Request) -> dict[str, Any]:
-        """Return the body of a request.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Return the body of a request. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         messages = [
             {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
             for message in request.build_messages().messages

@@ -145,10 +145,8 @@ class RemoteArguments(CommonArguments):
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:
     """Check the arguments. Messages do not show values, as one of them may be a key.
 
-    ``environment`` contains defaults for some arguments (``ENVIRONMENT``).
-
-    Raises:
-        ModelError: a name is unknown, a value is wrong, two names of one argument disagree, or the model is missing.
+    ``environment`` contains defaults for some arguments (``ENVIRONMENT``). Raises ``ModelError`` if a name is unknown,
+    a value is wrong, two names of one argument disagree, or the model is missing.
     """
     merged = _merge(kind, given)
     for variable, name in ENVIRONMENT.items():

@@ -88,11 +88,7 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait_for(self, work: Awaitable[Result]) -> Result:
-        """Await ``work`` in the current task.
-
-        Raises:
-            TimeoutError: ``work`` took too long and was cancelled.
-        """
+        """Await ``work`` in the current task. Raises ``TimeoutError`` if ``work`` took too long and was cancelled."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None  # coroutines run in tasks
         cancelling = task.cancelling()

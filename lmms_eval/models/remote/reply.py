@@ -105,10 +105,8 @@ def parse_reply(raw: bytes, url: str) -> Reply:
     """Read a completion of status 200.
 
     An empty text with a normal finish is a valid reply. If the content is null, the text is the refusal, or empty.
-    Reasoning is never the text: if there is nothing else, it is a thought without an answer.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
+    Reasoning is never the text: if there is nothing else, it is a thought without an answer. Raises ``AttemptError`` if
+    the body is malformed, or contains an ``error`` object.
     """
     try:
         body = decode_body(raw)

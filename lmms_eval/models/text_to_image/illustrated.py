@@ -64,11 +64,7 @@ class TextToImage(Protocol):
     concurrency: int
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
-        """Return a picture for each description, in order.
-
-        Raises:
-            DrawingError: a picture could not be drawn.
-        """
+        """Return a picture for each description, in order. Raises ``DrawingError`` if a picture could not be drawn."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return everything that determines its pictures, as a part of the run key."""
