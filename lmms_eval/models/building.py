@@ -55,11 +55,7 @@ class ResolvedModel(Struct, frozen=True):
     kind: Kind
 
     def load(self) -> type[Any]:
-        """Import the class and check it.
-
-        Raises:
-            ModelError: a package is missing, the path is wrong, or the class is not a model of this interface.
-        """
+        """Import the class and check it. Raises ``ModelError`` if it is missing or not a model of this interface."""
         model_id = self.manifest.model_id
         cls = _import_class(model_id, self.class_path)
         if not isinstance(cls, type) or not issubclass(cls, lmms | Model):

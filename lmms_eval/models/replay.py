@@ -126,11 +126,7 @@ def _ending(request: Request, row: _Row) -> str:
 
 
 class SubmissionBook:
-    """MEGA-Bench submission files, with answers by task name and global index.
-
-    Raises:
-        ModelError: a file cannot be read, or two files answer the same question differently.
-    """
+    """MEGA-Bench submission files. Raises ``ModelError`` if two of them answer a question differently."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
@@ -150,11 +146,7 @@ class SubmissionBook:
 
 
 def read_submission(path: Path) -> dict[tuple[str, str], str]:
-    """Read the answers by (task name, global index) from a submission file, scored or not.
-
-    Raises:
-        ModelError: the file cannot be read, or is not a submission file.
-    """
+    """Read the answers by (task name, global index) from a submission file, scored or not. Raises ``ModelError``."""
     try:
         payload = json.loads(_read_text(path))
         tasks = payload["data"] if isinstance(payload, Mapping) else payload

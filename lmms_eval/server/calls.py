@@ -88,11 +88,7 @@ class JobResults(Struct, frozen=True):
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
-        """Read the answer of ``/jobs/{job_id}/results``.
-
-        Raises:
-            EvaluationServerError: the answer does not have the expected form.
-        """
+        """Read the answer of ``/jobs/{job_id}/results``. Raises ``EvaluationServerError`` if it has another form."""
         names = ("task", "metric", "filter", "value", "stderr", "low", "high", "method", "n")
         try:
             models = content["models"]
@@ -312,11 +308,7 @@ def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Excha
 
 
 def pause_before(call: HttpCall, reply: CallReply, waiting: RetryPauses) -> float:
-    """Return the seconds to wait before a call is retried.
-
-    Raises:
-        EvaluationServerError: the call was refused, or no time is left to retry it.
-    """
+    """Return the seconds to wait before a call is retried. Raises ``EvaluationServerError`` if it must not be."""
     pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _RETRIED else None
     if pause is not None:
         return pause
@@ -464,11 +456,7 @@ class Following(Struct):
         return HttpCall("GET", job(self.job_id, "/events").path, headers=headers)
 
     def read(self, kind: str, event_id: str, data: str) -> JobEvent | None:
-        """Read a received event; ``None`` if it is a repetition or of an unknown kind.
-
-        Raises:
-            EvaluationServerError: the event does not have the expected form.
-        """
+        """Read an event; ``None`` for a repetition or an unknown kind. Raises ``EvaluationServerError``."""
         self._waiting = None
         self.place = event_id or self.place
         content = data.encode("utf-8", "replace")
@@ -494,10 +482,6 @@ class Following(Struct):
         return found
 
     def pause(self, reply: CallReply) -> float:
-        """Return the seconds to wait before the next connection, after one was lost or refused.
-
-        Raises:
-            EvaluationServerError: the server has refused for good, or no time is left to retry.
-        """
+        """Return the seconds to wait before the next connection. Raises ``EvaluationServerError`` if it is over."""
         self._waiting = self._waiting or RetryPauses(self.patience)
         return pause_before(self.call, reply, self._waiting)

@@ -243,11 +243,7 @@ class TaskChoices:
         self.catalogue.match(name for name in names if not names_file(name))
 
     def yaml(self, name: str) -> str:
-        """Read the file of a task or group.
-
-        Raises:
-            UnknownNameError: the task or group does not exist. Tags have no file.
-        """
+        """Read the file of a task or group. Raises ``UnknownNameError``, also for tags, which have no file."""
         entry = self.catalogue.tasks.get(name) or self.catalogue.groups.get(name)
         if entry is None:
             raise self.catalogue.unknown(name)

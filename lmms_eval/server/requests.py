@@ -87,11 +87,7 @@ class InvalidBodyError(RequestError):
 
 
 def read_body(body: bytes) -> dict[str, Any]:
-    """Read the body of a submission and fill in defaults.
-
-    Raises:
-        InvalidBodyError: the body is not JSON, has an unknown field, or a field has a wrong type.
-    """
+    """Read a submission and fill in defaults. Raises ``InvalidBodyError`` if it is not JSON, or a field is wrong."""
     try:
         given = json.loads(body)
         level = [given]

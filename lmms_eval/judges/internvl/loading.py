@@ -59,11 +59,7 @@ class InternVLOptions(Struct, frozen=True):
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> InternVLOptions:
-        """Check the arguments and convert their values.
-
-        Raises:
-            ModelError: a name is unknown (the message suggests the nearest one), or a value is not valid.
-        """
+        """Check and convert the arguments. Raises ``ModelError``, which suggests the nearest name to an unknown one."""
         known = cls.__struct_fields__
         values: dict[str, Any] = {}
         for name, value in arguments.items():

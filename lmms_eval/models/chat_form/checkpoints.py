@@ -188,11 +188,7 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
         """Return the loading options for the family's checkpoints."""
 
     def prepare(self, request: Request) -> Request:
-        """Render the request in the form of the checkpoint.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Render the request in the form of the checkpoint. Raises ``MediaError`` if a medium cannot be read."""
         messages = request.build_messages()
         try:
             prompt = self.form.render(self._reader.read(messages))

@@ -180,11 +180,7 @@ class ChatForm(abc.ABC):
 
     @abc.abstractmethod
     def render(self, conversation: ChatConversation) -> Any:
-        """Render a conversation as a :class:`Prompt`.
-
-        Raises:
-            RefusedError: the form does not support the conversation.
-        """
+        """Render a conversation. Raises ``RefusedError`` if the form does not support the conversation."""
 
     @abc.abstractmethod
     def ask(self, prompts: Sequence[Any], arguments: Mapping[str, Any]) -> list[Any]:
@@ -229,11 +225,7 @@ def check_form(form: type[ChatForm], others: Sequence[type[ChatForm]], model: An
 
 
 def call(chat: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """Call the checkpoint's own code.
-
-    Raises:
-        RefusedError: the code raised an exception. Out of memory and a lost device pass through.
-    """
+    """Call the checkpoint's own code. Raises ``RefusedError``, but not if memory runs out or the device is lost."""
     import torch
 
     try:

@@ -73,11 +73,7 @@ class LoadOptions(Struct, frozen=True, eq=False):
 
 
 def read_config(place: CheckpointPlace, hint: str = "") -> Mapping[str, Any]:
-    """Read ``config.json``, without running code.
-
-    Raises:
-        ModelError: the file is not available. ``hint`` is added to the message.
-    """
+    """Read ``config.json``, without running code. Raises ``ModelError``, with ``hint``, if it is not available."""
     from transformers import PretrainedConfig
 
     try:
@@ -106,11 +102,7 @@ def check_trust(place: CheckpointPlace, trusted: bool, where: str = "") -> None:
 
 
 def load_checkpoint(place: CheckpointPlace, config: Mapping[str, Any], load_options: LoadOptions) -> tuple[Any, Any]:
-    """Load model and tokenizer with the checkpoint's own code, which is run.
-
-    Raises:
-        ModelError: that code or loading failed, or the model has no ``chat``.
-    """
+    """Load model and tokenizer with the checkpoint's own code, which is run. Raises ``ModelError`` if that fails."""
     from transformers import AutoModel, AutoTokenizer
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
     from transformers.utils import is_flash_attn_2_available

@@ -191,11 +191,7 @@ FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILE
 
 @functools.cache
 def wrapper(name: str) -> type[HuggingFace]:
-    """Return the class of a family: ``hf`` with the family's profile.
-
-    Raises:
-        KeyError: no row of the table has this name.
-    """
+    """Return the class of a family: ``hf`` with its profile. Raises ``KeyError`` if no row has this name."""
     from lmms_eval.models.hf.model import HuggingFace  # its imports are slow, and listings do not need it
 
     profile = FAMILIES[name]

@@ -255,11 +255,7 @@ class Answerer:
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:
-    """Return the maximum number of new tokens of a batch.
-
-    Raises:
-        RefusedError: the whole context is requested, and its length is not known.
-    """
+    """Return the most new tokens of a batch. Raises ``RefusedError`` if that is the context of unknown length."""
     stated: int = settings.arguments["max_new_tokens"]
     if stated < MAX_TOKENS:
         return min(stated, encoded.max_new_tokens or MAX_TOKENS)

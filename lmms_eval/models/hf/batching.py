@@ -110,11 +110,7 @@ class HalvingRunner(Generic[T, R]):
         """The number of batches with several rows that did not fit into memory."""
 
     def run(self, batch: Sequence[T], on_out_of_memory: Callable[[Sequence[T]], None]) -> Iterator[list[R] | Failed[T]]:
-        """Yield the results of batches, and single failed items.
-
-        Raises:
-            ModelError: the device is lost, so no later batch can succeed in this process.
-        """
+        """Yield the results of batches, and single failed items. Raises ``ModelError`` if the device is lost."""
         waiting = [list(batch)]
         while waiting:
             current = waiting.pop()

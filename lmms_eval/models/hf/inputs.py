@@ -196,11 +196,7 @@ class InputBuilder:
             warn_of_unread(self.template, ["enable_thinking"], f"{self._profile.name}: {options.pretrained}")
 
     def prepare(self, request: Request) -> Request:
-        """Render the request to a :class:`Prepared` payload.
-
-        Raises:
-            MediaError: a picture or video cannot be read.
-        """
+        """Render the request to a :class:`Prepared` payload. Raises ``MediaError`` if a medium cannot be read."""
         import jinja2
 
         messages = request.build_messages()  # not in the block: exceptions of the task do not concern the template

@@ -225,11 +225,7 @@ class Loaded(Struct, frozen=True):
 
 
 def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
-    """Load processor and model.
-
-    Raises:
-        ModelError: a folder or package is missing, or the files are not a working model.
-    """
+    """Load processor and model. Raises ``ModelError`` if a part is missing, or the files are not a working model."""
     profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
     absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]

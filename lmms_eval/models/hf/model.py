@@ -180,11 +180,7 @@ class LocalModel(Model):
 
 
 class HuggingFace(LocalModel):
-    """A local model that answers in batches.
-
-    Raises:
-        ModelError: an argument is unknown, or the model cannot be loaded.
-    """
+    """A local model that answers in batches. Raises ``ModelError`` for a wrong argument, or if loading fails."""
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
     input_builder: ClassVar[type[InputBuilder]] = InputBuilder

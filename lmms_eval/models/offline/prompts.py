@@ -280,11 +280,7 @@ class PromptRenderer:
 
 
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
-    """Load the tokenizer, and the object with the chat template: the tokenizer, or else the processor.
-
-    Raises:
-        ModelError: they cannot be loaded, or there is no template.
-    """
+    """Load the tokenizer, and the holder of the template: itself or the processor. Raises ``ModelError``."""
     from transformers import AutoProcessor, AutoTokenizer
 
     trust = settings.trust_remote_code

@@ -51,11 +51,7 @@ CHAT_ANSWER_ARGUMENTS = (
 
 
 def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the body from messages in the form of chat completions.
-
-    Raises:
-        MediaError: the messages contain media.
-    """
+    """Build the body from messages for chat completions. Raises ``MediaError`` if the messages contain media."""
     parts = [part for message in messages for part in message["content"]]
     if any(part["type"] != "text" for part in parts):
         raise MediaError("api=completions sends texts alone, and the request has a picture, video or sound")
@@ -64,11 +60,7 @@ def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: M
 
 
 def parse_completion(raw: bytes, url: str) -> Reply:
-    """Read a completion of status 200.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
-    """
+    """Read a completion of status 200. Raises ``AttemptError`` if it is malformed, or contains an error."""
     body, choice = read_choice(raw, url)
     text = choice.get("text")
     if not isinstance(text, str):

@@ -61,11 +61,7 @@ class Client:
         await self._session.close()
 
     async def complete(self, body: bytes) -> Reply:
-        """Send a body as it is and read the completion.
-
-        Raises:
-            AttemptError: any failure, with the server's address and without the key.
-        """
+        """Send a body and read the completion. Raises ``AttemptError`` for any failure, without the key."""
         shown, failures = self._endpoint.shown, self._failures
         try:
             is_simple = self._proxy is None and len(body) <= WHOLE_BYTES

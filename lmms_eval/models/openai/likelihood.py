@@ -122,11 +122,7 @@ class LikelihoodScorer:
         self._lengths: OrderedDict[bytes, asyncio.Task[int]] = OrderedDict()
 
     async def score(self, probe: Probe) -> Reply:
-        """Make one attempt at a likelihood.
-
-        Raises:
-            AttemptError: either request failed, or the continuation adds no token.
-        """
+        """Make one attempt. Raises ``AttemptError`` if a request failed, or the continuation adds no token."""
         whole = await self._ask_scores(probe.whole)
         assert isinstance(whole, ScoredReply)
         # Concurrent and later calls share one request.

@@ -83,11 +83,7 @@ class OpenAI(ChatModel):
         return {**super().describe(), **batches}
 
     def prepare(self, request: Request) -> Request:
-        """Build the request's JSON body, or the two bodies of a likelihood.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Build the JSON body, or the two bodies of a likelihood. Raises ``MediaError`` if a medium cannot be read."""
         if request.kind == "loglikelihood":
             probe = make_probe(self.builder.body(request), request)
             return request.with_payload(probe, probe.nbytes)

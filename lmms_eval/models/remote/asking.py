@@ -262,11 +262,7 @@ class RequestExchange:
     """The requests and replies that lead to the answer of one request. Here, the first reply is the answer."""
 
     async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:  # noqa: ARG002 - for other exchanges
-        """Return the next payload and its size in bytes; ``None`` if the reply is the answer.
-
-        Raises:
-            AttemptError: the exchange cannot continue.
-        """
+        """Return the next payload and its size; ``None`` if the reply is the answer. Raises ``AttemptError``."""
         return None
 
     def finish(self, response: Response) -> Response:

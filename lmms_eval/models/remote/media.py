@@ -105,11 +105,7 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
 
 
 def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
-    """Read the frames of a video, or of a list, as pictures.
-
-    Raises:
-        MediaError: the video or one of its pictures cannot be read.
-    """
+    """Read the frames of a video, or of a list, as pictures. Raises ``MediaError`` if one cannot be read."""
     from lmms_eval.media import fit, load_rgb
 
     if is_listed(part.url):

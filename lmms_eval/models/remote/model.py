@@ -128,11 +128,7 @@ class RemoteModel(Model):
 
 
 def import_sdk(module: str, backend: str, extra: str) -> Any:
-    """Import an optional package.
-
-    Raises:
-        ModelError: the package is not installed. The message shows how to install it.
-    """
+    """Import an optional package. Raises ``ModelError``, which shows how to install it, if it is missing."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

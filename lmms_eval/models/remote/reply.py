@@ -144,11 +144,7 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def read_completion(body: Any, raw: bytes, url: str) -> Reply:
-    """Do the same as ``parse_reply`` for a decoded body. ``raw`` is shown if it contains an error.
-
-    Raises:
-        AttemptError: as in ``parse_reply``.
-    """
+    """Read a decoded body as ``parse_reply`` does. ``raw`` is shown if it holds an error. Raises ``AttemptError``."""
     if not isinstance(body, dict):
         raise _malformed(url, "no JSON object")
     if body.get("error"):
@@ -273,11 +269,7 @@ def _are_objects(value: Any) -> bool:
 
 
 def _piece(part: str | Mapping[str, Any]) -> Part:
-    """Read a text or a part of the content: a picture by its type, or else its text.
-
-    Raises:
-        MediaError: the picture is not a PNG, JPEG, WebP or GIF file, or not included.
-    """
+    """Read a part of the content: a picture by its type, or else its text. Raises ``MediaError`` for a bad picture."""
     if isinstance(part, str):
         return part
     if part.get("type", "image_url" if "image_url" in part else "text") in PICTURE_TYPES:
@@ -287,11 +279,7 @@ def _piece(part: str | Mapping[str, Any]) -> Part:
 
 
 def picture_of_url(address: Any) -> GeneratedImage:
-    """Read the picture of a data URL.
-
-    Raises:
-        MediaError: the address is not a data URL or not base64, or the data are not a PNG, JPEG, WebP or GIF file.
-    """
+    """Read the picture of a data URL. Raises ``MediaError`` for other addresses and kinds of files."""
     if not isinstance(address, str) or not address.startswith("data:"):
         raise MediaError("a picture that is not included (no data URL)")
     from lmms_eval.media.reference import resolve

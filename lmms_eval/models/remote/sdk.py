@@ -82,11 +82,7 @@ class SdkModel(RemoteModel, Generic[A]):
         return self.failures.of_transport(error)
 
     def prepare(self, request: Request) -> Request:
-        """Build the call's arguments.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read, or is not supported by the service.
-        """
+        """Build the call's arguments. Raises ``MediaError`` if a medium cannot be read, or is not supported."""
         payload = self.build(request)
         return request.with_payload(payload, payload_size(payload))
 

@@ -233,11 +233,7 @@ class ImagesApi:
 
 
 def _read(raw: bytes, url: str) -> Reply:
-    """Read the first picture of an answer.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
-    """
+    """Read the first picture of an answer. Raises ``AttemptError`` if it is malformed, or contains an error."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -109,11 +109,7 @@ class Draft:
 
 
 class Ledger:
-    """The journal of the batches of one run; a context manager.
-
-    Raises:
-        JournalError: it cannot be read or written.
-    """
+    """The journal of the batches of one run; a context manager. Raises ``JournalError`` if the disk fails."""
 
     def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
         self._folder, self._max_requests, self._max_bytes = folder, max_requests, max_bytes
