@@ -152,9 +152,7 @@ class Anthropic(SdkModel[Arguments]):
             timeout=self._arguments.timeout,
             max_retries=0,
             http_client=sdk.DefaultAsyncHttpxClient(
-                mounts=direct,
-                headers={"Accept-Encoding": "identity"},
-                event_hooks={"response": [self._bound_reply()]},
+                mounts=direct, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [self._bound_reply()]}
             ),
         )
 

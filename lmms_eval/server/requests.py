@@ -53,10 +53,7 @@ def body_type() -> type[BaseModel]:
     hints = typing.get_type_hints(RunConfig)
     fields: dict[str, Any] = {
         "model": (str, Field(min_length=1, description="model name or alias; GET /models lists them")),
-        "tasks": (
-            list[str],
-            Field(min_length=1, description="names of tasks, groups and tags; GET /tasks lists them"),
-        ),
+        "tasks": (list[str], Field(min_length=1, description="names of tasks, groups and tags; GET /tasks lists them")),
         "model_args": (dict[str, Any] | str | None, Field(None, description="arguments of the model")),
         "num_fewshot": (int | None, None),
         "batch_size": (int | str | None, None),

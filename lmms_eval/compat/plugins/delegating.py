@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -18,8 +17,7 @@ from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.api.task import Task
-from lmms_eval.engine.conversations import Conversations
-from lmms_eval.engine.drive import Drive, Driven, NoJournal
+from lmms_eval.engine.drive import Driven, NoJournal, drive_all
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ModelError
 
@@ -228,14 +226,7 @@ class DelegatingModel(lmms):
                 )
                 yield _Question(request, partial(finish, place, instance))
 
-        conversations = Conversations(questions())
-        drive = Drive(Driven(self._model(), NoJournal()), conversations, StreamLimits())
-        try:
-            drive.run()
-        finally:
-            drive.stream.close()
-        drive.fail_open(drive.report.give_up or ENDED)
-        deque(conversations.source(), maxlen=0)  # requests that were not started end with the same reason
+        drive_all(Driven(self._model(), NoJournal()), questions(), StreamLimits(), ENDED)
         yield from responses.items()
 
     def _output(self, response: Response) -> Any:

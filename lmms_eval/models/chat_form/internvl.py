@@ -11,15 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.models.chat_form.form import (
-    ChatConversation,
-    ChatForm,
-    ChatPrompt,
-    ChatTurn,
-    Piece,
-    call,
-    media_of,
-)
+from lmms_eval.models.chat_form.form import ChatConversation, ChatForm, ChatPrompt, ChatTurn, Piece, call, media_of
 from lmms_eval.models.hf.batching import RefusedError
 
 if TYPE_CHECKING:
@@ -220,7 +212,7 @@ class _Writer:
         """The tiles of each picture and frame, in order."""
 
     def write(self, turn: ChatTurn) -> str:
-        return "".join(map(self._piece, turn.pieces))
+        return "".join(map(self._piece, turn[1]))
 
     def _piece(self, piece: Piece) -> str:
         if isinstance(piece, str):

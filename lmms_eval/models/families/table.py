@@ -177,12 +177,7 @@ _PROFILES = (
         checkpoint="HuggingFaceTB/SmolVLM2-2.2B-Instruct",
         extra={"do_image_splitting": flag},
     ),
-    _family(
-        "video_llava",
-        "video_llava",
-        checkpoint="LanguageBind/Video-LLaVA-7B-hf",
-        defaults={"max_num_frames": 8},
-    ),
+    _family("video_llava", "video_llava", checkpoint="LanguageBind/Video-LLaVA-7B-hf", defaults={"max_num_frames": 8}),
     _family("videollama3", "video_llama_3", checkpoint="lkhl/VideoLLaMA3-2B-Image-HF"),
 )
 FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILES}

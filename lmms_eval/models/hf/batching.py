@@ -146,9 +146,7 @@ class HalvingRunner(Generic[T, R]):
 
 
 def timed_responses(
-    runner: HalvingRunner[Any, Response],
-    batch: Sequence[Any],
-    on_out_of_memory: Callable[[Sequence[Any]], None],
+    runner: HalvingRunner[Any, Response], batch: Sequence[Any], on_out_of_memory: Callable[[Sequence[Any]], None]
 ) -> Iterator[Response]:
     """Run a batch of jobs, which have a ``request``, and yield the responses with the time since its start."""
     started = perf_counter()

@@ -90,10 +90,7 @@ class Encoder:
             media.update(audio=[sound for row in prepared for sound in row.audios])
             media.update(sampling_rate=self._loaded.sampling_rate)
         return self._loaded.processor(
-            text=list(texts),
-            **media,
-            return_tensors="pt",
-            add_special_tokens=not self._starts_with_bos(texts[0]),
+            text=list(texts), **media, return_tensors="pt", add_special_tokens=not self._starts_with_bos(texts[0])
         )
 
     def _continuation_length(self, job: PreparedRequest) -> int:

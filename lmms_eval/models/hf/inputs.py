@@ -264,11 +264,7 @@ class InputBuilder:
         return text
 
     def finish(
-        self,
-        text: str,
-        images: Sequence[Image.Image],
-        audios: Sequence[npt.NDArray[np.float32]],
-        alone: bool = False,
+        self, text: str, images: Sequence[Image.Image], audios: Sequence[npt.NDArray[np.float32]], alone: bool = False
     ) -> Prepared:
         """Build a prompt with its media and estimated length."""
         seconds = sum(len(sound) for sound in audios) / (self._sampling_rate or 1)

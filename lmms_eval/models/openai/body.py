@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
-from lmms_eval.api.messages import (
-    ChatAudioContent,
-    ChatImageContent,
-    ChatTextContent,
-    ChatVideoContent,
-)
+from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import Request, RequestKind
 from lmms_eval.errors import MediaError
 from lmms_eval.models.argument_names import read_system_prompt

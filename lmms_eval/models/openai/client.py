@@ -27,10 +27,7 @@ class Client:
     """A pool of persistent connections to one server; an asynchronous context manager."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        settings: RemoteArguments,
-        parse: Callable[[bytes, str], Reply] = parse_reply,
+        self, endpoint: Endpoint, settings: RemoteArguments, parse: Callable[[bytes, str], Reply] = parse_reply
     ) -> None:
         if len(endpoint.authorization.splitlines()) > 1:
             raise ModelError(

@@ -37,12 +37,7 @@ class OpenAI(ChatModel):
         ModelError: an argument is unknown or wrong, or there is no model, or no key for the public API.
     """
 
-    answer_arguments = (
-        *CHAT_ANSWER_ARGUMENTS,
-        "api",
-        "azure_openai",
-        "api_version",
-    )
+    answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "api", "azure_openai", "api_version")
     arguments_kind = Arguments
     _folder: Path | None = None
     """The folder of batches, below that of the run."""

@@ -378,9 +378,9 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
     if reply.likelihood is not None:
         return Response(
             request.id,
-            loglikelihood=reply.likelihood.value,
-            is_greedy=reply.likelihood.is_greedy,
-            usage=Usage(reply.likelihood.input_tokens, 0),
+            loglikelihood=reply.likelihood[0],
+            is_greedy=reply.likelihood[1],
+            usage=reply.usage,
             latency=latency,
             attempts=attempts,
             model=reply.model,

@@ -31,26 +31,6 @@ THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "r
 _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
 
 
-class Likelihood(Struct, frozen=True):
-    """The log probability of a continuation after its prompt."""
-
-    value: float
-    """Natural logarithm."""
-    is_greedy: bool
-    """Whether each token is the most likely one at its position."""
-    input_tokens: int | None
-    """Tokens of the prompt and the continuation."""
-
-
-def likelihood_of(scores: Sequence[tuple[float, float]], input_tokens: int | None) -> Likelihood:
-    """Add up the scores of a continuation's tokens.
-
-    A score is the log probability of the token, and that of the most likely token at its position.
-    """
-    is_greedy = all(own >= highest for own, highest in scores)
-    return Likelihood(math.fsum(own for own, _ in scores), is_greedy, input_tokens)
-
-
 class ToolCall(Struct, frozen=True):
     """A tool call in a reply."""
 
@@ -84,8 +64,8 @@ class Reply(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     model: str | None = None
     """The model name that the server reports."""
-    likelihood: Likelihood | None = None
-    """The likelihood of a continuation, if that was requested instead of a text."""
+    likelihood: tuple[float, bool] | None = None
+    """If requested instead of a text: the log probability of a continuation, and whether it is the greedy answer."""
     calls: tuple[ToolCall, ...] = ()
     message: Mapping[str, Any] = field(default_factory=dict)
     """The message as sent by the server, if it has calls. It is sent back with their results."""
@@ -99,6 +79,16 @@ class Reply(Struct, frozen=True):
         has_picture = any(isinstance(part, GeneratedImage) for part in parts)
         pieces = tuple(part for part in parts if part) if has_picture else ()
         return cls(text, finish_reason, usage, parts=pieces, model=model)
+
+
+def scored_reply(scores: Sequence[tuple[float, float]], input_tokens: int | None, model: str | None = None) -> Reply:
+    """Return the likelihood of a continuation after its prompt, which have ``input_tokens`` together.
+
+    A score is the log probability of a token of the continuation, and that of the most likely token at its position.
+    """
+    is_greedy = all(own >= highest for own, highest in scores)
+    likelihood = (math.fsum(own for own, _ in scores), is_greedy)
+    return Reply("", None, Usage(input_tokens, 0), model=model, likelihood=likelihood)
 
 
 def parse_reply(raw: bytes, url: str) -> Reply:
