@@ -215,20 +215,8 @@ class HttpCall(Struct, frozen=True):
         return orjson.dumps({name: value for name, value in self.body.items() if value is not None})
 
 
-class CallReply(Struct, frozen=True):
-    """Answer to a call, or the reason why it failed.
-
-    Args:
-        status: status code of the answer; 0 if the server cannot be reached.
-        content: the answer, or why the server cannot be reached.
-        retry_after: seconds that the server asks the client to wait.
-    """
-
-    status: int
-    content: bytes
-    retry_after: float | None = None
-
-
+CallReply = httpx2.Response | httpx2.TransportError
+"""Answer to a call, whose body has been read, or the reason why there is none."""
 Exchange = Generator[HttpCall | float, CallReply | None, _T]
 """Generator that yields calls, and receives the reply to each, and pauses in seconds."""
 
@@ -291,11 +279,11 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
     while True:
         reply = yield call
         assert reply is not None
-        if 0 < reply.status < 400:
+        if isinstance(reply, httpx2.Response) and reply.status_code < 400:
             value = _json(reply.content)
             if not isinstance(value, dict):
                 text = "the answer is not a JSON object; is this the address of an evaluation server?"
-                raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status)
+                raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status_code)
             return value
         yield pause_before(call, reply, waiting)
 
@@ -303,19 +291,23 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
 def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Exchange[None]:
     """Receive the archive of a job, and retry as ``asked`` does. Raises ``EvaluationServerError``."""
     call, waiting = HttpCall("GET", job(job_id, "/files").path, target=download), RetryPauses(patience)
-    while (reply := (yield call)) is not None and reply.status != 200:
+    while (reply := (yield call)) is not None and getattr(reply, "status_code", 0) != 200:
         yield pause_before(call, reply, waiting)
 
 
 def pause_before(call: HttpCall, reply: CallReply, waiting: RetryPauses) -> float:
     """Return the seconds to wait before a call is retried. Raises ``EvaluationServerError`` if it must not be."""
-    pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _RETRIED else None
-    if pause is not None:
-        return pause
-    if not reply.status:
-        raise EvaluationServerError(f"{call.method} {call.path}: no answer: {reply.content.decode()}")
-    text = f"{call.method} {call.path}: {printable(_reason(reply.content))} (status {reply.status})"
-    raise EvaluationServerError(text, reply.status)
+    if isinstance(reply, httpx2.TransportError):
+        pause = waiting.pause()
+        error = EvaluationServerError(f"{call.method} {call.path}: no answer: {str(reply) or type(reply).__name__}")
+    else:
+        status = reply.status_code
+        pause = waiting.pause(retry_after(reply.headers)) if status in _RETRIED else None
+        text = f"{call.method} {call.path}: {printable(_reason(reply.content))} (status {status})"
+        error = EvaluationServerError(text, status)
+    if pause is None:
+        raise error
+    return pause
 
 
 def awaited(job_id: str, patience: float, poll_interval: float, timeout: float | None, verbose: bool) -> Exchange[Job]:
@@ -387,19 +379,9 @@ def request(http: httpx2.Client | httpx2.AsyncClient, call: HttpCall, silence: f
     )
 
 
-def reply(found: httpx2.Response) -> CallReply:
-    """Convert a response whose body has been read."""
-    return CallReply(found.status_code, found.content, retry_after(found.headers))
-
-
-def no_reply(error: httpx2.TransportError) -> CallReply:
-    """Convert a lost connection."""
-    return CallReply(0, (str(error) or type(error).__name__).encode())
-
-
 SILENCE_S = 60.0
 """A server sends something more often than this. A connection that is silent for longer counts as lost."""
-ENDED_EARLY = CallReply(0, b"the connection has ended before the job")
+ENDED_EARLY = httpx2.ReadError("the connection has ended before the job")
 
 
 class StateEvent(Struct, frozen=True):
