@@ -16,15 +16,9 @@ from lmms_eval.models.remote.reply import Reply, scored_reply
 from lmms_eval.utils.signatures import parameter_names
 
 SAME_NAME = (
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "min_tokens",
-    "logit_bias",
+    "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "min_tokens", "logit_bias",
     "skip_special_tokens",
-)
+)  # fmt: skip
 SET_HERE = frozenset({"n", "output_kind", "detokenize", "seed", "stop", "max_tokens", "temperature", "top_p"})
 """Fields of ``SamplingParams`` that the adapter sets itself."""
 REFUSALS = (("vllm.exceptions", "VLLMError"), ("vllm.v1.engine.exceptions", "EngineGenerateError"))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.models.chat_form.form import ChatConversation, ChatForm, ChatPrompt, ChatTurn, Piece, call, media_of
+from lmms_eval.models.chat_form.form import ChatConversation, ChatForm, ChatPrompt, Piece, call, media_of
 from lmms_eval.models.hf.batching import RefusedError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class InternVLForm(ChatForm):
         if "total_max_num" in self.extra:
             most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
         writer = _Writer(pictures > 1, most, int(self.config.get("force_image_size") or TILE))
-        *earlier, question = [writer.write(turn) for turn in conversation.turns]
+        *earlier, question = ["".join(map(writer.write, pieces)) for _, pieces in conversation.turns]
         return InternVLPrompt(
             question,
             self.tensor([tile for own in writer.tiles for tile in own]),
@@ -211,10 +211,7 @@ class _Writer:
         self.tiles: list[list[Image.Image]] = []
         """The tiles of each picture and frame, in order."""
 
-    def write(self, turn: ChatTurn) -> str:
-        return "".join(map(self._piece, turn[1]))
-
-    def _piece(self, piece: Piece) -> str:
+    def write(self, piece: Piece) -> str:
         if isinstance(piece, str):
             return piece
         if piece.kind == "image":

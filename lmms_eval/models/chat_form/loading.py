@@ -15,14 +15,9 @@ from lmms_eval.errors import ModelError
 log = logging.getLogger(__name__)
 _SHOWN_KEYS = 3
 _FIRST = (
-    "vision_model",
-    "mlp1",
-    "language_model.model.tok_embeddings",
-    "language_model.model.embed_tokens",
-    "language_model.output",
-    "language_model.model.norm",
-    "language_model.lm_head",
-)
+    "vision_model", "mlp1", "language_model.model.tok_embeddings", "language_model.model.embed_tokens",
+    "language_model.output", "language_model.model.norm", "language_model.lm_head",
+)  # fmt: skip
 """Modules that are always on the first GPU, with the names of several language models."""
 
 

@@ -40,23 +40,12 @@ FRAMES = other_names("max_num_frames", argument_names.FRAMES)
 COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
 """Synonyms that all families accept. ``use_flash_attention_2`` is a flag."""
 VISUAL_OPTIONS = (
-    "max_num_frames",
-    "fps",
-    "min_pixels",
-    "max_pixels",
-    "total_pixels",
-    "max_image_size",
-    "interleave_visuals",
-)
+    "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size", "interleave_visuals",
+)  # fmt: skip
 PROMPT_OPTIONS = (
-    "system_prompt",
-    "add_system_prompt",
-    "chat_template",
-    "enable_thinking",
-    "add_generation_prompt",
-    "reasoning_prompt",
-    "max_length",
-)
+    "system_prompt", "add_system_prompt", "chat_template", "enable_thinking", "add_generation_prompt",
+    "reasoning_prompt", "max_length",
+)  # fmt: skip
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 

@@ -41,15 +41,9 @@ ABORT_S = 5.0
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
 """Fields that the engines' servers accept in addition to the protocol."""
 ENGINE_ONLY = (
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "data_parallel_size",
-    "gpu_memory_utilization",
-    "max_model_len",
-    "chat_template",
-    "trust_remote_code",
-    "start_timeout",
-)
+    "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_model_len",
+    "chat_template", "trust_remote_code", "start_timeout",
+)  # fmt: skip
 START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
 """Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""

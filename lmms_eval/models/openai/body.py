@@ -34,14 +34,9 @@ AUDIO_FORMATS = ("wav", "mp3")
 MOST_KNOWN = 256
 """Maximum number of cached translations of generation options."""
 CHAT_ANSWER_ARGUMENTS = (
-    *ANSWER_ARGUMENTS,
-    "reasoning_model",
-    "pass_video_url",
-    "message_format",
-    "is_qwen3_vl",
-    "enable_thinking_kwarg",
+    *ANSWER_ARGUMENTS, "reasoning_model", "pass_video_url", "message_format", "is_qwen3_vl", "enable_thinking_kwarg",
     "extra_body",
-)
+)  # fmt: skip
 """Arguments for chat completions that can change an answer."""
 
 

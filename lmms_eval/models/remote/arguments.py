@@ -32,17 +32,9 @@ SAME = {
 """Synonyms of arguments, from the interfaces that these back ends unify."""
 TOOLS_ARGUMENT = "mcp_server_path"
 _FORM = (
-    "max_frames_num",
-    "video_fps",
-    "max_pixels",
-    "min_pixels",
-    "total_pixels",
-    "max_image_size",
-    "max_image_bytes",
-    "max_size_in_mb",
-    "image_format",
-    "image_quality",
-)
+    "max_frames_num", "video_fps", "max_pixels", "min_pixels", "total_pixels", "max_image_size", "max_image_bytes",
+    "max_size_in_mb", "image_format", "image_quality",
+)  # fmt: skip
 ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
 """The common arguments that can change an answer."""
 MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
