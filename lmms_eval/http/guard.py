@@ -251,14 +251,7 @@ def json_answer(refusal: Refusal) -> Response:
 
 
 class Guarded:
-    """Application that answers only the requests that a guard allows.
-
-    Args:
-        app: the application.
-        guard: the rules.
-        answer: builds the answer to a refused request.
-        failures: limit of wrong tokens per client. Above it, the client's requests are refused for a while.
-    """
+    """Application that answers only what a guard allows. Above the limit of ``failures``, a client must wait."""
 
     def __init__(
         self,

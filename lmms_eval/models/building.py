@@ -234,11 +234,7 @@ class Argument(Struct, frozen=True):
 
 
 def arguments_of(name: str, cls: type[Any]) -> tuple[Argument, ...]:
-    """List the arguments of a model class, the commonly used ones first.
-
-    Args:
-        name: the registry's name of the model, for meanings that differ between models.
-    """
+    """List the arguments of a model class, the commonly used ones first, with their meanings for the model's name."""
     checked = getattr(cls, "arguments_kind", None)  # the pydantic class that checks the arguments
     others = checked.same if checked is not None else getattr(getattr(cls, "profile", None), "aliases", {})
     rows = [row for row in read_table(MEANINGS) if not row["models"] or name in row["models"].split(",")]

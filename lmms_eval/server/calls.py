@@ -216,7 +216,7 @@ class HttpCall(Struct, frozen=True):
 
 
 CallReply = httpx2.Response | httpx2.TransportError
-"""Answer to a call, whose body has been read, or the reason why there is none."""
+"""Answer to a call, whose body has been read, or the reason why it was lost."""
 Exchange = Generator[HttpCall | float, CallReply | None, _T]
 """Generator that yields calls, and receives the reply to each, and pauses in seconds."""
 
@@ -229,11 +229,7 @@ class RetryPauses(Struct):
     _end: float | None = None
 
     def pause(self, asked: float | None = None) -> float | None:
-        """Return the seconds to wait before the next attempt, ``None`` if no time is left for one.
-
-        Args:
-            asked: the least wait that the server asks for.
-        """
+        """Return the seconds to wait, at least those the server has ``asked`` for; ``None`` if no time is left."""
         if self._end is None:
             self._end = time.monotonic() + self.seconds
         wait = max(self._pause * random.uniform(0.5, 1.0), asked or 0.0)
@@ -416,13 +412,7 @@ JobEvent = StateEvent | ProgressEvent | LogEvent
 
 
 class Following(Struct):
-    """Position in the events of a job, kept over lost connections.
-
-    Args:
-        job_id: the job.
-        place: id of the last event that was received.
-        patience: seconds of retrying a lost connection.
-    """
+    """Position in the events of a job, kept over lost connections, which are retried for ``patience`` seconds."""
 
     job_id: str
     place: str

@@ -65,11 +65,7 @@ class ModelDetails(Struct, frozen=True):
 
 
 class ModelChoices:
-    """The models of a registry, read once.
-
-    Args:
-        plugins: packages that the server was started with.
-    """
+    """The models of a registry with the server's plugins, read once."""
 
     def __init__(self, plugins: Sequence[str] = ()) -> None:
         self.registry = ModelRegistry(tuple(plugins))
@@ -182,12 +178,7 @@ class TaskChoice(Struct, frozen=True):
 
 
 class TaskChoices:
-    """The tasks of a catalogue, which is read once.
-
-    Args:
-        include_paths: folders with further task files that the server was started with.
-        plugins: packages with tasks.
-    """
+    """The tasks of a catalogue with the server's own folders and plugins, read once."""
 
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._include_paths, self._plugins = include_paths, plugins

@@ -81,12 +81,7 @@ def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool)
 
 
 def environment(environ: Mapping[str, str], gpus: Sequence[str] | None) -> dict[str, str]:
-    """Return the environment of a run: the server's, without launcher variables and the server's token.
-
-    Args:
-        environ: the server's variables.
-        gpus: GPUs that the run may use; ``None`` leaves them unchanged.
-    """
+    """Return the environment of a run, without launcher variables and the server's token, and with its ``gpus``."""
     kept = {
         name: value
         for name, value in environ.items()

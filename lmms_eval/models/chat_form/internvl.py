@@ -197,13 +197,7 @@ class InternVLForm(ChatForm):
 
 
 class _Writer:
-    """Renders the turns of one conversation, and collects the tiles of their pictures.
-
-    Args:
-        labels: whether to number the pictures, as on the model card for several pictures.
-        most: the maximum number of tiles of a picture.
-        side: the side of a tile in pixels.
-    """
+    """Renders pieces, numbers pictures if there are several (``labels``), and collects up to ``most`` tiles of each."""
 
     def __init__(self, labels: bool, most: int, side: int) -> None:
         self._labels, self._most, self._side = labels, most, side

@@ -115,15 +115,7 @@ def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None
 
 
 class Answerer:
-    """Runs batches of jobs with equal keys.
-
-    Args:
-        loaded: the model.
-        encode: returns the inputs of a batch.
-        generate: takes the keyword arguments of transformers' ``generate``, and returns token ids.
-        use_cache: cache keys and values.
-        static_cache: keep them in tensors of fixed size.
-    """
+    """Runs batches of jobs with equal keys. Options select a cache of keys and values, and one of fixed size."""
 
     def __init__(
         self,

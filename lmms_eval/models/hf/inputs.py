@@ -113,12 +113,7 @@ def append_prompt(messages: Sequence[ChatMessage], prompt: str) -> list[ChatMess
 
 
 class Lengths:
-    """Estimates prompt lengths for one model. Thread-safe.
-
-    Args:
-        processor: computes the tokens of a picture of a given size, if it supports that.
-        image_options: its keyword arguments for pictures.
-    """
+    """Estimates prompt lengths for one model, by its processor's count of tokens if there is one. Thread-safe."""
 
     def __init__(self, processor: Any, image_options: Mapping[str, Any]) -> None:
         self._count = getattr(processor, "_get_num_multimodal_tokens", None)

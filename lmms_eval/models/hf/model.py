@@ -57,12 +57,7 @@ def dry_messages(pictures: int) -> ChatMessages:
 
 
 def wants_flat_images(loaded: Loaded, render: Callable[[ChatMessages], Prepared]) -> bool:
-    """Return whether the processor takes the pictures of a batch as one list, and rejects a list for each prompt.
-
-    Args:
-        loaded: model and processor.
-        render: renders a conversation to text and pictures.
-    """
+    """Return whether the processor takes the pictures of a batch as one list, and rejects a list for each prompt."""
     try:
         prepared = render(dry_messages(1))
     except (RefusedError, *RECOVERABLE):
@@ -80,16 +75,7 @@ def _takes(processor: Any, text: str, images: Sequence[Any]) -> bool:
 
 
 def report(model: str, answer: Callable[[ChatMessages], object], asked: Sequence[str]) -> dict[str, str]:
-    """Try each request, and log in one line which ones failed.
-
-    Args:
-        model: the model's name, for the log.
-        answer: answers a request, or raises.
-        asked: names of ``DRY_REQUESTS``.
-
-    Returns:
-        The reason of each failure, by the request's name.
-    """
+    """Try requests of ``DRY_REQUESTS``, log in one line which ones failed, and return the reasons by name."""
     refused: dict[str, str] = {}
     for name in asked:
         try:

@@ -107,12 +107,7 @@ def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[tuple[flo
 
 
 class LikelihoodScorer:
-    """Requests likelihoods.
-
-    Args:
-        ask: makes one attempt for a reply.
-        ask_scores: makes one attempt for the log probabilities of a prompt.
-    """
+    """Requests likelihoods. ``ask`` makes an attempt for a reply, ``ask_scores`` for log probabilities."""
 
     def __init__(
         self, ask: Callable[[bytes], Awaitable[Reply]], ask_scores: Callable[[bytes], Awaitable[Reply]]

@@ -290,13 +290,7 @@ def failed(reason: str) -> ToolResult:
 
 
 def read_result(result: Any, characters: int, images: WireOptions) -> ToolResult:
-    """Read a result of the package mcp. This decodes pictures, so it must not run in an event loop.
-
-    Args:
-        result: the result.
-        characters: the limit of all texts together. A cut is marked in the text.
-        images: the encoding of pictures.
-    """
+    """Read a result of the package mcp, cut to so many characters. It decodes pictures: not for event loops."""
     fields = wire(result)
     texts: list[str] = []
     media: list[ToolMedium] = []

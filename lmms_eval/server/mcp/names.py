@@ -15,12 +15,7 @@ _LONGEST_TITLE = 160
 
 
 class Names:
-    """Tasks and models by name; the registries are read once.
-
-    Args:
-        include_paths: folders with further task files.
-        plugins: packages with further tasks and models.
-    """
+    """Tasks and models by name, with those of further folders and plugins; the registries are read once."""
 
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._tasks, self._models = TaskChoices(include_paths, plugins), ModelChoices(plugins)

@@ -91,12 +91,7 @@ async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | No
 
 
 class Toolbox:
-    """The tools as methods.
-
-    Args:
-        jobs: jobs of this machine or of a server elsewhere.
-        names: tasks and models of this machine.
-    """
+    """The tools as methods, for jobs of this machine or of a server elsewhere, and this machine's tasks and models."""
 
     def __init__(self, jobs: Jobs, names: Names) -> None:
         self.jobs, self.names = jobs, names

@@ -47,17 +47,7 @@ line for a request. Requests of a batch that a user has cancelled are not retrie
 def read_result(
     line: bytes, parse: Callable[[bytes, str], Reply], shown: str, key_name: str
 ) -> tuple[str, Reply | AttemptError] | None:
-    """Read a line of an output or error file: the request's id, and its reply or failure.
-
-    Args:
-        line: the line.
-        parse: reads an answer of status 200.
-        shown: the address for messages.
-        key_name: the environment variable of the key.
-
-    Returns:
-        ``None`` if the line does not name a request.
-    """
+    """Read a line of results: the request's id, and its reply or failure; ``None`` if it does not name a request."""
     try:
         record = decode_body(line)
     except orjson.JSONDecodeError:
