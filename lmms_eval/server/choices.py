@@ -55,15 +55,6 @@ class ListedModel(Struct, frozen=True):
     """Messages about missing packages and keys."""
 
 
-class ModelDetails(Struct, frozen=True):
-    """The arguments of a model."""
-
-    name: str
-    arguments: tuple[Argument, ...]
-    fixed: Mapping[str, Any]
-    """Arguments that the name of a service implies."""
-
-
 class ModelChoices:
     """The models of a registry with the server's plugins, read once."""
 
@@ -89,8 +80,8 @@ class ModelChoices:
             )
         return self._choices
 
-    def details(self, name: str) -> ModelDetails:
-        """Return the arguments of a model, by name or alias.
+    def details(self, name: str) -> tuple[tuple[Argument, ...], Mapping[str, Any]]:
+        """Return the arguments of a model, by name or alias, and those that the name of a service implies.
 
         Raises:
             UnknownNameError: the model does not exist.
@@ -102,7 +93,7 @@ class ModelChoices:
         if service is not None:
             stated = {"model": service.model, "base_url": service.base_url}
             fixed |= {key: value for key, value in stated.items() if value}
-        return ModelDetails(name, arguments_of(resolved.manifest.model_id, resolved.load()), fixed)
+        return arguments_of(resolved.manifest.model_id, resolved.load()), fixed
 
     def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ListedModel:
         try:

@@ -264,16 +264,17 @@ class Desk:
 
     def _unknown(self, request: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield unknown names of models and tasks, and missing arguments of the model."""
+        model = str(request.get("model"))
         try:
-            details = self.models.details(str(request.get("model")))
+            arguments, fixed = self.models.details(model)
         except LmmsEvalError as error:
             yield Problem("model", str(error))
         else:
             given = argument_mapping(request.get("model_args"), "model_args")
-            for one in details.arguments:
+            for one in arguments:
                 names = {one.name, *one.other_names}
-                if one.is_required and not any(given.get(name) or name in details.fixed for name in names):
-                    yield Problem("model_args", f"model_args: {details.name} needs the argument {one.name}")
+                if one.is_required and not any(given.get(name) or name in fixed for name in names):
+                    yield Problem("model_args", f"model_args: {model} needs the argument {one.name}")
         for name in request.get("tasks") or ():
             try:
                 self.tasks.check([str(name)])
