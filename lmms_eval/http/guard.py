@@ -98,13 +98,7 @@ def _network(client: str) -> str:
 
 
 class Refusal(Struct, frozen=True):
-    """Refusal of a request.
-
-    Args:
-        status: status code of the answer.
-        text: the reason.
-        is_guess: the request had a wrong token.
-    """
+    """Refusal of a request by a status code and a reason. With ``is_guess``, the request had a wrong token."""
 
     status: int
     text: str

@@ -82,14 +82,7 @@ class Arguments(RemoteArguments):
 
 
 class Gemini(SdkModel[Arguments]):
-    """Sends requests to Gemini models.
-
-    Args:
-        arguments: see ``docs/models/gemini.md``.
-
-    Raises:
-        ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
-    """
+    """Sends requests to Gemini models; for the arguments see ``docs/models/gemini.md``. Raises ``ModelError``."""
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "enable_thinking", "safety_threshold", "pass_video")
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})

@@ -40,14 +40,7 @@ class Arguments(ChatArguments):
 
 
 class LiteLLM(ChatModel):
-    """Sends requests to services through ``litellm``.
-
-    Args:
-        arguments: see ``docs/models/litellm.md``.
-
-    Raises:
-        ModelError: the package is not installed, or an argument is unknown or wrong.
-    """
+    """Sends requests through ``litellm``; for the arguments see ``docs/models/litellm.md``. Raises ``ModelError``."""
 
     answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "drop_params")
     arguments_kind = Arguments

@@ -121,14 +121,7 @@ class JobResults(Struct, frozen=True):
 
 
 class ArchiveDownload:
-    """Context manager that receives an archive and unpacks it.
-
-    Args:
-        folder: target folder; created if it is missing.
-
-    Raises:
-        DataError: the folder cannot be written.
-    """
+    """Context manager that receives an archive and unpacks it into a folder. Raises ``DataError`` if it cannot."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -257,11 +257,9 @@ class OptionChoice(Struct, frozen=True):
 def option_choices(
     refused: Collection[str] = (), defaults: Mapping[str, bool] | None = None
 ) -> tuple[OptionChoice, ...]:
-    """List the options: the usual ones first, the others by group in the order of the help.
+    """List the options that are not ``refused``: the usual ones first, the others by group in the order of the help.
 
-    Args:
-        refused: options that this server does not accept.
-        defaults: default values of this server that differ from those of the command line.
+    ``defaults`` are default values of this server that differ from those of the command line.
     """
     kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
     found = []

@@ -65,10 +65,7 @@ def write_config(options: Mapping[str, Any], folder: JobFolder) -> None:
 def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool) -> list[str]:
     """Return the command of a run as a list of words, to be executed without a shell.
 
-    Args:
-        request: the submission.
-        folder: the job's folder, which holds the options.
-        continues: the run was started before: it resumes from its journal, even if every document was answered.
+    A run that ``continues`` resumes from its journal, even if every document was answered.
     """
     processes = int(request.get("num_gpus") or 1)
     words = [sys.executable, "-m"]

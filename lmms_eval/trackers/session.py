@@ -238,10 +238,7 @@ class Session:
     def end(self, ending: RunEnding, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
         """Send the last message and wait until everything is sent or the patience with each tracker ends.
 
-        Args:
-            ending: the last message.
-            grace_s: seconds that sending may take after a signal. A second signal gives the trackers up.
-            interrupted: number of the signal that ended the run.
+        After the signal ``interrupted``, sending may take ``grace_s`` seconds. A second signal gives the trackers up.
         """
         self.stop()
         ended, names = time.monotonic(), ", ".join(tracker.name for tracker in self._trackers)

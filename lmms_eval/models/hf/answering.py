@@ -38,13 +38,8 @@ class GeneratedEnding(Struct, frozen=True):
 class StopOnText:
     """A stopping criterion of transformers: each row ends with the first stop string in its answer.
 
-    A row inside a thought is checked for closing tags first, and for stop strings after the thought.
-
-    Args:
-        tags: the decoder.
-        readings: the rules for each row, all with the same stop strings.
-        prompt_length: the number of columns before the answers.
-        skip_special_tokens: leave out special tokens from the text, except those of tags.
+    A row inside a thought is checked for closing tags first, and for stop strings after the thought. All ``readings``
+    have the same stop strings. The answers begin at the column ``prompt_length``.
     """
 
     def __init__(

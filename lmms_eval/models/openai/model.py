@@ -34,14 +34,7 @@ PARSERS: Mapping[str, Callable[[bytes, str], Reply]] = {
 
 
 class OpenAI(ChatModel):
-    """Sends requests to an OpenAI-compatible server, with up to ``num_concurrent`` open at a time.
-
-    Args:
-        arguments: see ``docs/models/openai.md``.
-
-    Raises:
-        ModelError: an argument is unknown or wrong, or there is no model, or no key for the public API.
-    """
+    """Sends requests to an OpenAI-compatible server; for the arguments see ``docs/models/openai.md``."""
 
     answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "api", "azure_openai", "api_version")
     arguments_kind = Arguments

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import orjson
 
@@ -58,6 +58,24 @@ class DrawingError(Exception):
         self.kind: ErrorKind = kind
 
 
+class TextToImage(Protocol):
+    """A text-to-image model. Up to ``concurrency`` threads may call ``draw`` at the same time."""
+
+    concurrency: int
+
+    def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
+        """Return a picture for each description, in order. Raises ``DrawingError`` if a picture could not be drawn."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return everything that determines its pictures, as a part of the run key."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return its description for the results."""
+
+    def close(self) -> None:
+        """Free its resources."""
+
+
 class DiffusersPipeline:
     """A text-to-image pipeline of diffusers. Seeds make its pictures reproducible.
 
@@ -71,7 +89,6 @@ class DiffusersPipeline:
     """
 
     concurrency = 1
-    """The number of threads that may call ``draw`` at the same time."""
 
     def __init__(self, path: str, arguments: Mapping[str, Any], device: str | None = None) -> None:
         unknown = sorted(set(arguments) - {*CALL, *LOADING})
@@ -97,7 +114,7 @@ class DiffusersPipeline:
             self._pipeline.set_progress_bar_config(disable=True)
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
-        """Return a picture for each description, in order, each with its own seed. Raises ``DrawingError``."""
+        """Draw the pictures in sequence, each with its own seed."""
         pictures = []
         with self._lock:
             for number, description in enumerate(descriptions):
@@ -170,7 +187,7 @@ class ImagesApi:
         self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), settings, StopSending(), self._tally)
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - no seed in this API
-        """Return a picture for each description, in order, drawn concurrently. Raises ``DrawingError``."""
+        """Draw the pictures concurrently."""
         responses = self._run(self._ask(descriptions))
         pictures = []
         for description, response in zip(descriptions, responses, strict=True):
@@ -236,9 +253,6 @@ def _read(raw: bytes, url: str) -> Reply:
 
 def _no_messages() -> ChatMessages:
     raise NotImplementedError("a request for a picture has no messages")
-
-
-TextToImage = DiffusersPipeline | ImagesApi
 
 
 def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | None = None) -> TextToImage:

@@ -23,9 +23,7 @@ class Names:
     def tasks(self, query: str, only: Sequence[str] | None = None) -> TaskList:
         """Find groups, tags and tasks. Names that begin with the query come first, then names that contain it.
 
-        Args:
-            query: text to look for.
-            only: names that may be found, known here or not; ``None`` for all names that are known here.
+        ``only`` lists the names that may be found, known here or not; ``None`` means all names that are known here.
         """
         lines = [line for line in self._lines(query) if only is None or line.name in only]
         if only is not None:
