@@ -30,7 +30,7 @@ from lmms_eval.models.chat_template import (
     warn_of_unread,
 )
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
-from lmms_eval.models.hf.options import HFOptions, Profile
+from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile
 from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
 
 if TYPE_CHECKING:
@@ -168,10 +168,10 @@ class Prepared(Struct, frozen=True, eq=False):
 class InputBuilder:
     """Renders requests for one model. Thread-safe, as it does not change after construction."""
 
-    def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile | None = None) -> None:
+    def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile = GENERAL) -> None:
         self._processor = loaded.processor
         self._options = options
-        self._profile = profile or Profile()
+        self._profile = profile
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
         self._bounds = self.frame_bounds = picture_bounds(options, loaded.native_pixels)

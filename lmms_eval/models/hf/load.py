@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.hf.options import HFOptions, Profile, local_folder
+from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile, local_folder
 from lmms_eval.utils.launch import local_processes
 
 log = logging.getLogger(__name__)
@@ -224,9 +224,8 @@ class Loaded(Struct, frozen=True):
     """Whether the processor takes the pictures of a batch as one list instead of one list per prompt."""
 
 
-def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
+def load(options: HFOptions, profile: Profile = GENERAL) -> Loaded:
     """Load processor and model. Raises ``ModelError`` if a part is missing, or the files are not a working model."""
-    profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
     absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]
     if absent:

@@ -24,7 +24,7 @@ from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
-from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
+from lmms_eval.models.hf.options import GENERAL, VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
 
@@ -152,7 +152,7 @@ def describe_model(model: Any, device: Any) -> dict[str, Any]:
 class LocalModel(Model):
     """A model of this process whose arguments are the fields of :class:`HFOptions` and those of its profile."""
 
-    profile: ClassVar[Profile] = Profile()
+    profile: ClassVar[Profile] = GENERAL
     ignored_arguments = IGNORED_LOCALLY
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
@@ -162,7 +162,8 @@ class LocalModel(Model):
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
-        return HFOptions.from_arguments(model_args, cls.profile).media_form
+        options = HFOptions.from_arguments(model_args, cls.profile)
+        return MediaForm(options.max_num_frames, options.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
 
 class HuggingFace(LocalModel):

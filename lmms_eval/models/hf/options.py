@@ -10,12 +10,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from lmms_eval.api.generation import MediaForm
 from lmms_eval.errors import ModelError
 from lmms_eval.models import argument_names
 from lmms_eval.models.argument_names import IGNORED, other_names
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
-from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
 _ALWAYS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("the model's configuration (config.json)", ("config.json",)),
@@ -166,6 +164,10 @@ class Profile(Struct, frozen=True, eq=False):
         return inspect.Signature([*kept, *own])
 
 
+GENERAL = Profile()
+"""The profile of ``hf`` itself."""
+
+
 class HFOptions(Struct, frozen=True):
     """The checked ``model_args``, with one field for each argument."""
 
@@ -216,19 +218,13 @@ class HFOptions(Struct, frozen=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
     """The additional arguments of the family. Not an argument itself."""
 
-    @property
-    def media_form(self) -> MediaForm:
-        """The frames to read of a video."""
-        return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
-
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile | None = None) -> HFOptions:
+    def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile = GENERAL) -> HFOptions:
         """Check names and values, and translate a family's own names.
 
         Raises:
             ModelError: a name is unknown (the message suggests the nearest one), or a value is missing or invalid.
         """
-        profile = profile or Profile()
         own = [name for name in cls.__struct_fields__ if name not in ("extra", *profile.without)]
         known = [*own, *profile.aliases, *profile.extra]
         for name in arguments:
