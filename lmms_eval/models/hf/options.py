@@ -240,7 +240,7 @@ class HFOptions(Struct, frozen=True):
         if not str(given.get("pretrained", "")).strip():
             raise ModelError(f"{profile.name}: give the model folder or hub name, as in --model_args pretrained=FOLDER")
         converters = {**_CONVERTERS, **profile.extra}
-        values = {name: _convert(profile.name, name, value, converters[name]) for name, value in given.items()}
+        values = {name: converted(profile.name, name, value, converters[name]) for name, value in given.items()}
         extra = {name: values.pop(name) for name in profile.extra if name in values}
         options = cls(**values, extra=extra)
         if options.min_pixels and options.max_pixels and options.min_pixels > options.max_pixels:
@@ -258,7 +258,7 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
             continue
         value = given[name]
         if name == "use_flash_attention_2":
-            if not _convert(profile.name, name, value, flag):
+            if not converted(profile.name, name, value, flag):
                 continue
             value = "flash_attention_2"
         if target in result and result[target] != value:
@@ -267,7 +267,8 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
     return result
 
 
-def _convert(model: str, name: str, value: Any, converter: Callable[[Any], Any]) -> Any:
+def converted(model: str, name: str, value: Any, converter: Converter) -> Any:
+    """Convert the value of an argument. Raises ``ModelError`` if it is not valid."""
     try:
         return converter(value)
     except (TypeError, ValueError) as error:

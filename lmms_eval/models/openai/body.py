@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -94,6 +93,8 @@ class BodyBuilder:
         """Tools that are offered in every request for a text."""
         self.leaves_stops_out: Callable[[], bool] = lambda: False
         """Whether to leave out stop strings."""
+        self.note_ignored: Callable[[Iterable[str]], None] = lambda _: None
+        """Called with the ignored options of a request."""
         self._is_plain = arguments.api == "completions"
         self._extra = dict(arguments.extra_body)
         switch = arguments.enable_thinking_kwarg
@@ -104,16 +105,8 @@ class BodyBuilder:
             self._extra[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
         self._frames, self._images = arguments.frames, arguments.wire_options(endpoint.takes_webp)
         self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
-        self._lock = threading.Lock()
-        self._ignored: set[str] = set()
         self._known: dict[bytes, dict[str, Any]] = {}
         """Cached fields by generation options."""
-
-    @property
-    def ignored_options(self) -> list[str]:
-        """Generation options of tasks that were ignored so far."""
-        with self._lock:
-            return sorted(self._ignored)
 
     def build(self, request: Request) -> bytes:
         """Return the body of a request as JSON. Raises ``MediaError`` if a picture, video or sound cannot be read."""
@@ -160,9 +153,7 @@ class BodyBuilder:
             return known
         translate = map_responses_generation if self.dialect.is_responses else map_generation
         fields, ignored = translate(generation, request.seed, self.dialect)
-        if ignored:
-            with self._lock:
-                self._ignored.update(ignored)
+        self.note_ignored(ignored)
         mine, theirs = fields.get(TEMPLATE_OPTIONS), self._extra.get(TEMPLATE_OPTIONS)
         fields = {**fields, **self._extra}
         if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
@@ -227,6 +218,7 @@ class ChatModel(RemoteModel):
         self.builder = BodyBuilder(arguments, endpoint)
         super().__init__(arguments, endpoint.shown, self.builder.system_prompt)
         self.builder.leaves_stops_out = lambda: self.stops.is_off
+        self.builder.note_ignored = self.note_ignored
         self._toolbox: ToolServer | None = None
         if arguments.mcp_server_path is not None:
             from lmms_eval.models.tools.toolbox import ToolServer
@@ -277,7 +269,3 @@ class ChatModel(RemoteModel):
         """Return the fields of a request's body."""
         tools = {} if self._toolbox is None else {"tools": [one["function"]["name"] for one in self._toolbox.functions]}
         return {**self.builder.options(request), **tools}
-
-    def ignored_options(self) -> list[str]:
-        """Return the generation options of tasks that were ignored so far."""
-        return self.builder.ignored_options
