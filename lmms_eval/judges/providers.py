@@ -156,7 +156,7 @@ class Judge(Struct, frozen=True):
 
 
 def open_judge(options: JudgeOptions, environ: Mapping[str, str] | None = None) -> Judge:
-    """Build the judge. Raises ``ModelError`` if none is given, or it is not one that takes chat messages."""
+    """Build the judge. Raises ``ModelError`` if no judge is given, or it does not take chat messages."""
     if not options.is_given:
         raise ModelError(f"no judge model: {REMEDY}")
     environ = os.environ if environ is None else environ

@@ -222,7 +222,7 @@ class RetryPauses(Struct):
     _end: float | None = None
 
     def pause(self, asked: float | None = None) -> float | None:
-        """Return the seconds to wait, at least those the server has ``asked`` for; ``None`` if no time is left."""
+        """Return the seconds to wait, at least those that the server ``asked`` for; ``None`` if no time is left."""
         if self._end is None:
             self._end = time.monotonic() + self.seconds
         wait = max(self._pause * random.uniform(0.5, 1.0), asked or 0.0)
@@ -285,7 +285,7 @@ def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Excha
 
 
 def pause_before(call: HttpCall, reply: CallReply, waiting: RetryPauses) -> float:
-    """Return the seconds to wait before a call is retried. Raises ``EvaluationServerError`` if it must not be."""
+    """Return the seconds to wait before a retry. Raises ``EvaluationServerError`` if the call cannot be retried."""
     if isinstance(reply, httpx2.TransportError):
         pause = waiting.pause()
         error = EvaluationServerError(f"{call.method} {call.path}: no answer: {str(reply) or type(reply).__name__}")
@@ -447,6 +447,6 @@ class Following(Struct):
         return found
 
     def pause(self, reply: CallReply) -> float:
-        """Return the seconds to wait before the next connection. Raises ``EvaluationServerError`` if it is over."""
+        """Return the seconds to wait before reconnecting. Raises ``EvaluationServerError`` if no time is left."""
         self._waiting = self._waiting or RetryPauses(self.patience)
         return pause_before(self.call, reply, self._waiting)

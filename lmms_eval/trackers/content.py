@@ -60,7 +60,7 @@ def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> LiveNumbers:
 
 
 def results_of(document: Mapping[str, Any], documents: int, file: str) -> FinalResults:
-    """Extract numbers and tables of the results document in ``file``, after so many finished documents of the run."""
+    """Extract numbers and tables of a results document. ``documents`` counts the finished ones of the run."""
     scalars: dict[str, float] = {}
     texts: dict[str, str] = {}
     for task, entry in document["results"].items():

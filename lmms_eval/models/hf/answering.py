@@ -242,7 +242,7 @@ class Answerer:
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:
-    """Return the most new tokens of a batch. Raises ``RefusedError`` if that is the context of unknown length."""
+    """Return the most new tokens of a batch. Raises ``RefusedError`` if the needed context length is not known."""
     stated: int = settings.arguments["max_new_tokens"]
     if stated < MAX_TOKENS:
         return min(stated, encoded.max_new_tokens or MAX_TOKENS)

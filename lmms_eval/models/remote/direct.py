@@ -47,7 +47,7 @@ class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp 
 
 
 async def read_whole(content: Any, max_bytes: int, address: str) -> bytes:
-    """Read an ``aiohttp.StreamReader``. Raises ``AttemptError``, with ``address``, above ``max_bytes``."""
+    """Read a whole stream. Raises ``AttemptError``, naming ``address``, if it has more than ``max_bytes``."""
     if content.is_eof():  # the whole body arrived with the head
         pieces = [content.read_nowait()]
         size = len(pieces[0])

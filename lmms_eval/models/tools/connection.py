@@ -286,7 +286,7 @@ def failed(reason: str) -> ToolResult:
 
 
 def read_result(result: Any, characters: int, images: WireOptions) -> ToolResult:
-    """Read a result of the package mcp, cut to so many characters. It decodes pictures: not for event loops."""
+    """Read and cut a result of the package mcp. This decodes pictures, so it must not run in an event loop."""
     fields = wire(result)
     texts: list[str] = []
     media: list[ToolMedium] = []
