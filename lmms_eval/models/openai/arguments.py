@@ -179,7 +179,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
 
 
 def split_address(base: str, name: str = "base_url of the openai back end") -> tuple[SplitResult, str]:
-    """Split an address, and return its parts and its host with the port. Raises ``ModelError``, beginning with ``name``."""
+    """Split an address into its parts, and its host with the port. Raises ``ModelError``, beginning with ``name``."""
     try:
         parts = urlsplit(base.strip())
         host, port = parts.hostname or "", parts.port
