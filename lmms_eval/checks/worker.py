@@ -40,10 +40,8 @@ from lmms_eval.utils.records import to_dict
 def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResult, ...]:
     """Ask a model about the first documents of loaded tasks, and score the answers.
 
-    Files that an aggregation writes go to a temporary folder.
-
-    Raises:
-        LmmsEvalError: the model or the data are unusable.
+    Files that an aggregation writes go to a temporary folder. Raises ``LmmsEvalError`` if the model or the data are
+    unusable.
     """
     plans = [plan_task(task, documents, 0) for task in tasks]
     with TemporaryDirectory(prefix="lmms-eval-check-") as folder:

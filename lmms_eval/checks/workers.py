@@ -201,8 +201,7 @@ def _start(options: CheckOptions) -> Child:
 def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOptions) -> Checks:
     """Check tasks and groups by name. Without names, check the whole catalogue and report the files it cannot read.
 
-    Raises:
-        UsageError: a name is unknown.
+    Raises ``UsageError`` if a name is unknown.
     """
     checks = run_checks(jobs_of(catalogue, names, options.tasks), options)
     if names:

@@ -108,10 +108,8 @@ class MathVerifyFn:
     def __call__(self, solution: Any, ground_truth: Any) -> tuple[float, str]:
         """Return the score and the answer that was found in the solution; a failure counts as an incorrect answer.
 
-        Nothing equals a truth that is null or empty; the answer is still extracted.
-
-        Raises:
-            NotEvaluated: the package is not installed.
+        Nothing equals a truth that is null or empty; the answer is still extracted. Raises ``NotEvaluated`` if the
+        package is not installed.
         """
         if not isinstance(solution, str) or (ground_truth and not isinstance(ground_truth, str)):
             return self.incorrect_score, ""
@@ -138,8 +136,7 @@ _VIDEOMMMU = (
 def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple[dict[str, Any], list[str]]:
     """Return the options by their letters, which count up from ``start_chr`` by code point, and the list of letters.
 
-    Raises:
-        TypeError: ``start_chr`` is not one character.
+    Raises ``TypeError`` if ``start_chr`` is not one character.
     """
     index2ans = {chr(ord(start_chr) + place): option for place, option in enumerate(options)}
     return index2ans, list(index2ans)
@@ -168,10 +165,8 @@ def parse_videommmu_multi_choice_response(
     """Find the letter that an answer to a Video-MMMU question names, or return ``No Answer Found.``.
 
     A letter with a full stop takes precedence, then a colon, parentheses, a following blank, and the text of an option
-    (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``.
-
-    Raises:
-        AttributeError: an option is not a text and the search reaches the texts of options.
+    (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``. Raises
+    ``AttributeError`` if the search reaches an option that is not a text.
     """
     if response in ("", "API Error"):
         return "API Error"

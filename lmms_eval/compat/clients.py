@@ -76,16 +76,14 @@ class MCPClient:
     async def get_function_list(self) -> list[dict[str, Any]]:
         """List the tools in the form of ``tools`` of a chat completion request.
 
-        Raises:
-            ModelError: the server does not start or does not answer.
+        Raises ``ModelError`` if the server does not start or does not answer.
         """
         return await self._session.functions()
 
     async def run_tool(self, name: str, args: Mapping[str, Any]) -> Any:
         """Call a tool and return its result as the package mcp gives it: ``content`` is a list of parts.
 
-        Raises:
-            ModelError: the server does not start or does not answer, or has no such tool.
+        Raises ``ModelError`` if the server does not start, does not answer, or has no such tool.
         """
         return await self._session.call(name, args)
 
@@ -100,8 +98,7 @@ class MCPClient:
     def convert_result_to_openai_format(self, result: Any) -> list[Any]:
         """Convert a part of a result to a list with one part of a chat message; convert each part of a list.
 
-        Raises:
-            ValueError: a part is not a text, picture or sound.
+        Raises ``ValueError`` if a part is not a text, picture or sound.
         """
         if isinstance(result, list):
             return [self.convert_result_to_openai_format(part) for part in result]

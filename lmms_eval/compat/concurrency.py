@@ -120,8 +120,7 @@ class AdaptiveConcurrencyConfig(AdaptiveConfig, frozen=True):
     ) -> Self:
         """Read numbers or texts of numbers, and replace each by the nearest allowed value.
 
-        Raises:
-            ValueError: a text is not a number.
+        Raises ``ValueError`` if a text is not a number.
         """
         return cls(
             int(min_concurrency),

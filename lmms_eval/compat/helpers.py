@@ -84,11 +84,7 @@ def make_lazy_getattr(names: Mapping[str, tuple[str, str]]) -> Callable[[str], A
 
 
 def is_json(string: str) -> bool:
-    """Return whether a text is JSON; ``NaN`` counts as JSON.
-
-    Raises:
-        TypeError: ``string`` is not a text.
-    """
+    """Return whether a text is JSON; ``NaN`` counts as JSON. Raises ``TypeError`` if ``string`` is not a text."""
     try:
         json.loads(string)
     except (ValueError, RecursionError):
@@ -119,8 +115,7 @@ def create_iterator(
 ) -> Iterator[Item]:
     """Iterate over every ``world_size``-th item from ``offset + rank`` on, up to ``offset + limit``.
 
-    Raises:
-        ValueError: a negative number, or a ``world_size`` below 1.
+    Raises ``ValueError`` if a number is negative or ``world_size`` is below 1.
     """
     end = None if limit is None else offset + limit
     return islice(raw_iterator, offset + rank, end, world_size)
@@ -140,11 +135,7 @@ def get_file_task_name(filename: str) -> str:
 
 
 def get_latest_filename(filenames: Iterable[str]) -> str:
-    """Return the file name whose date comes last as a text.
-
-    Raises:
-        ValueError: there are no names.
-    """
+    """Return the file name whose date comes last as a text. Raises ``ValueError`` if there are no names."""
     return max(filenames, key=get_file_datetime)
 
 
@@ -275,8 +266,7 @@ class Grouper(Generic[T]):
 def get_dtype(dtype: Any) -> Any:
     """Return a ``torch.dtype`` by name (``"bfloat16"``, ``"torch.bfloat16"``); ``"auto"`` and dtypes are unchanged.
 
-    Raises:
-        UsageError: torch has no dtype of that name.
+    Raises ``UsageError`` if torch has no dtype of that name.
     """
     if not isinstance(dtype, str) or dtype == "auto":
         return dtype

@@ -368,8 +368,7 @@ class ProviderFactory:
     def create_provider(cls, api_type: str | None = None, config: ServerConfig | None = None) -> ServerInterface:
         """Create the server of that name, by default the one that ``API_TYPE`` names, else ``openai``.
 
-        Raises:
-            UnknownNameError: no provider has this name.
+        Raises ``UnknownNameError`` if no provider has this name.
         """
         name = (api_type or os.environ.get("API_TYPE") or "openai").lower()
         if name not in cls._providers:

@@ -145,10 +145,8 @@ def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
 def split_audio(audio_arrays: Any, chunk_lim: int) -> list[Any]:
     """Cut a sound into consecutive pieces of ``chunk_lim`` samples. The last one may be shorter.
 
-    A sound without samples gives no pieces, and so does a negative ``chunk_lim``.
-
-    Raises:
-        ValueError: ``chunk_lim`` is 0.
+    A sound without samples gives no pieces, and so does a negative ``chunk_lim``. Raises ``ValueError`` if
+    ``chunk_lim`` is 0.
     """
     if chunk_lim == 0:
         raise ValueError("a sound cannot be cut into pieces of 0 samples: give chunk_lim a positive number")

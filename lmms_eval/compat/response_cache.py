@@ -113,8 +113,7 @@ class ResponseCache:
     def execute(self, lm: Any, reqtype: str, requests: Sequence[Instance]) -> list[Any]:
         """Answer requests of one kind: stored answers come from the file, the others from one call of the model.
 
-        Raises:
-            ValueError: the model returned a wrong number of answers.
+        Raises ``ValueError`` if the model returned a wrong number of answers.
         """
         options = [extract_gen_kwargs(request) for request in requests]  # plugins may change them in place
         steady = [is_deterministic(reqtype, one) for one in options]

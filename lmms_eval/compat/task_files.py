@@ -125,11 +125,7 @@ class FirstNSampler(ContextSampler):
     """Takes the first documents."""
 
     def sample(self, n: int) -> Sequence[Any]:
-        """Take the first documents.
-
-        Raises:
-            ValueError: there are fewer.
-        """
+        """Take the first documents. Raises ``ValueError`` if there are fewer."""
         if n > len(self.docs):
             raise ValueError(f"{n} examples are requested, but there are only {len(self.docs)} documents")
         return [self.docs[number] for number in range(n)]
@@ -141,8 +137,7 @@ SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
 def get_sampler(name: str) -> type[ContextSampler]:
     """Return a sampler by the name that ``fewshot_config`` gives.
 
-    Raises:
-        UnknownNameError: there is no such sampler.
+    Raises ``UnknownNameError`` if there is no such sampler.
     """
     if name not in SAMPLERS:
         raise UnknownNameError("few-shot sampler", name, SAMPLERS)

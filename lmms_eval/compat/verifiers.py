@@ -85,8 +85,7 @@ class RegexExtractor(Extractor):
     def extract(self, text: Any, **kwargs: Any) -> str:
         """Return the group, trimmed.
 
-        Raises:
-            AttributeError: the pattern matches, but the group takes no part in it.
+        Raises ``AttributeError`` if the pattern matches, but the group takes no part in it.
         """
         found = self.pattern.search(text)
         if found is None:
@@ -218,8 +217,7 @@ class NumericToleranceVerifier(Verifier):
 class CompositeVerifier(Verifier):
     """The first confident of several verifiers, cheap ones first; without one, the last.
 
-    Raises:
-        ValueError: no verifiers.
+    Raises ``ValueError`` if there are no verifiers.
     """
 
     def __init__(self, verifiers: Sequence[Verifier]) -> None:
@@ -383,11 +381,7 @@ def _scaled(value: float, low: float, high: float) -> float:
 
 
 class VerificationPipeline:
-    """Extractors in order, then the verifier.
-
-    Raises:
-        ValueError: no verifier.
-    """
+    """Extractors in order, then the verifier. Raises ``ValueError`` without a verifier."""
 
     def __init__(self, extractors: Sequence[Extractor] | None = None, verifier: Verifier | None = None) -> None:
         if verifier is None:

@@ -66,11 +66,7 @@ class FilterPipeline(Struct, frozen=True):
 
 
 def filter_class(name: str) -> type[Filter]:
-    """Import a built-in filter.
-
-    Raises:
-        UnknownNameError: no filter of that name.
-    """
+    """Import a built-in filter. Raises ``UnknownNameError`` if there is no such filter."""
     from lmms_eval.errors import UnknownNameError
 
     if name not in FILTERS:
@@ -81,11 +77,7 @@ def filter_class(name: str) -> type[Filter]:
 
 
 def get_filter(name: str) -> type[Filter]:
-    """Return the class of a registered or built-in filter.
-
-    Raises:
-        UnknownNameError: no filter of that name.
-    """
+    """Return the class of a registered or built-in filter. Raises ``UnknownNameError`` if there is no such filter."""
     found: type[Filter] = ADDED_FILTERS.get(name) if name in ADDED_FILTERS else filter_class(name)
     return found
 

@@ -154,10 +154,7 @@ def strip_reasoning_tags(text: str, tag_pairs: TagPairs = DEFAULT_TAGS) -> str:
 
     For each pair, the text from the first opening tag to the first closing tag after it is removed, as long as both
     exist. If only closing tags are left then, only the text after the last one stays. An opening tag that is never
-    closed stays. Tags are case-sensitive.
-
-    Raises:
-        UsageError: a tag is empty, or a pair does not have two tags.
+    closed stays. Tags are case-sensitive. Raises ``UsageError`` if a tag is empty or a pair does not have two tags.
     """
     return strip_pairs(text, _checked(tag_pairs))
 
@@ -190,9 +187,7 @@ def parse_reasoning_tags_config(
     """Return the tag pairs that apply to a task; ``None`` if nothing is to be stripped.
 
     The task's value takes precedence. Each value is a list of pairs, the JSON text of one, or ``none`` (``False``).
-
-    Raises:
-        UsageError: the text is not JSON, or not a list of pairs.
+    Raises ``UsageError`` if the text is neither JSON nor a list of pairs.
     """
     value: Any = cli_value if task_value is None else task_value
     if isinstance(value, str):

@@ -90,8 +90,7 @@ def load_audio(
 def audio_seconds(value: Any, root: Root = None) -> float:
     """Return the length of a sound in seconds: from its header, or by decoding it if the header has no length.
 
-    Raises:
-        MediaError: as in :func:`load_audio`.
+    Raises ``MediaError`` as :func:`load_audio` does.
     """
     ref = resolve(value, root)
     if ref.kind == "array":
@@ -118,8 +117,7 @@ def _header_seconds(ref: MediaRef) -> float | None:
 def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
     """Encode a sound in base64 for an API: the original bytes of a file in one of ``formats``, else 16-bit wav.
 
-    Raises:
-        MediaError: not found, unreadable, or without samples.
+    Raises ``MediaError`` if it is not found, unreadable, or without samples.
     """
     ref = resolve(value, root)
     seconds: float | None = None

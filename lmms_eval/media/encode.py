@@ -126,8 +126,7 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
 def image_url(value: Any, options: WireOptions | None = None, root: Root = None) -> str:
     """Return the text of an ``image_url`` part: a remote picture's own URL, or a data URL of any other picture.
 
-    Raises:
-        MediaError: as in :func:`wire_image`.
+    Raises ``MediaError`` as :func:`wire_image` does.
     """
     ref = resolve(value, root)
     if ref.kind == "url":

@@ -77,8 +77,7 @@ class ImageHeader(Struct, frozen=True):
 class Bounds(Struct, frozen=True):
     """Bounds on the size of a picture in pixels. If they contradict each other, the upper bounds take precedence.
 
-    Raises:
-        ValueError: a bound is not positive.
+    Raises ``ValueError`` if a bound is not positive.
     """
 
     max_pixels: int | None = None
@@ -132,9 +131,8 @@ def open_image(source: Any, ref: MediaRef | None = None) -> Image.Image:
     """Open a picture with ``Image.open``, in the formats that occur in data sets.
 
     Other formats are not recognised, whatever the file is named: some start a program (EPS) or an unmaintained parser.
-
-    Raises:
-        MediaError: it is not a readable picture; without ``ref``, which names it, any of ``read_errors`` instead.
+    Raises ``MediaError`` if it is not a readable picture; without ``ref``, which names it, any of ``read_errors``
+    instead.
     """
     from PIL import Image
 
@@ -158,8 +156,7 @@ def _formats() -> tuple[str, ...]:
 def header(value: Any, root: Root = None) -> ImageHeader:
     """Read the size, format and transparency of a picture without decoding it.
 
-    Raises:
-        MediaError: the file does not exist, or is not a picture.
+    Raises ``MediaError`` if the file does not exist or is not a picture.
     """
     ref = resolve(value, root)
     if ref.kind == "image" and ref.image is not None:
@@ -231,10 +228,8 @@ def load_rgb(
 
     A JPEG file of at least twice the wanted width and height is decoded at a smaller scale (Pillow's ``draft``).
 
-    Files and bytes are decoded once per (content, transform) while they stay in a cache of 32 MiB.
-
-    Raises:
-        MediaError: as in :func:`load_image`.
+    Files and bytes are decoded once per (content, transform) while they stay in a cache of 32 MiB. Raises
+    ``MediaError`` as :func:`load_image` does.
     """
     ref = resolve(value, root)
     if ref.kind not in ("path", "bytes"):
@@ -252,8 +247,7 @@ def load_rgb(
 def load_preview(value: Any, max_side: int) -> Image.Image:
     """Decode a small RGB picture for display. It is made with a faster filter and is not cached.
 
-    Raises:
-        MediaError: as in :func:`load_image`.
+    Raises ``MediaError`` as :func:`load_image` does.
     """
     return _decode_rgb(resolve(value), True, Bounds(max_side=max_side), is_preview=True)
 
@@ -330,10 +324,7 @@ def to_eight_bits(image: Image.Image) -> Image.Image:
 def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int | None = None) -> Image.Image:
     """Shrink a picture to at most ``max_pixels`` pixels and sides of at most ``max_side``, keeping the proportions.
 
-    A picture that fits is returned unchanged.
-
-    Raises:
-        ValueError: a bound is not positive.
+    A picture that fits is returned unchanged. Raises ``ValueError`` if a bound is not positive.
     """
     return fit(image, Bounds(max_pixels=max_pixels, max_side=max_side))
 

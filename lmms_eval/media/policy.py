@@ -62,8 +62,7 @@ class MediaPolicy:
     def turns(self, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Check the media in messages. Addresses in the result carry the policy.
 
-        Raises:
-            MediaError: a file or an address is refused.
+        Raises ``MediaError`` if a file or an address is refused.
         """
         return [{**turn, "content": [self._part(part) for part in turn["content"]]} for turn in turns]
 
@@ -74,8 +73,7 @@ class MediaPolicy:
     def medium(self, value: Any) -> Any:
         """Check one medium: a path, an address, a mapping with one of these, or media in memory.
 
-        Raises:
-            MediaError: the file or address is refused.
+        Raises ``MediaError`` if the file or address is refused.
         """
         if isinstance(value, str):
             scheme = value[:8].lower()
@@ -230,8 +228,7 @@ class _Https(urllib.request.HTTPSHandler):
 def _needs_check(policy: MediaPolicy, request: urllib.request.Request) -> bool:
     """Return whether to check the connection: not if the address is allowed, or if it leads to the user's proxy.
 
-    Raises:
-        MediaError: the address that the proxy would fetch is refused.
+    Raises ``MediaError`` if the address that the proxy would fetch is refused.
     """
     if policy.allows(request.full_url):
         return False

@@ -254,11 +254,9 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
 
     The video is decoded once up to the last wanted frame, or by seeking (see ``collect_frames``). If a video ends
     earlier than its header states, a warning is logged, and the frames are selected again among the existing ones.
-    Damaged frames are left out. Results are kept in a cache of 48 MiB.
-
-    Raises:
-        MediaError: the source is not found or not a video, no frame can be read, or ``sampling`` selects no frame or
-            an index that the video does not have.
+    Damaged frames are left out. Results are kept in a cache of 48 MiB. Raises ``MediaError`` if the source is not found
+    or not a video, if no frame can be read, or if ``sampling`` selects no frame or an index that the video does not
+    have.
     """
     ref = resolve(value, root)
     key = identity(ref)

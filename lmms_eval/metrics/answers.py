@@ -166,8 +166,7 @@ def read_number(text: str) -> float | None:
 def contains(references: Sequence[Any], predictions: Sequence[Any], *, ignore_case: bool = True) -> float:
     """1.0 if the truth is a part of the answer.
 
-    Raises:
-        UsageError: no reference or no prediction. All metrics of this module raise it.
+    Raises ``UsageError`` without a reference or a prediction, as all metrics of this module do.
     """
     return float(is_contained(*_pair("contains", references, predictions), ignore_case))
 
@@ -192,8 +191,7 @@ def numeric(
 ) -> float:
     """1.0 if the numbers of both texts are close (``math.isclose``); a text that is not a number gives its last one.
 
-    Raises:
-        UsageError: a negative tolerance.
+    Raises ``UsageError`` if a tolerance is negative.
     """
     if rel_tol < 0 or abs_tol < 0:
         raise UsageError(f"metric 'numeric': rel_tol {rel_tol} and abs_tol {abs_tol} must not be negative")

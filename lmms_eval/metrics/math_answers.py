@@ -35,9 +35,8 @@ def _is_installed() -> bool:
 def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
     """Run a job of ``math_worker``; return ``None`` if it raised, or exceeded its time or memory.
 
-    Raises:
-        NotEvaluated: the package is not installed, or its process does not start. The absence is recorded even if task
-            code treats any error as a wrong answer.
+    Raises ``NotEvaluated`` if the package is not installed or its process does not start. The absence is recorded even
+    if task code treats any error as a wrong answer.
     """
     try:
         if not _is_installed():
@@ -53,8 +52,7 @@ def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
 def default_verify(truth: str, predict: str) -> bool:
     """Compare two texts as the package reads them by default; unreadable or incomparable texts are not equal.
 
-    Raises:
-        NotEvaluated: the package is not installed.
+    Raises ``NotEvaluated`` if the package is not installed.
     """
     return bool(evaluate("default_verify", truth, predict, timeout_s=DEFAULT_TIMEOUT_S))
 
@@ -80,8 +78,7 @@ class LatexNumber(Struct, frozen=True):
 def latex_number(text: str, decimals: int) -> LatexNumber | None:
     """Return the rounded value of a number in LaTeX; ``None`` for any other text, or one that takes seconds to read.
 
-    Raises:
-        NotEvaluated: the package is not installed.
+    Raises ``NotEvaluated`` if the package is not installed.
     """
     if len(text) > MAX_NUMBER_CHARS:
         return None
@@ -92,8 +89,7 @@ def latex_number(text: str, decimals: int) -> LatexNumber | None:
 def installed_reader() -> str:
     """Return the release of the package that reads LaTeX, for ``depends_on``.
 
-    Raises:
-        DataError: it is not installed. The run ends before any request.
+    Raises ``DataError`` if it is not installed, which ends the run before any request.
     """
     try:
         return f"latex2sympy2_extended {importlib.metadata.version('latex2sympy2_extended')}"

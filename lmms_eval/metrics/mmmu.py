@@ -87,8 +87,7 @@ def audio_letter(answer: str, letters: Sequence[str], document: object, drawn: S
 def egoschema_letter(answer: str, options: Mapping[str, str], document: object) -> str:
     """Find the letter that an answer to a question of EgoSchema names (``egoschema_named``), or draw one.
 
-    Raises:
-        IndexError: there are no options.
+    Raises ``IndexError`` if there are no options.
     """
     return egoschema_named(answer, options) or guessed(tuple(options), document)
 

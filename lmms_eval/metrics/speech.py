@@ -50,10 +50,8 @@ def _without_tags(line: str) -> str:
 def wer(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[int, int]:
     """(edits, words of the reference) for the aggregation of that name, against the nearest of several references.
 
-    Words are compared in lower case; those of punctuation alone do not count.
-
-    Raises:
-        UsageError: no reference or no prediction.
+    Words are compared in lower case; those of punctuation alone do not count. Raises ``UsageError`` without a reference
+    or a prediction.
     """
     if not references or not predictions:
         raise UsageError("metric 'wer': needs at least one reference and one prediction")

@@ -73,8 +73,7 @@ def hide_spines(axes: Axes, *sides: str) -> None:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem.png`` (150 dots per inch) and ``stem.svg``, each one atomically.
 
-    Raises:
-        OSError: a file cannot be written.
+    Raises ``OSError`` if a file cannot be written.
     """
     return [save_as(figure, stem.with_name(f"{stem.name}.{kind}")) for kind in _METADATA]
 
@@ -95,8 +94,7 @@ def save_as(figure: Figure, path: Path) -> Path:
 def picture(figure: Figure, ending: str) -> bytes:
     """Draw a picture in the format of a file's suffix. PNG has 150 dots per inch.
 
-    Raises:
-        UsageError: the suffix is neither ``.png`` nor ``.svg``.
+    Raises ``UsageError`` if the suffix is neither ``.png`` nor ``.svg``.
     """
     import matplotlib as mpl
 

@@ -189,8 +189,7 @@ _ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps", "thoughts"})
 class ReportOptions:
     """Options of a report: the samples that it holds, and what it shows of them.
 
-    Raises:
-        UsageError: the limit is not a positive number.
+    Raises ``UsageError`` if the limit is not a positive number.
     """
 
     media: Media = "thumbnails"

@@ -99,8 +99,7 @@ def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
 def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
     """Read the run of a results file, of ours or of the family, or of a record.
 
-    Raises:
-        DataError: the results file cannot be read. A record that cannot be read is a run with a problem.
+    Raises ``DataError`` if the results file cannot be read. A record that cannot be read is a run with a problem.
     """
     try:
         run = read_run(path)

@@ -86,8 +86,7 @@ _LONGEST = 300
 def lines_of(task: TaskRows, row: int) -> list[Mapping[str, Any]]:
     """Read the lines of a sample. A run of another format has one, which is converted to our format.
 
-    Raises:
-        DataError: the sample cannot be read.
+    Raises ``DataError`` if the sample cannot be read.
     """
     found = list(task.lines(row))
     if found:
@@ -112,8 +111,7 @@ def samples_of(run: ReportRun, task: TaskRows, row: int) -> Iterator[Sample]:
 def check_columns(runs: Sequence[ReportRun], where: Where | None) -> tuple[ReportRun, ...]:
     """Check that the columns of an expression exist. A run that lacks one gets a problem.
 
-    Raises:
-        WhereError: no run has a column.
+    Raises ``WhereError`` if no run has a column.
     """
     if where is None:
         return tuple(runs)
@@ -211,11 +209,7 @@ class TaskWriter:
         self._audit = self._new_audit()
 
     def write(self, chunks: Chunks) -> IndexedTask:
-        """Write all pieces.
-
-        Raises:
-            LmmsEvalError: a file cannot be written.
-        """
+        """Write all pieces. Raises ``LmmsEvalError`` if a file cannot be written."""
         rows = list(islice(filter(self._is_chosen, range(len(self.task.ids))), self.options.limit))
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):

@@ -73,11 +73,7 @@ KINDS = {
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]]) -> ChatMessages:
-    """Read the ``messages`` of a chat completion.
-
-    Raises:
-        ModelError: a part is of no known type.
-    """
+    """Read the ``messages`` of a chat completion. Raises ``ModelError`` if a part is of no known type."""
     turns = []
     for message in messages:
         content = message["content"]
@@ -157,8 +153,7 @@ class DelegatingModel(lmms):
     def generate_until(self, requests: list[Instance]) -> list[Any]:
         """Send all requests at once; the model limits how many are open.
 
-        Raises:
-            ModelError: a subclass wraps this method, and a request was given up.
+        Raises ``ModelError`` if a subclass wraps this method and a request was given up.
         """
         wrapped = type(self).generate_until is not DelegatingModel.generate_until
         keys = [(request.task_name, request.doc_id, request.idx, request.seed) for request in requests]

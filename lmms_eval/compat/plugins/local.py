@@ -176,8 +176,7 @@ class _Qwen35Backend(HookedModel):
 class Qwen2_5_VL(LocalPlugin):
     """Qwen2.5-VL. Arguments: the fields of ``Qwen25Settings``; any other keyword is an ``AssertionError``.
 
-    Raises:
-        ModelError: the model cannot be loaded.
+    Raises ``ModelError`` if the model cannot be loaded.
     """
 
     is_simple = True

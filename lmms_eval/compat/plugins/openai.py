@@ -68,11 +68,7 @@ class ClientModel(OpenAI):
         self._failures = Failures(shown, "the client's key", self._arguments.timeout, secrets)
 
     def prepare(self, request: Request) -> Request:
-        """Build the keywords of ``create``.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Build the keywords of ``create``. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         body = self.builder.body(request)
         payload = {name: value for name, value in body.items() if name in KEYWORDS}
         if further := {name: value for name, value in body.items() if name not in KEYWORDS}:

@@ -234,8 +234,7 @@ class ChatVLLM(VLLM):
     def make_one_request(self, request: Instance) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Make the messages of a chat completion, frames as pictures, and the arguments of ``SamplingParams``.
 
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
+        Raises ``MediaError`` if a picture, video or sound cannot be read.
         """
         video: dict[str, Any] = {"max_pixels": self.max_pixels}
         video |= {"nframes": self.nframes} if self.fps is None else {"fps": self.fps, "max_frames": self.max_frame_num}

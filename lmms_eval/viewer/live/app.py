@@ -36,8 +36,7 @@ GRACE_S = 3
 def listen(port: int) -> socket.socket:
     """Listen on a port of loopback, or on any free one for 0.
 
-    Raises:
-        UsageError: the port is in use or not permitted.
+    Raises ``UsageError`` if the port is in use or not permitted.
     """
     if not 0 <= port < 1 << 16:
         raise UsageError(f"--port {port}: a number from 0 (any free one) to 65535 is needed")

@@ -142,8 +142,7 @@ class PieceError(LmmsEvalError):
 def index_piece(index: TaskIndex, name: PieceName) -> Any:
     """Return the index of a task, or one of its pieces. A piece that a column no longer has is empty.
 
-    Raises:
-        PieceError: there is no such column, or the piece does not belong to the index.
+    Raises ``PieceError`` if there is no such column, or if the piece does not belong to the index.
     """
     if name.kind == "index":
         return index.content
@@ -169,8 +168,7 @@ class Viewed(Struct, frozen=True):
     def sample_piece(self, writer: TaskWriter, size: int, name: PieceName) -> Any:
         """Make a piece of texts, or the media of one sample. ``size`` is the number of rows.
 
-        Raises:
-            PieceError: the task has fewer rows.
+        Raises ``PieceError`` if the task has fewer rows.
         """
         if name.kind == "text":
             first = name.place * PER_TEXT
