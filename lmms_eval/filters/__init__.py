@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
-
-from msgspec import Struct
+from typing import Any
 
 from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import UnknownNameError, UsageError
 
 FILTERS: dict[str, str] = {
     "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
@@ -28,47 +26,36 @@ FILTERS: dict[str, str] = {
 """Name in a ``filter_list`` → ``module:class``."""
 
 
-class AppliesToAnswers(Protocol):
-    """The interface of a filter, which ``lmms_eval.api.filter.Filter`` has."""
+def run_filters(
+    pipeline: FilterEnsemble, answers: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """Return the filtered value of each document, in the order of ``docs``.
 
-    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]: ...
+    Args:
+        pipeline: filters that are applied in sequence.
+        answers: the raw answers of each document.
+        docs: the documents that the answers belong to.
 
-
-class FilterPipeline(Struct, frozen=True):
-    """Filters that are applied in sequence, with the name that they have in the results."""
-
-    name: str
-    filters: tuple[AppliesToAnswers, ...]
-
-    def run(self, answers: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return the filtered value of each document, in the order of ``docs``.
-
-        Args:
-            answers: the raw answers of each document.
-            docs: the documents that the answers belong to.
-
-        Raises:
-            UsageError: the numbers of answers, documents or results differ, or a filter refuses its input.
-        """
-        if len(answers) != len(docs):
+    Raises:
+        UsageError: the numbers of answers, documents or results differ, or a filter refuses its input.
+    """
+    if len(answers) != len(docs):
+        raise UsageError(
+            f"filter pipeline {pipeline.name!r}: {len(answers)} lists of answers for {len(docs)} documents"
+        )
+    values: list[Any] = [list(of_document) for of_document in answers]
+    for step in pipeline.filters:
+        values = list(step.apply(values, docs))  # a plugin may return a lazy map
+        if len(values) != len(docs):
             raise UsageError(
-                f"filter pipeline {self.name!r}: {len(answers)} lists of answers for {len(docs)} documents"
+                f"filter pipeline {pipeline.name!r}: {type(step).__name__} returned {len(values)} values"
+                f" for {len(docs)} documents; return one for each"
             )
-        values: Sequence[Any] = [list(of_document) for of_document in answers]
-        for step in self.filters:
-            values = list(step.apply(values, docs))  # a plugin may return a lazy map
-            if len(values) != len(docs):
-                raise UsageError(
-                    f"filter pipeline {self.name!r}: {type(step).__name__} returned {len(values)} values"
-                    f" for {len(docs)} documents; return one for each"
-                )
-        return list(values)
+    return values
 
 
 def filter_class(name: str) -> type[Filter]:
     """Import a built-in filter. Raises ``UnknownNameError`` if there is no such filter."""
-    from lmms_eval.errors import UnknownNameError
-
     if name not in FILTERS:
         raise UnknownNameError("filter", name, FILTERS)
     module, _, attribute = FILTERS[name].partition(":")
@@ -103,8 +90,8 @@ __all__ = [
     "FILTERS",
     "Filter",
     "FilterEnsemble",
-    "FilterPipeline",
     "build_filter_ensemble",
     "filter_class",
     "get_filter",
+    "run_filters",
 ]

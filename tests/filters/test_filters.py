@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.filter import Filter
 from lmms_eval.errors import UnknownNameError, UsageError
-from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
+from lmms_eval.filters import FILTERS, FilterEnsemble, filter_class, run_filters
 from tests.cases import for_each
 
 ANSWERS = st.lists(st.lists(st.text(max_size=8), max_size=4), max_size=5)
 
 
 def run(name: str, answers: list[list[Any]], docs: list[Any] | None = None, **kwargs: Any) -> list[Any]:
-    return FilterPipeline("p", (filter_class(name)(**kwargs),)).run(answers, docs or [{}] * len(answers))
+    return run_filters(FilterEnsemble("p", (filter_class(name)(**kwargs),)), answers, docs or [{}] * len(answers))
 
 
 @for_each("name", sorted(FILTERS))
@@ -104,8 +104,8 @@ class Dropping(Filter):
 
 
 def test_pipeline_pairs_documents_and_checks_counts() -> None:
-    assert FilterPipeline("p", (Lazy(),)).run([["a"], ["b"]], [{"id": "x"}, {"id": "y"}]) == ["xa", "yb"]
+    assert run_filters(FilterEnsemble("p", (Lazy(),)), [["a"], ["b"]], [{"id": "x"}, {"id": "y"}]) == ["xa", "yb"]
     with pytest.raises(UsageError, match="2 lists of answers for 1"):
-        FilterPipeline("p", ()).run([["a"], ["b"]], [{}])
+        run_filters(FilterEnsemble("p", ()), [["a"], ["b"]], [{}])
     with pytest.raises(UsageError, match="Dropping returned 1"):
-        FilterPipeline("p", (Dropping(),)).run([["a"], ["b"]], [{}, {}])
+        run_filters(FilterEnsemble("p", (Dropping(),)), [["a"], ["b"]], [{}, {}])
