@@ -32,18 +32,11 @@ _FARTHEST = 2.0**62
 
 
 def parse_point2d(text: str, width: float, height: float) -> NDArray[Any]:
-    """Read the points ``(x, y)`` or ``[x, y]`` of an answer as pixels.
+    """Read the points ``(x, y)`` or ``[x, y]`` of an answer as pixels of a picture of this width and height.
 
     A pair with a decimal point in either number is a share of the picture, any other is in thousandths of it. Pixels
-    are truncated toward zero; points outside the picture stay outside.
-
-    Args:
-        text: the answer.
-        width: of the picture, in pixels.
-        height: of the picture, in pixels.
-
-    Returns:
-        Whole numbers of shape (points, 2), or an empty array of shape (0,) if the answer has no points.
+    are truncated toward zero; points outside the picture stay outside. The whole numbers have the shape (points, 2), or
+    (0,) if the answer has no points.
     """
     points = []
     for x, y in _PAIR.findall(text):
@@ -84,12 +77,8 @@ class EvalAIAnswerProcessor:
 class MathVerifyFn:
     r"""Comparison of a solution's ``\boxed{…}`` or LaTeX answer with the truth.
 
-    Args:
-        correct_score: score of an equal answer.
-        incorrect_score: score of any other.
-        timeout_seconds: bound of each step of the package.
-        strict: comparison of variables by their names, and of sets by their kind.
-        silent: accepted and ignored; the child process writes nothing.
+    ``timeout_seconds`` bounds each step of the package. With ``strict``, variables are compared by their names, and
+    sets by their kind. ``silent`` has no effect, as the child process writes nothing.
     """
 
     def __init__(

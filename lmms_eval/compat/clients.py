@@ -27,16 +27,10 @@ def has_endpoint_support() -> bool:
 
 
 def build_client(model: str | None = None) -> tuple[Any, str]:
-    """Make a client for the resource that the environment names.
+    """Make an ``openai.AzureOpenAI`` for the resource that the environment names. Returns it and the deployment's name.
 
-    Args:
-        model: the deployment's name, by default ``AZURE_OPENAI_DEPLOYMENT``.
-
-    Returns:
-        An ``openai.AzureOpenAI`` and the deployment's name.
-
-    Raises:
-        UsageError: the resource, its key or the deployment is not named.
+    The deployment is by default ``AZURE_OPENAI_DEPLOYMENT``. Raises ``UsageError`` if the resource, its key or the
+    deployment is not named.
     """
     deployment = model or os.environ.get("AZURE_OPENAI_DEPLOYMENT", "")
     needed = {
@@ -58,14 +52,8 @@ class MCPClient:
     """A tool server: a Python script that this process starts at the first call and keeps until ``close``.
 
     Calls may come from several threads and event loops; they share one session. If the server has ended, the next call
-    restarts it.
-
-    Args:
-        server_path: the script.
-        timeout: time limit of each call, and of the start.
-
-    Raises:
-        MissingOptionalDependencyError: the package mcp is not installed; it is an ``ImportError``.
+    restarts it. ``timeout`` limits each call, and the start. Raises ``MissingOptionalDependencyError``, which is an
+    ``ImportError``, if the package mcp is not installed.
     """
 
     def __init__(self, server_path: str | Path, timeout: timedelta = timedelta(seconds=600)) -> None:

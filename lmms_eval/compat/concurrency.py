@@ -26,11 +26,7 @@ def make_progress(
 ) -> SlurmProgress | tqdm[Never]:
     """Open a progress display: ``update(n)``, ``close()``, ``n``, usable in a ``with`` statement.
 
-    Args:
-        total: number of items.
-        desc: name of the work.
-        disable: show nothing.
-        log_interval: seconds between two lines, in a batch job (under Slurm, or without a terminal).
+    In a batch job (under Slurm, or without a terminal) it logs a line every ``log_interval`` seconds.
     """
     if disable or "SLURM_JOB_ID" in os.environ or not sys.stderr.isatty():
         return SlurmProgress(total, desc, disable, log_interval)

@@ -224,11 +224,7 @@ class ServerInterface(abc.ABC):
 
 
 class JudgeServer(ServerInterface):
-    """A judge of ``lmms_eval.judges``.
-
-    Args:
-        options: the model and its server; the limits of ``config`` are added.
-    """
+    """A judge of ``lmms_eval.judges``. The limits of ``config`` are added to the model's options."""
 
     def __init__(self, config: ServerConfig, options: JudgeOptions) -> None:
         super().__init__(config)

@@ -36,17 +36,11 @@ def resolve_media_reference(
 ) -> Any:
     """Return the first existing file that a document's reference may mean, else the reference as it is.
 
-    The search covers the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the cache
-    folders of the data set. In each it tries the reference and then its base name, with the extension as it is, in
-    lower and in upper case. A name without an extension is tried with the usual ones.
-
-    Args:
-        reference: the value in the document; blanks at both ends are ignored. A URL, and a value that is not a text, is
-            returned unchanged.
-        media_type: ``audio``; any other type has the extensions of videos.
-        cache_dir: folder of the data set below ``HF_HOME``.
-        env_vars: environment variables that name folders to look in first.
-        extra_subdirs: sub-folders to look in after each folder.
+    The search covers the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the folder
+    ``cache_dir`` of the data set below it, each with its ``extra_subdirs``. In each it tries the reference and then its
+    base name, with the extension as it is, in lower and in upper case. A name without an extension is tried with the
+    usual ones: those of sounds for the type ``audio``, else those of videos. Blanks at both ends are ignored. A URL,
+    and a value that is not a text, is returned unchanged.
     """
     if not isinstance(reference, str):
         return reference
@@ -104,15 +98,9 @@ def resolve_cache_dir(cache_dir: str, base_dir: str | None = None) -> str:
 
 
 def get_cache_dir(config: Mapping[str, Any], sub_dir: str = "videos") -> str:
-    """Return a task's media folder, ``HF_HOME/CACHE_DIR/SUB_DIR``.
+    """Return a task's media folder, ``HF_HOME/CACHE_DIR/SUB_DIR``, by the ``dataset_kwargs.cache_dir`` of its YAML.
 
-    Args:
-        config: content of the task's YAML, with ``dataset_kwargs.cache_dir``.
-        sub_dir: folder of this kind of media.
-
-    Raises:
-        KeyError: the YAML has no such setting.
-        TypeError: the setting is not a text.
+    Raises ``KeyError`` if the YAML has no such setting, and ``TypeError`` if the setting is not a text.
     """
     home = os.path.expanduser(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     return os.path.join(home, config["dataset_kwargs"]["cache_dir"], sub_dir)
@@ -123,15 +111,10 @@ class AbsentVideoError(MediaError, FileNotFoundError):
 
 
 def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
-    """Return the absolute path of a video; the name may lack its ending, which may be in upper or lower case.
+    """Return the absolute path of a video in the folder ``prefix``.
 
-    Args:
-        prefix: the folder.
-        video_name: its name in the data set.
-        suffix: ending of the file, without the dot.
-
-    Raises:
-        AbsentVideoError: the file does not exist. It is a ``FileNotFoundError`` too.
+    The name may lack its ending ``suffix``, which may be in upper or lower case. Raises ``AbsentVideoError``, which is
+    a ``FileNotFoundError`` too, if the file does not exist.
     """
     name, ending = str(video_name), suffix.removeprefix(".")
     endings = (f".{each}" for each in (ending, ending.upper(), ending.lower()))

@@ -70,14 +70,7 @@ class StripReasoningExtractor(Extractor):
 
 
 class RegexExtractor(Extractor):
-    """A group of a pattern's first match.
-
-    Args:
-        pattern: regular expression of the task.
-        group: number or name of the group; a pattern without it gives the whole match.
-        fallback: result if nothing matches.
-        flags: as ``re.compile`` takes them.
-    """
+    """A group of a pattern's first match, or the whole match if the pattern lacks it; ``fallback`` without a match."""
 
     def __init__(self, pattern: str, group: int | str = 1, fallback: str = "", flags: int = 0) -> None:
         self.pattern, self.group, self.fallback = re.compile(pattern, flags), group, fallback

@@ -29,15 +29,9 @@ FILTERS: dict[str, str] = {
 def run_filters(
     pipeline: FilterEnsemble, answers: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """Return the filtered value of each document, in the order of ``docs``.
+    """Return the filtered value of each document, from the raw answers of each document.
 
-    Args:
-        pipeline: filters that are applied in sequence.
-        answers: the raw answers of each document.
-        docs: the documents that the answers belong to.
-
-    Raises:
-        UsageError: the numbers of answers, documents or results differ, or a filter refuses its input.
+    Raises ``UsageError`` if the numbers of answers, documents or results differ, or if a filter refuses its input.
     """
     if len(answers) != len(docs):
         raise UsageError(
@@ -70,14 +64,10 @@ def get_filter(name: str) -> type[Filter]:
 
 
 def build_filter_ensemble(filter_name: str, components: Sequence[Sequence[Any]]) -> FilterEnsemble:
-    """Build filters that are applied in sequence.
+    """Build filters that are applied in sequence. Raises ``UnknownNameError`` if there is no such filter.
 
-    Args:
-        filter_name: the name of the result in each request.
-        components: the name or class of each filter, and its arguments (``None`` or a mapping).
-
-    Raises:
-        UnknownNameError: no filter of that name.
+    A component is the name or class of a filter, and its arguments (``None`` or a mapping). ``filter_name`` is the name
+    of the result in each request.
     """
     made = []
     for named, *arguments in components:

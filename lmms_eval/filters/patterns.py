@@ -163,13 +163,8 @@ class PunctuationTable(dict[int, int | None]):
 class ReducingRegexFilter(RegexFilter):
     """Finds a pattern in an answer; subclasses fall back to a search in a reduced form of the answer.
 
-    Args:
-        regex_pattern: as in ``RegexFilter``.
-        group_select: as in ``RegexFilter``.
-        fallback: as in ``RegexFilter``.
-        ignore_case: the reduced form is in lower case.
-        ignore_punctuation: it has no punctuation.
-        regexes_to_ignore: patterns that are first removed from it, in this order.
+    The reduced form lacks what ``regexes_to_ignore`` match, one after the other. With ``ignore_case`` it is in lower
+    case, and with ``ignore_punctuation`` it has no punctuation. The other arguments are those of ``RegexFilter``.
     """
 
     punct_tbl: ClassVar[Mapping[int, int | None]] = PunctuationTable()

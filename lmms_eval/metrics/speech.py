@@ -27,11 +27,8 @@ def without_punctuation(text: str) -> str:
 def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_languages: Collection[str] = ()) -> str:
     """Remove special tokens ``<|…|>`` and superfluous white space from a transcript.
 
-    Args:
-        text: the transcript.
-        language: its language.
-        puncs: marks that lose one blank before them, in the syntax of a regular expression's character class.
-        no_space_languages: languages whose texts lose all white space.
+    Texts of ``no_space_languages`` lose all white space. The marks ``puncs`` (in the syntax of a regular expression's
+    character class) lose one blank before them.
     """
     text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))
     text = re.sub(f" ?([{puncs}])", r"\1", text).lstrip(" ")

@@ -19,10 +19,7 @@ _TOLERANCE = 0.05
 def relaxed_accuracy(answer: str, reference: str, is_zero_a_number: bool = False) -> float:
     """Return 1.0 for a number within five percent of the reference, or for the same text in any case, else 0.0.
 
-    Args:
-        answer: the answer.
-        reference: the reference answer; numbers may end in a percent sign.
-        is_zero_a_number: compare a reference of 0 as a number; the benchmark's rule compares it as a text.
+    Numbers may end in a percent sign. The benchmark's rule compares a reference of 0 as a text, not as a number.
     """
     given, wanted = _number(answer), _number(reference)
     if given is not None and wanted is not None and (wanted or is_zero_a_number):

@@ -52,17 +52,10 @@ def curve_panels(
     y: Axis,
     regions: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Figure:
-    """Draw one panel below the other, all on one horizontal scale.
+    """Draw one panel of curves below the other, by heading, all on one horizontal scale. Raises ``PlotUnavailable``.
 
-    Args:
-        title: the title of the figure.
-        panels: curves by heading. A panel without points is left out.
-        x: the horizontal axis.
-        y: the vertical axis.
-        regions: ranges of the horizontal axis by name, which are marked by their borders.
-
-    Raises:
-        PlotUnavailable: matplotlib is not installed.
+    A panel without points is left out. ``regions`` are ranges of the horizontal axis by name, which are marked by their
+    borders.
     """
     shown = {heading: curves for heading, curves in panels.items() if any(curve.points for curve in curves)}
     figure, rows = stacked(title, [_PANEL_INCHES] * len(shown), 9.0, 0.8 if shown else 0.8 + _PANEL_INCHES, sharex=True)

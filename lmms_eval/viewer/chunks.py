@@ -131,11 +131,8 @@ class IndexColumn(Struct, frozen=True):
 class TaskIndex:
     """The index of a task's samples: ``content``, which describes the columns, and their pieces.
 
-    A column with the same value everywhere has no pieces.
-
-    Args:
-        columns: the columns, ``id`` first.
-        is_growing: rows may be added later. The names are one piece then, which also finds rows that are added later.
+    The first column is ``id``. A column with the same value everywhere has no pieces. If the task is growing, the names
+    are one piece, which also finds rows that are added later.
     """
 
     def __init__(self, columns: Sequence[IndexColumn], is_growing: bool = False) -> None:

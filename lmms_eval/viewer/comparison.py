@@ -47,11 +47,7 @@ class ComparisonWriter:
     """Writes the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
     ``parts-A-B-N`` (numbers by a metadata column). A and B are the numbers of runs in the report.
 
-    Args:
-        runs: runs with unique names.
-        shown: rows that the report shows.
-        chunks: stores the pieces.
-        divides: metadata columns that may divide the documents, or ``None`` for all.
+    The runs have unique names. ``divides`` are metadata columns that may divide the documents, by default all.
     """
 
     def __init__(

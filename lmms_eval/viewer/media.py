@@ -169,12 +169,7 @@ class MediaMaker(Protocol):
 
 
 class MediaStore:
-    """Makes the small files in threads, each one once.
-
-    Args:
-        folder: folder of the files. Without it, they become part of the page.
-        mode: what is shown.
-    """
+    """Makes the small files in threads, each one once. Without a folder, they become part of the page."""
 
     def __init__(self, folder: Path | None, mode: Media) -> None:
         self.folder, self.mode = folder, mode

@@ -169,11 +169,7 @@ def run_details(
 ) -> dict[str, Any]:
     """Make the piece of a run: breakdowns and distributions of each task, the results document and the run's record.
 
-    Args:
-        run: the run.
-        facts: the facts of its tasks.
-        redact: keys with values that are left out.
-        without_interval: the reason why parts have no interval.
+    ``without_interval`` is the reason why parts have no interval.
     """
     found: dict[str, Any] = redacted(
         {

@@ -30,13 +30,7 @@ from lmms_eval.viewer.runs import ReportRun
 
 
 class TaskAudit:
-    """Audits the answers of one task while its samples are read.
-
-    Args:
-        auditor: counts the samples.
-        keys: how to read them.
-        redact: keys with values that the audit must not use.
-    """
+    """Audits the answers of one task while its samples are read, without the values of the keys in ``redact``."""
 
     def __init__(self, auditor: Auditor, keys: SampleKeys, redact: frozenset[str]) -> None:
         self.auditor, self.keys, self.redact = auditor, keys, redact
@@ -190,15 +184,7 @@ _SampleMedia = tuple[Sequence[Future[Item]], Mapping[str, Future[Item]], Future[
 
 
 class TaskWriter:
-    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one.
-
-    Args:
-        run: the run.
-        task: the rows of the task.
-        key: name of the task in the names of pieces.
-        options: the options of the report.
-        media: makes the items of media.
-    """
+    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one."""
 
     def __init__(self, run: ReportRun, task: TaskRows, key: str, options: ReportOptions, media: MediaMaker) -> None:
         self.run, self.task, self.key, self.options, self.media = run, task, key, options, media

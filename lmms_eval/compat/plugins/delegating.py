@@ -43,12 +43,7 @@ def read_given(
 
 
 def takes(kind: type[Any], any_other: bool = False) -> Callable[[F], F]:
-    """Give a constructor the signature of ``kind``, which the registry reads.
-
-    Args:
-        kind: the dataclass of its arguments.
-        any_other: the constructor takes further keywords.
-    """
+    """Give a constructor the signature of a dataclass, which the registry reads; ``any_other``: further keywords."""
 
     def declare(constructor: F) -> F:
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

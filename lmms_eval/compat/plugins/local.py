@@ -252,9 +252,8 @@ class Qwen3_VL(Qwen2_5_VL):
     def _apply_chat_template(self, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]:
         """Return the prompts of conversations by the processor's template.
 
-        Args:
-            batched_messages: the conversations; either all or none end with the assistant's turn.
-            kwargs: further arguments of the processor's ``apply_chat_template``.
+        The conversations are alike: all end with the assistant's turn, or all with another. ``kwargs`` are further
+        arguments of the processor's ``apply_chat_template``.
         """
         prefilled = all(messages and messages[-1]["role"] == "assistant" for messages in batched_messages)
         thinking = {} if self.enable_thinking is None else {"enable_thinking": self.enable_thinking}

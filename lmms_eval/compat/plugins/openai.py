@@ -52,11 +52,9 @@ log = logging.getLogger(__name__)
 
 
 class ClientModel(OpenAI):
-    """Sends requests through ``client.chat.completions.create``.
+    """Sends requests through ``client.chat.completions.create``, with the arguments of ``OpenAI``.
 
-    Args:
-        client: a client of the package ``openai``, or one like it; an asynchronous client is awaited.
-        arguments: the arguments of ``OpenAI``.
+    The client is one of the package ``openai``, or one like it; an asynchronous client is awaited.
     """
 
     def __init__(self, client: Any, **arguments: Any) -> None:
@@ -157,13 +155,9 @@ class OpenAICompatible(DelegatingModel):
     """Sends requests to an OpenAI-compatible server through the back end ``openai``.
 
     A subclass may replace ``client`` after ``super().__init__()``: requests then go to its ``chat.completions.create``.
-    Attributes that it changes there (``model_version``, ``num_concurrent``, ...) take effect.
-
-    Args:
-        positional, keywords: the fields of ``OpenAISettings``; other keywords cause a warning.
-
-    Raises:
-        ModelError: a value is invalid, or the key for the public service is missing.
+    Attributes that it changes there (``model_version``, ``num_concurrent``, ...) take effect. The arguments are the
+    fields of ``OpenAISettings``; other keywords cause a warning. Raises ``ModelError`` if a value is invalid, or the
+    key for the public service is missing.
     """
 
     is_simple = True
@@ -266,11 +260,7 @@ class ChatSettings(OpenAISettings):
 
 
 class ChatOpenAICompatible(OpenAICompatible):
-    """The chat form.
-
-    Args:
-        positional, keywords: the fields of ``ChatSettings``; other keywords cause a warning.
-    """
+    """The chat form. Its arguments are the fields of ``ChatSettings``; other keywords cause a warning."""
 
     is_simple = False
     _settings_kind = ChatSettings

@@ -61,14 +61,9 @@ class VLLM(DelegatingModel):
     """Runs requests on an engine in this process through the back end ``vllm``.
 
     The engine starts when the object is built, unless a subclass has a ``generate_until`` of its own: a subclass that
-    uses ``client`` needs no second copy of the weights.
-
-    Args:
-        positional, keywords: the fields of ``VllmSettings``; any other keyword goes to the engine, texts that are JSON
-            objects or lists decoded.
-
-    Raises:
-        ModelError: vLLM is not installed, or cannot start.
+    uses ``client`` needs no second copy of the weights. The arguments are the fields of ``VllmSettings``; any other
+    keyword goes to the engine, texts that are JSON objects or lists decoded. Raises ``ModelError`` if vLLM is not
+    installed or cannot start.
     """
 
     is_simple = True

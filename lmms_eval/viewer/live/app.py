@@ -110,12 +110,9 @@ _LOOK_EVERY_S = 0.1
 
 
 def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda: False) -> Starlette:
-    """Make the application.
+    """Make the application. The caller enters and leaves the watch. The guard decides who may read the runs.
 
-    Args:
-        watch: follows the runs. The caller enters and leaves it.
-        guard: decides who may read them.
-        is_ending: returns whether the server is about to end. Pages that wait for changes are answered then.
+    Pages that wait for changes are answered when ``is_ending`` returns that the server is about to end.
     """
     view = _View(watch, guard, is_ending)
     routes = [

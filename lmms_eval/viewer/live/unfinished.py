@@ -35,14 +35,7 @@ from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
 
 
 class GrowingTask:
-    """The rows of a task in the order of finishing, and the pieces of its index.
-
-    Args:
-        name: the task's name.
-        keys: how to read its samples.
-        samples: its samples in the journals.
-        writer: makes the pieces of texts.
-    """
+    """The rows of a task in the order of finishing, and the pieces of its index."""
 
     def __init__(self, name: str, keys: SampleKeys, samples: JournalSamples, writer: TaskWriter) -> None:
         self.name, self.samples, self.writer = name, samples, writer
@@ -168,14 +161,7 @@ def _mean_so_far(task: str, column: MetricColumn) -> Plain | None:
 
 
 def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskCounts) -> Plain:
-    """Return the summary of a task.
-
-    Args:
-        key: name of the task in the names of pieces.
-        form: a text that changes when rows are replaced by others.
-        live: the present numbers of the task.
-        progress: the finished documents of the task.
-    """
+    """Return the summary of a task. ``form`` is a text that changes when rows are replaced by others."""
     counts, asked = progress.counts, live.requested
     return {
         "name": live.name,

@@ -112,12 +112,8 @@ class _Seen(NamedTuple):
 class Watch:
     """Follows the runs of a folder in a thread, and makes the pieces that pages request.
 
-    Args:
-        folder: an output folder, a model's folder in one, or the record of one run.
-        options: the options of the view.
-
-    Raises:
-        DataError: there is no such folder.
+    ``folder`` is an output folder, a model's folder in one, or the record of one run. Raises ``DataError`` if there is
+    no such folder.
     """
 
     def __init__(self, folder: Path, options: ReportOptions) -> None:
