@@ -22,7 +22,7 @@ from lmms_eval.results.sample import Sample, SampleKeys, Tokens, finite, sample_
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.utils.where import Where
-from lmms_eval.viewer.chunks import Chunks, IndexColumn, Kind, plain_number, write_index
+from lmms_eval.viewer.chunks import Chunks, IndexColumn, Kind, TaskIndex, plain_number
 from lmms_eval.viewer.masks import Shape, has_masks, masks_of, shapes_of
 from lmms_eval.viewer.media import Item, MediaMaker, MediaStore, made_in, media_of
 from lmms_eval.viewer.page import ReportOptions
@@ -205,7 +205,8 @@ class TaskWriter:
                 self._add_entry(place, row, lines, [future.result() for future in sent])
             samples = [self._sample(row, lines, *found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
-        write_index(chunks, self.key, self.columns(rows))
+        for name, content in TaskIndex(self.columns(rows)).pieces(self.key):
+            chunks.write(name, content)
         return self.facts(rows)
 
     def _is_chosen(self, row: int) -> bool:

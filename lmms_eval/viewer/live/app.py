@@ -54,39 +54,26 @@ def listen(port: int) -> socket.socket:
     return taken
 
 
-class ViewServer:
-    """Serves an application over a listening socket."""
+class ViewServer(uvicorn.Server):
+    """Serves an application until SIGINT or SIGTERM, which end it quietly. ``is_up`` is called when it can answer."""
 
-    def __init__(self, listening: socket.socket) -> None:
-        self._listening = listening
-        self._server: _Server | None = None
+    def __init__(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
+        super().__init__(bounded_config(app, log_level="error", timeout_graceful_shutdown=GRACE_S, lifespan="off"))
+        self._is_up = is_up
 
-    def is_ending(self) -> bool:
-        return self._server is not None and self._server.should_exit
-
-    def run(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
-        """Serve until SIGINT or SIGTERM. ``is_up`` is called when the server answers requests."""
-        config = bounded_config(app, log_level="error", timeout_graceful_shutdown=GRACE_S, lifespan="off")
-        self._server = _Server(config, is_up)
+    def run_on(self, listening: socket.socket) -> None:
+        """Serve over a listening socket."""
         try:
-            self._server.run(sockets=[self._listening])
+            self.run(sockets=[listening])
         except SystemExit as error:
             raise LmmsEvalError("the view could not be served") from error
-
-
-class _Server(uvicorn.Server):
-    """Ends quietly after a signal, which is the usual end of a view, instead of raising it again."""
-
-    def __init__(self, config: uvicorn.Config, is_up: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._is_up = is_up
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._is_up()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as asyncio calls it
-        self.force_exit = self.should_exit
+        self.force_exit = self.should_exit  # the server does not raise the signal again, unlike uvicorn
         self.should_exit = True
 
 
