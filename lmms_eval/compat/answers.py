@@ -23,6 +23,7 @@ from lmms_eval.metrics.mmmu import (
     mmmu_letter,
     padded,
 )
+from lmms_eval.metrics.speech import without_spans
 from lmms_eval.utils.answer_reading import guessed
 
 _PAIR = re.compile(r"[\[(]\s*+([-+]?\d++(?:\.\d*+)?+)\s*+,\s*+([-+]?\d++(?:\.\d*+)?+)\s*+[\])]")
@@ -191,7 +192,7 @@ def parse_jmmmu_pro_multi_choice_response(response: str | None, all_choices: Seq
     return letter if letter in all_choices else "X"
 
 
-_THOUGHTS, _ANSWER, _BOXED = ("<think>", "</think>"), ("<answer>", "</answer>"), (r"\boxed{", "}")
+_MARKS = (("<answer>", "</answer>"), (r"\boxed{", "}"))
 
 
 def parse_reasoning_model_answer(text: str) -> str:
@@ -201,19 +202,10 @@ def parse_reasoning_model_answer(text: str) -> str:
     ``\boxed{…}``, which ends at its first closing brace (``\boxed{\frac{1}{2}}`` gives ``\frac{1``: scores of the
     family rest on it), else all of it.
     """
-    rest = _without(text, *_THOUGHTS)
-    for opening, closing in (_ANSWER, _BOXED):
+    rest = without_spans(text, "<think>", "</think>")
+    for opening, closing in _MARKS:
         _, _, after = rest.partition(opening)
         inner, found, _ = after.partition(closing)
         if found:
             return inner.strip()
     return rest.strip()
-
-
-def _without(text: str, opening: str, closing: str) -> str:
-    pieces: list[str] = []
-    at = 0
-    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
-        pieces.append(text[at:start])
-        at = end + len(closing)
-    return "".join([*pieces, text[at:]])

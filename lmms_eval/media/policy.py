@@ -64,7 +64,7 @@ class MediaPolicy:
 
         Raises ``MediaError`` if a file or an address is refused.
         """
-        return [{**turn, "content": [self._part(part) for part in turn["content"]]} for turn in turns]
+        return [{**turn, "content": self.media(turn["content"])} for turn in turns]
 
     def media(self, values: Iterable[Any]) -> list[Any]:
         """Check a series of media."""
@@ -148,11 +148,6 @@ class MediaPolicy:
         ):  # fmt: skip
             opened.add_handler(handler)
         return opened
-
-    def _part(self, part: Mapping[str, Any]) -> dict[str, Any]:
-        if part.get("type") == "text":
-            return dict(part)
-        return {key: self.medium(value) if key in _MEDIA_KEYS else value for key, value in part.items()}
 
     def _holds(self, real: str) -> bool:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)

@@ -13,8 +13,6 @@ import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.outcome import NotEvaluated, note_absence
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.guard import GuardedProcess, JobError, LimitExceeded
@@ -62,28 +60,20 @@ MAX_NUMBER_CHARS = 1000
 _NUMBER_TIMEOUT_S = 2
 
 
-class LatexNumber(Struct, frozen=True):
-    """The rounded value of a number in LaTeX."""
-
-    value: float
-    is_of_integers: bool
-    """The number is computed from integers only, without a quotient, a root or a decimal fraction."""
-
-    def __str__(self) -> str:
-        """Print it as Python does, so that 3.0 differs from 3."""
-        return str(int(self.value) if self.is_of_integers else self.value)
-
-
 @functools.lru_cache(maxsize=4096)
-def latex_number(text: str, decimals: int) -> LatexNumber | None:
+def latex_number(text: str, decimals: int) -> float | None:
     """Return the rounded value of a number in LaTeX; ``None`` for any other text, or one that takes seconds to read.
 
-    Raises ``NotEvaluated`` if the package is not installed.
+    It is an ``int`` if it is computed from integers only, without a quotient, a root or a decimal fraction, so that it
+    is printed as Python prints it. Raises ``NotEvaluated`` if the package is not installed.
     """
     if len(text) > MAX_NUMBER_CHARS:
         return None
     found = evaluate("latex_number", text, decimals, timeout_s=_NUMBER_TIMEOUT_S)
-    return None if found is None else LatexNumber(*found)
+    if found is None:
+        return None
+    value, is_of_integers = found
+    return int(value) if is_of_integers else float(value)
 
 
 def installed_reader() -> str:

@@ -30,18 +30,18 @@ def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_langu
     Texts of ``no_space_languages`` lose all white space. The marks ``puncs`` (in the syntax of a regular expression's
     character class) lose one blank before them.
     """
-    text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))
+    text = re.sub(r"\s+", " ", "\n".join(without_spans(line, "<|", "|>", " ") for line in text.split("\n")))
     text = re.sub(f" ?([{puncs}])", r"\1", text).lstrip(" ")
     return re.sub(r"\s+", "", text) if language in no_space_languages else text
 
 
-def _without_tags(line: str) -> str:
-    """Replace each ``<|…|>`` of a line by a blank, in linear time."""
+def without_spans(text: str, opening: str, closing: str, instead: str = "") -> str:
+    """Replace each text from an opening mark to the next closing one, in linear time."""
     pieces, at = [], 0
-    while (start := line.find("<|", at)) >= 0 and (end := line.find("|>", start + 2)) >= 0:
-        pieces.append(line[at:start])
-        at = end + 2
-    return " ".join([*pieces, line[at:]])
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
+        pieces.append(text[at:start])
+        at = end + len(closing)
+    return instead.join([*pieces, text[at:]])
 
 
 def wer(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[int, int]:

@@ -340,22 +340,12 @@ class LlavaHf(LocalPlugin):
         settings, given, others = read_given(LlavaSettings, positional, keywords)
         refuse(others)
         self.chat_template, self.max_frames_num = settings.chat_template, settings.max_frames_num
-        self._load(
-            wrapper("llava_hf"),
-            {
-                "revision": given.get("revision"),  # the family's defaults are the hub's branch and its machines
-                "device": given.get("device"),
-                "pretrained": settings.pretrained,
-                "dtype": settings.dtype,
-                "batch_size": settings.batch_size,
-                "trust_remote_code": settings.trust_remote_code,
-                "attn_implementation": settings.attn_implementation,
-                "device_map": settings.device_map or None,
-                "chat_template": settings.chat_template,
-                "use_cache": settings.use_cache,
-                "max_num_frames": settings.max_frames_num,
-            },
-        )
+        arguments = asdict(settings)
+        arguments["max_num_frames"] = arguments.pop("max_frames_num")
+        arguments["device_map"] = settings.device_map or None
+        # The family's defaults of these two are the hub's branch and its machines.
+        arguments |= {name: given.get(name) for name in ("revision", "device")}
+        self._load(wrapper("llava_hf"), arguments)
         self._image_processor = self.processor
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.filters import FilterEnsemble, filter_class, reasoning, run_filters
+from lmms_eval.filters import FilterEnsemble, get_filter, reasoning, run_filters
 from lmms_eval.judges import prompts as replies
 from lmms_eval.metrics import aggregations, text
 from lmms_eval.metrics.answers import extract_mcq_answer
@@ -25,7 +25,7 @@ MEDIAN_RULE = "median_is_sorted"
 
 
 def _run_filter(steps: Sequence[Any], answers: list[list[str]], docs: Sequence[Any] | None = None) -> list[Any]:
-    filters = tuple(filter_class(name)(**(kwargs or {})) for name, kwargs in steps)
+    filters = tuple(get_filter(name)(**(kwargs or {})) for name, kwargs in steps)
     return run_filters(FilterEnsemble("none", filters), answers, docs if docs is not None else [{}] * len(answers))
 
 
