@@ -94,7 +94,6 @@ MOST_PROCESSES = 16
 LARGEST_SHARE = 100
 """Most jobs of one folder that a process takes at once, so that processes share a folder of many tasks."""
 
-
 Outcome = tuple[CheckJob, CheckReport, list[Mapping[str, Any]]]
 """A job, its report, and the ``spec`` of each member of a group."""
 

@@ -135,9 +135,7 @@ def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple
 def parse_mmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
     """Find the letter that an answer names as ``mmmu_letter`` does; else draw one by the run's seed and the answer.
 
-    Raises:
-        IndexError: there are no choices.
-        AttributeError: an option is not a text and the search reaches the texts of options.
+    Raises ``IndexError`` without choices, and ``AttributeError`` if the search reaches an option that is not a text.
     """
     options: dict[str, Any] = {choice: index2ans.get(choice) for choice in all_choices}
     return mmmu_letter(response, options, response)

@@ -233,11 +233,9 @@ def encode_image_to_bytes(
 ) -> bytes:
     """Encode a picture (PIL image, path, ...) in a format (``PNG``, ``JPEG``, ``WEBP``), in its own mode.
 
-    JPEG has no transparency and no palette: such a picture is laid over white. ``quality`` is for JPEG and WebP.
-
-    Raises:
-        MediaError: the picture cannot be found or read, or the format cannot hold its mode.
-        ValueError: unknown format.
+    JPEG has no transparency and no palette: such a picture is laid over white. ``quality`` is for JPEG and WebP. Raises
+    ``MediaError`` if the picture cannot be read or the format cannot hold its mode, and ``ValueError`` for an unknown
+    format.
     """
     name = _format(image_format)
     picture = load_image(image)
@@ -264,11 +262,8 @@ def encode_image_to_base64(  # noqa: PLR0913 - the parameters of the family's in
     """Encode a picture (PIL image, path, bytes, ...) in base64.
 
     Without ``image_format`` the original bytes of a JPEG, PNG or WebP file are kept if possible, and anything else
-    becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``).
-
-    Raises:
-        MediaError: the picture cannot be found or read.
-        ValueError: unknown format.
+    becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``). Raises ``MediaError`` if
+    the picture cannot be read, and ``ValueError`` for an unknown format.
     """
     settings = (image_format, convert_rgb, quality)
     return _kept(cache, image, settings, lambda: _encode(image, *settings).base64)
@@ -311,11 +306,8 @@ def encode_image_to_base64_with_size_limit(  # noqa: PLR0913 - the parameters of
     """Encode a picture in base64 with at most ``max_size_bytes`` bytes, shrunk as far as necessary.
 
     ``convert_rgb``, ``resize_factor``, ``min_side`` and ``resample`` are accepted and not used: a picture becomes RGB
-    if the format requires it, and the largest size that fits is found in another way.
-
-    Raises:
-        MediaError: the picture cannot be read, or cannot be made to fit.
-        ValueError: unknown format.
+    if the format requires it, and the largest size that fits is found in another way. Raises ``MediaError`` if the
+    picture cannot be read or made to fit, and ``ValueError`` for an unknown format.
     """
     options = WireOptions(
         max_bytes=max_size_bytes, image_format=_format(image_format or "PNG"), quality=quality or WireOptions().quality

@@ -67,7 +67,6 @@ _SIGNS = (
     (last_place("{}"),),
 )
 
-
 SYSTEM_PROMPT = (
     "You are a helpful assistant. When user asks a question, your response must include two parts: first, reasoning "
     "process enclosed in <analysis>...</analysis> tags, then final answer enclosed in <answer>...</answer> tags."

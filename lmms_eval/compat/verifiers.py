@@ -145,7 +145,6 @@ EXTRACTOR_REGISTRY: Mapping[str, type[Extractor]] = MappingProxyType(
 )
 """Extractors by the names of configurations."""
 
-
 _LETTER = re.compile("[A-Z]")
 
 

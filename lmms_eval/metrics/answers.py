@@ -129,7 +129,6 @@ _SIGNS = (
     *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ", "{}")),
 )
 
-
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 REL_TOL, ABS_TOL = 1e-3, 1e-6
 

@@ -99,11 +99,8 @@ def boxed(answer: str) -> str:
 def math_verify(references: Sequence[str], predictions: Sequence[Any]) -> float:
     """1.0 if the answer is mathematically equal to the truth, which is read as LaTeX or a number.
 
-    A null on either side is never equal.
-
-    Raises:
-        NotEvaluated: the package is not installed.
-        UsageError: no reference or no prediction.
+    A null on either side is never equal. Raises ``NotEvaluated`` if the package is not installed, and ``UsageError``
+    without a reference or a prediction.
     """
     if not references or not predictions:
         raise UsageError("metric 'math_verify': needs one reference and one prediction")

@@ -26,7 +26,6 @@ CONTRACTIONS: Mapping[str, str] = MappingProxyType(
 )
 """Contractions by their spellings with one apostrophe left out; one entry of the script's list is reversed."""
 
-
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 _NUMBERS = MappingProxyType(
     {

@@ -74,9 +74,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 def save_as(figure: Figure, path: Path) -> Path:
     """Write a picture atomically, in the format of the file's suffix.
 
-    Raises:
-        UsageError: the suffix is neither ``.png`` nor ``.svg``.
-        OSError: the file cannot be written.
+    Raises ``UsageError`` if the suffix is neither ``.png`` nor ``.svg``, and ``OSError`` if the file cannot be written.
     """
     content = picture(figure, path.suffix)
     with replacing(path) as file:

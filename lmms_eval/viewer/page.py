@@ -121,9 +121,7 @@ _LOCK = ".writing"
 def check_place(out: Path, single_file: bool) -> None:
     """Check that a report overwrites nothing but a report.
 
-    Raises:
-        UsageError: the place holds something else.
-        LmmsEvalError: the place cannot be read.
+    Raises ``UsageError`` if the place holds something else, and ``LmmsEvalError`` if it cannot be read.
     """
     try:
         if single_file and out.is_dir():
@@ -178,7 +176,6 @@ def _is_locked(handle: int, path: Path) -> bool:
 
 Media = Literal["thumbnails", "full", "none"]
 """Media in a report: thumbnails, the originals too, or no media."""
-
 
 _DERIVED = frozenset({"messages", "asked"})
 """Keys of texts that contain prompts and answers: the conversation, and the prompt of a judge."""

@@ -32,8 +32,7 @@ def read_given(
 ) -> tuple[S, dict[str, Any], dict[str, Any]]:
     """Bind a call's arguments to the fields of ``kind``; a surplus or repeated argument is a ``TypeError``.
 
-    Returns:
-        The fields, those that the caller gave (by name), and the keywords that are not fields.
+    Returns the fields, those that the caller gave (by name), and the keywords that are not fields.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     own = {name: value for name, value in keywords.items() if name in names}

@@ -327,9 +327,7 @@ class LlavaSettings:
 class LlavaHf(LocalPlugin):
     """LLaVA 1.5, LLaVA-NeXT and LLaVA-OneVision. Arguments: the fields of ``LlavaSettings``.
 
-    Raises:
-        AssertionError: another keyword.
-        ModelError: the model cannot be loaded.
+    Raises ``AssertionError`` for another keyword, and ``ModelError`` if the model cannot be loaded.
     """
 
     is_simple = True

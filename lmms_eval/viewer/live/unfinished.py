@@ -214,9 +214,8 @@ class Machine:
 def read_gpus(lines: Sequence[str]) -> list[Plain]:
     """Parse the lines of nvidia-smi, passing over lines of another form.
 
-    Returns:
-        For each GPU ``name``, ``busy`` (share of the time that it computed), and ``used`` and ``total`` memory in
-        bytes. Numbers that the driver does not report are ``None``.
+    Returns for each GPU ``name``, ``busy`` (share of the time that it computed), and ``used`` and ``total`` memory in
+    bytes. Numbers that the driver does not report are ``None``.
     """
     found = []
     for line in lines:
