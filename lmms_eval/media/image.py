@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach
-from lmms_eval.media.reference import MediaRef, Root, content, digest_of, identity, resolve
+from lmms_eval.media.reference import MediaRef, content, digest_of, identity, resolve
 from lmms_eval.media.sent import is_recording, note_picture
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ def _formats() -> tuple[str, ...]:
     return (*_FORMATS, "AVIF") if has_avif else _FORMATS
 
 
-def header(value: Any, root: Root = None) -> ImageHeader:
+def header(value: Any) -> ImageHeader:
     """Read the size, format and transparency of a picture without decoding it.
 
     Raises ``MediaError`` if the file does not exist or is not a picture.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "image" and ref.image is not None:
         return header_of(ref.image, 0)
     if ref.kind == "path" and ref.path is not None:
@@ -196,18 +196,17 @@ def orientation(image: Image.Image) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT
 
 
-def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.Image:
+def load_image(value: Any, *, rotate: bool = True) -> Image.Image:
     """Decode a picture in its own mode. A PIL image is returned unchanged.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes.
-        root: folders for relative paths.
         rotate: turn a file or bytes upright by their EXIF orientation.
 
     Raises:
         MediaError: the source is not found, not a picture, truncated or damaged.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "image" and ref.image is not None:
         _load(ref, ref.image)
         return ref.image
@@ -218,9 +217,7 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
     return upright(image) if rotate else image
 
 
-def load_rgb(
-    value: Any, root: Root = None, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, shared: bool = False
-) -> Image.Image:
+def load_rgb(value: Any, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, shared: bool = False) -> Image.Image:
     """Decode a picture as RGB over white, at a size within ``bounds``. The caller owns the copy.
 
     With ``shared``, the cached picture itself is returned for a file or bytes. It is read-only: Pillow's own functions
@@ -231,7 +228,7 @@ def load_rgb(
     Files and bytes are decoded once per (content, transform) while they stay in a cache of 32 MiB. Raises
     ``MediaError`` as :func:`load_image` does.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind not in ("path", "bytes"):
         image = fit(to_rgb(load_image(ref, rotate=rotate)), bounds)
         note_picture(ref, image.size)

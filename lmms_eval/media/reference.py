@@ -121,7 +121,7 @@ def resolve(value: Any, root: Root = None) -> MediaRef:
     )
 
 
-def digest(value: Any, root: Root = None) -> str:
+def digest(value: Any) -> str:
     """Return the hexadecimal SHA-256 digest of the content.
 
     It covers the encoded bytes, which for a PIL image are those that it was decoded from if it still equals them;
@@ -129,7 +129,7 @@ def digest(value: Any, root: Root = None) -> str:
     (its content is not fetched). Digests of files are cached by (path, modification time, size). Raises ``MediaError``
     if the source cannot be read.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "path":
         return known_digest(ref) or content(ref)[1]
     if ref.kind == "url":

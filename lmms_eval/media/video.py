@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import ByteLRU
-from lmms_eval.media.reference import MediaRef, Root, identity, resolve
+from lmms_eval.media.reference import MediaRef, identity, resolve
 from lmms_eval.media.sent import Frame, mark, note_frames, source_of
 from lmms_eval.media.video_file import PacketIndex, VideoFile, VideoInfo
 
@@ -217,18 +217,17 @@ class VideoFrames(Struct, frozen=True, eq=False):
         return [index / self.fps if self.fps else 0.0 for index in self.indices]
 
 
-def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
+def probe(value: Any, *, counts: bool = False) -> VideoInfo:
     """Return the frame count, rate, length and size of a video. It is decoded only if the container has no count.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes.
-        root: folders for relative paths.
         counts: count the frames in the file, which reads it once, instead of trusting its header.
 
     Raises:
         MediaError: the source is not found, not a video, or a video without frames.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     with VideoFile(ref) as file:
         info = file.info()
     if info.frames > 0 and not counts:
@@ -249,7 +248,7 @@ def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
     return info.of_length(number)
 
 
-def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
+def read_frames(value: Any, sampling: Sampling = Sampling(count=32)) -> VideoFrames:
     """Read frames of a video as RGB arrays, in order of time. Repeated indices give repeated frames.
 
     The video is decoded once up to the last wanted frame, or by seeking (see ``collect_frames``). If a video ends
@@ -258,7 +257,7 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
     or not a video, if no frame can be read, or if ``sampling`` selects no frame or an index that the video does not
     have.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     key = identity(ref)
     source = source_of(ref, "video", key if isinstance(key, str) else "")
     frames = FRAMES.get_or_make((key, sampling), lambda: replace(_read(ref, sampling), source=source))
