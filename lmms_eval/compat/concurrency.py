@@ -101,33 +101,6 @@ def format_time(seconds: float) -> str:
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
 
 
-class AdaptiveConcurrencyConfig(AdaptiveConfig, frozen=True):
-    """Limits and steps of the adaptation, as model arguments state them."""
-
-    @classmethod
-    def from_raw(
-        cls,
-        min_concurrency: Any,
-        max_concurrency: Any,
-        target_latency_s: Any,
-        increase_step: Any,
-        decrease_factor: Any,
-        failure_threshold: Any,
-    ) -> Self:
-        """Read numbers or texts of numbers, and replace each by the nearest allowed value.
-
-        Raises ``ValueError`` if a text is not a number.
-        """
-        return cls(
-            int(min_concurrency),
-            int(max_concurrency),
-            float(target_latency_s),
-            float(increase_step),
-            float(decrease_factor),
-            float(failure_threshold),
-        ).sanitized()
-
-
 def decide_next_concurrency(
     *,
     current_concurrency: int,

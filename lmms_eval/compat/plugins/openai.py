@@ -187,14 +187,7 @@ class OpenAICompatible(DelegatingModel):
         self.prefix_aware_queue = settings.prefix_aware_queue
         self.prefix_hash_chars = settings.prefix_hash_chars
         self.adaptive_concurrency = settings.adaptive_concurrency
-        self.adaptive_config = AdaptiveConfig(
-            settings.adaptive_min_concurrency,
-            settings.adaptive_max_concurrency,
-            settings.adaptive_target_latency_s,
-            settings.adaptive_increase_step,
-            settings.adaptive_decrease_factor,
-            settings.adaptive_failure_threshold,
-        ).sanitized()
+        self.adaptive_config = AdaptiveConfig.from_raw(*(getattr(settings, name) for name in ADAPTIVE[1:]))
         OpenAI(**self._arguments()).close()  # reports wrong arguments now, not at the first request
 
     @property
