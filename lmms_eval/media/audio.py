@@ -60,15 +60,10 @@ class EncodedAudio(Struct, frozen=True):
 
 
 def load_audio(value: Any, sampling_rate: int | None = None, *, max_seconds: float | None = None) -> Audio:
-    """Decode a sound to mono float samples.
+    """Decode a sound, or the sound track of a video, to mono float samples, if wanted at another ``sampling_rate``.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes; the sound track of a video too.
-        sampling_rate: resample to this many samples per second.
-        max_seconds: a longer encoded sound is rejected; decoding stops there.
-
-    Raises:
-        MediaError: not found, unreadable, without samples, or too long.
+    An encoded sound that is longer than ``max_seconds`` is rejected; decoding stops there. Raises ``MediaError`` if it
+    is not found, unreadable, without samples, or too long.
     """
     ref = resolve(value)
     if ref.kind == "array":
@@ -139,13 +134,9 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS) -> EncodedAu
 def encode_wav(array: Any, sampling_rate: int) -> bytes:
     """Encode samples as a mono 16-bit PCM wav file.
 
-    Args:
-        array: ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``; floats in -1 ... 1 (clipped), or
-            integers that use the full range of their type.
-        sampling_rate: samples per second.
-
-    Raises:
-        MediaError: no samples, or a shape with more than two axes.
+    The shape is ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``. Samples are floats in -1 ... 1
+    (clipped), or integers that use the full range of their type. Raises ``MediaError`` for any other shape, or without
+    samples.
     """
     import numpy as np
 

@@ -199,12 +199,8 @@ def orientation(image: Image.Image) -> int:
 def load_image(value: Any, *, rotate: bool = True) -> Image.Image:
     """Decode a picture in its own mode. A PIL image is returned unchanged.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes.
-        rotate: turn a file or bytes upright by their EXIF orientation.
-
-    Raises:
-        MediaError: the source is not found, not a picture, truncated or damaged.
+    A file or bytes are turned upright by their EXIF orientation, unless ``rotate`` is false. Raises ``MediaError`` if
+    the source is not found, not a picture, truncated or damaged.
     """
     ref = resolve(value)
     if ref.kind == "image" and ref.image is not None:

@@ -43,10 +43,8 @@ _Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 class Deferred(Image.Image):
     """A picture whose original is decoded when its pixels are first needed. Then it becomes a plain ``Image.Image``.
 
-    Args:
-        original: the encoded picture, of mode ``RGB`` or ``L``.
-        info: Pillow's metadata of the picture.
-        where: the place of the picture, for the error about a damaged one. Without it, Pillow's own error is raised.
+    The mode of the original is ``RGB`` or ``L``. ``where`` is the place of the picture, for the error about a damaged
+    one. Without it, Pillow's own error is raised.
     """
 
     def __init__(self, original: Original, info: dict[Any, Any], where: str = "") -> None:

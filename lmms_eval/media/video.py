@@ -117,19 +117,11 @@ def one_thread() -> dict[str, int]:
 
 
 def sample_count(total: int, max_frames: int, fps: float | None = None, video_fps: float | None = None) -> int:
-    """Return the number of frames to take from a video.
+    """Return the number of frames to take from a video with ``total`` frames; 0 means unknown and sets no bound.
 
     With ``fps`` (wanted frames per second) it is ``int(duration * fps)``, at least 1. It is never more than
-    ``max_frames`` or the frames of the video.
-
-    Args:
-        total: frames in the video; 0 if unknown, which sets no bound.
-        max_frames: upper bound.
-        fps: wanted rate in frames per second, or ``None`` for ``max_frames`` frames.
-        video_fps: the video's own rate in frames per second; without it, ``fps`` is ignored.
-
-    Raises:
-        ValueError: ``max_frames`` or ``fps`` is not positive.
+    ``max_frames`` or the frames of the video. Without the video's own rate, ``fps`` is ignored. Raises ``ValueError``
+    if ``max_frames`` or ``fps`` is not positive.
     """
     if max_frames < 1:
         raise ValueError(f"the number of frames to sample must be at least 1, not {max_frames}")
@@ -144,15 +136,9 @@ def sample_count(total: int, max_frames: int, fps: float | None = None, video_fp
 def uniform_indices(total: int, count: int, include_last: bool = False) -> list[int]:
     """Return ``count`` evenly spaced indices from 0 to ``total - 1``, truncated to integers.
 
-    The same numbers as ``numpy.linspace(0, total - 1, count, dtype=int)``, repetitions included.
-
-    Args:
-        total: frames in the video.
-        count: indices wanted.
-        include_last: make a single index ``total - 1`` instead of 0 (for more indices, that is always the last one).
-
-    Raises:
-        ValueError: ``total`` is negative or ``count`` is not positive.
+    The same numbers as ``numpy.linspace(0, total - 1, count, dtype=int)``, repetitions included. With ``include_last``
+    a single index is ``total - 1`` instead of 0. Raises ``ValueError`` if ``total`` is negative or ``count`` is not
+    positive.
     """
     if total < 0 or count < 1:
         raise ValueError(f"cannot take {count} frames of {total}")
@@ -220,12 +206,8 @@ class VideoFrames(Struct, frozen=True, eq=False):
 def probe(value: Any, *, counts: bool = False) -> VideoInfo:
     """Return the frame count, rate, length and size of a video. It is decoded only if the container has no count.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes.
-        counts: count the frames in the file, which reads it once, instead of trusting its header.
-
-    Raises:
-        MediaError: the source is not found, not a video, or a video without frames.
+    With ``counts``, the frames are counted in the file, which reads it once, instead of trusting its header. Raises
+    ``MediaError`` if the source is not found, not a video, or a video without frames.
     """
     ref = resolve(value)
     with VideoFile(ref) as file:
@@ -269,9 +251,8 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32)) -> VideoFra
 def select(info: VideoInfo, sampling: Sampling) -> list[int]:
     """Return the frame numbers that ``sampling`` selects from a video.
 
-    Raises:
-        MediaError: the part from ``start`` to ``end`` contains no frame, or an index is out of range.
-        ValueError: a count or rate is not positive.
+    Raises ``MediaError`` if the part from ``start`` to ``end`` contains no frame or an index is out of range, and
+    ``ValueError`` if a count or rate is not positive.
     """
     if sampling.indices is not None:
         outside = [index for index in sampling.indices if not 0 <= index < info.frames]

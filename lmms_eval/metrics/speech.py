@@ -79,11 +79,8 @@ Normaliser = Callable[[str], str]
 def british_spellings() -> Mapping[str, str]:
     """Read the American spellings of British words, as Whisper's authors list them.
 
-    The package is found but not imported: its list alone is needed.
-
-    Raises:
-        NotEvaluated: the package is not installed.
-        DataError: its list is missing or damaged.
+    The package is found but not imported: its list alone is needed. Raises ``NotEvaluated`` if it is not installed, and
+    ``DataError`` if its list is missing or damaged.
     """
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
@@ -109,11 +106,8 @@ def installed_spellings() -> str:
 def english_normaliser() -> Normaliser:
     """Make the normaliser of English transcripts: Whisper's English rules, and after them its basic ones.
 
-    The basic rules remove the ``$``, ``%`` and decimal points that the English rules keep, on both sides alike.
-
-    Raises:
-        NotEvaluated: the package that holds the spellings is not installed.
-        DataError: its list is damaged.
+    The basic rules remove the ``$``, ``%`` and decimal points that the English rules keep, on both sides alike. Raises
+    as ``british_spellings`` does.
     """
     from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
 

@@ -141,9 +141,7 @@ def check_place(out: Path, single_file: bool) -> None:
 def writing_alone(folder: Path) -> Iterator[None]:
     """Lock a folder, so that two processes do not mix the pieces of their reports.
 
-    Raises:
-        UsageError: another process writes to it.
-        LmmsEvalError: the folder cannot be made or written.
+    Raises ``UsageError`` if another process writes to it, and ``LmmsEvalError`` if it cannot be made or written.
     """
     path = folder / _LOCK
     try:
