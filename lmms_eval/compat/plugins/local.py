@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -154,15 +154,16 @@ class Qwen35Settings:
     max_frames: int | None = None
     """Another name of ``max_num_frames``; takes precedence over it."""
     enable_thinking: bool | None = True
-    device: str = field(default="cuda", kw_only=True)
-    device_map: Any = field(default="auto", kw_only=True)
-    batch_size: int | str = field(default=1, kw_only=True)
-    use_cache: bool = field(default=True, kw_only=True)
-    attn_implementation: str | None = field(default=None, kw_only=True)
-    fps: float | None = field(default=None, kw_only=True)
-    system_prompt: str | None = field(default="You are a helpful assistant.", kw_only=True)
-    interleave_visuals: bool = field(default=False, kw_only=True)
-    reasoning_prompt: str | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    device: str = "cuda"
+    device_map: Any = "auto"
+    batch_size: int | str = 1
+    use_cache: bool = True
+    attn_implementation: str | None = None
+    fps: float | None = None
+    system_prompt: str | None = "You are a helpful assistant."
+    interleave_visuals: bool = False
+    reasoning_prompt: str | None = None
 
 
 class _Qwen3Backend(HookedModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, TypeVar
 
 from lmms_eval.api.instance import Instance
@@ -211,8 +211,9 @@ class VllmChatSettings:
     fps: float | None = None
     nframes: int = 32
     max_new_tokens: int = 4096
-    disable_log_stats: bool = field(default=False, kw_only=True)
-    image_first: bool = field(default=False, kw_only=True)
+    _: KW_ONLY
+    disable_log_stats: bool = False
+    image_first: bool = False
 
 
 class ChatVLLM(VLLM):
