@@ -142,7 +142,7 @@ class MediaPolicy:
         """Return an opener for http and https only. It checks each established connection, also of redirects."""
         opened = urllib.request.OpenerDirector()
         for handler in (
-            urllib.request.ProxyHandler(), _Http(self), _Https(self), urllib.request.HTTPRedirectHandler(),
+            urllib.request.ProxyHandler(), _Web(self), urllib.request.HTTPRedirectHandler(),
             urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor(),
             urllib.request.UnknownHandler(),
         ):  # fmt: skip
@@ -199,24 +199,16 @@ class _TlsConnection(http.client.HTTPSConnection, _Connection):
     """The same over TLS; the check comes before the handshake."""
 
 
-class _Http(urllib.request.HTTPHandler):
-    def __init__(self, policy: MediaPolicy) -> None:
-        super().__init__()
-        self._policy = policy
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        checked = _needs_check(self._policy, req)
-        return self.do_open(_Connection if checked else http.client.HTTPConnection, req)
-
-
-class _Https(urllib.request.HTTPSHandler):
+class _Web(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     def __init__(self, policy: MediaPolicy) -> None:
         super().__init__()
         self._policy, self._tls = policy, ssl.create_default_context()
 
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection if _needs_check(self._policy, req) else http.client.HTTPConnection, req)
+
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        checked = _needs_check(self._policy, req)
-        connection = _TlsConnection if checked else http.client.HTTPSConnection
+        connection = _TlsConnection if _needs_check(self._policy, req) else http.client.HTTPSConnection
         return self.do_open(connection, req, context=self._tls)
 
 
