@@ -30,8 +30,7 @@ def read_given(
 ) -> tuple[S, dict[str, Any], dict[str, Any]]:
     """Bind a call's arguments to the fields of ``kind``; a surplus or repeated argument is a ``TypeError``.
 
-    Returns:
-        The fields, those that the caller gave (by name), and the keywords that are not fields.
+    Returns the fields, those that the caller gave (by name), and the keywords that are not fields.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     own = {name: value for name, value in keywords.items() if name in names}
@@ -41,12 +40,7 @@ def read_given(
 
 
 def takes(kind: type[Any], any_other: bool = False) -> Callable[[F], F]:
-    """Give a constructor the signature of ``kind``, which the registry reads.
-
-    Args:
-        kind: the dataclass of its arguments.
-        any_other: the constructor takes further keywords.
-    """
+    """Give a constructor the signature of a dataclass, which the registry reads; ``any_other``: further keywords."""
 
     def declare(constructor: F) -> F:
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -71,11 +65,7 @@ KINDS = {
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]]) -> ChatMessages:
-    """Read the ``messages`` of a chat completion.
-
-    Raises:
-        ModelError: a part is of no known type.
-    """
+    """Read the ``messages`` of a chat completion. Raises ``ModelError`` if a part is of no known type."""
     turns = []
     for message in messages:
         content = message["content"]
@@ -155,8 +145,7 @@ class DelegatingModel(lmms):
     def generate_until(self, requests: list[Instance]) -> list[Any]:
         """Send all requests at once; the model limits how many are open.
 
-        Raises:
-            ModelError: a subclass wraps this method, and a request was given up.
+        Raises ``ModelError`` if a subclass wraps this method and a request was given up.
         """
         wrapped = type(self).generate_until is not DelegatingModel.generate_until
         keys = [(request.task_name, request.doc_id, request.idx, request.seed) for request in requests]
