@@ -40,10 +40,8 @@ from lmms_eval.utils.records import to_dict
 def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResult, ...]:
     """Ask a model about the first documents of loaded tasks, and score the answers.
 
-    Files that an aggregation writes go to a temporary folder.
-
-    Raises:
-        LmmsEvalError: the model or the data are unusable.
+    Files that an aggregation writes go to a temporary folder. Raises ``LmmsEvalError`` if the model or the data are
+    unusable.
     """
     plans = [plan_task(task, documents, 0) for task in tasks]
     with TemporaryDirectory(prefix="lmms-eval-check-") as folder:
@@ -96,9 +94,8 @@ metric_list: [{{metric: bypass, aggregation: bypass}}]
 def check_model(spec: Mapping[str, Any], begin: Begin) -> list[Finding]:
     """Look up a model, build it, and ask it a question of text and one with a picture.
 
-    Args:
-        spec: ``name``, ``arguments`` (``--model_args``), ``plugins``, ``force_simple``, ``batch_size`` and ``device``.
-        begin: called with the name of each step as it begins.
+    ``spec`` has ``name``, ``arguments`` (``--model_args``), ``plugins``, ``force_simple``, ``batch_size`` and
+    ``device``.
     """
     begin("import")
     registry = ModelRegistry(spec["plugins"])
@@ -274,14 +271,11 @@ _PART_OF_METRICS = ("aggregation", "metric", "filter")
 
 
 def check_task(spec: Mapping[str, Any], documents: int, reader: YamlReader, begin: Begin) -> list[Finding]:
-    """Check a task in steps: build it, open its data, build the prompts of its first documents, and score reference
-    answers and empty ones. The check ends at the first step that fails or is skipped.
+    """Check a task in steps, and call ``begin`` with the name of each step.
 
-    Args:
-        spec: the task, as ``Task.spec`` describes it.
-        documents: number of first documents to try.
-        reader: caches YAML files that several tasks share.
-        begin: called with the name of each step as it begins.
+    The steps build it, open its data, build the prompts of its first documents, and score reference answers and empty
+    ones. The check ends at the first step that fails or is skipped. ``reader`` caches YAML files that several tasks
+    share.
     """
     begin("functions")
     try:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -325,6 +326,18 @@ class Drive:
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
         self.take_in(not_sent(request.id, "preparing the request", error))
+
+
+def drive_all(driven: Driven, conversations: Iterable[Conversation], limits: StreamLimits, ended: str) -> None:
+    """Drive all conversations to their end without a run. Those without an answer fail with ``ended`` or its cause."""
+    opened = Conversations(conversations)
+    drive = Drive(driven, opened, limits)
+    try:
+        drive.run()
+    finally:
+        drive.stream.close()
+    drive.fail_open(drive.report.give_up or ended)
+    deque(opened.source(), maxlen=0)  # conversations that were not started end with the same reason
 
 
 class _Rendering(Struct):

@@ -34,10 +34,7 @@ COUNTED = ("pictures", "videos", "frames", "sounds", "bytes", "seconds")
 
 
 def open_media(messages: ChatMessages) -> None:
-    """Decode every picture and sound of a conversation, and some frames of every video.
-
-    Raises ``MediaError`` if a medium is missing, damaged or of another kind.
-    """
+    """Decode all pictures and sounds, and some frames of each video. Raises ``MediaError`` for an unusable medium."""
     for message in messages.messages:
         for part in message.content:
             if isinstance(part, ChatImageContent):
@@ -177,10 +174,7 @@ class Dummy(Baseline):
         self._lock = threading.Lock()
 
     def prepare(self, request: Request) -> Request:
-        """Read the media of the prompt, as far as the arguments require it.
-
-        Raises ``MediaError`` if a medium is missing or damaged.
-        """
+        """Read the media of the prompt, as far as the arguments require it. Raises ``MediaError``."""
         decodes = bool(self.decode_num_frames or self.decode_fps)
         if not self.read_bytes and not decodes:
             return request

@@ -361,10 +361,7 @@ class ModelRegistry:
         return sorted({*self._manifests, *self._aliases})
 
     def register_manifest(self, manifest: ModelManifest, *, overwrite: bool = False) -> None:
-        """Register a model in this registry, and in those that are created later in this process.
-
-        Raises ``ValueError`` if the name has other classes, and ``overwrite`` is not given.
-        """
+        """Register a model in all registries of this process. Raises ``ValueError`` if another one has its name."""
         self._load()
         known = self._manifests.get(manifest.model_id)
         if known is not None and known != manifest and not overwrite:

@@ -31,10 +31,7 @@ def wants_chat_template(task: Task) -> bool:
 
 
 def target_of(task: Task, doc_id: int) -> Any:
-    """Return the reference answer by ``doc_to_target``: a text, a list of texts, or numbers of choices.
-
-    Raises ``ModelError`` if the task has no reference answers.
-    """
+    """Return the reference answer by ``doc_to_target``. Raises ``ModelError`` if the task has no reference answers."""
     offered = getattr(task, "target", None)
     if not callable(offered):
         raise ModelError(f"task {task.name!r} has no reference answers (no target)")

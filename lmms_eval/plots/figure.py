@@ -46,15 +46,8 @@ def stacked(
 ) -> tuple[Figure, list[Axes]]:
     """Make a figure with one panel below the other, and return it with the axes of the panels.
 
-    Args:
-        title: the title of the figure.
-        heights: the height of each panel, in inches.
-        width: the width of the figure, in inches.
-        margin: the height of everything else, in inches.
-        options: further arguments of ``Figure.subplots``.
-
-    Raises:
-        PlotUnavailable: matplotlib is not installed.
+    Sizes are in inches; ``margin`` is the height of everything except the panels. ``options`` are further arguments of
+    ``Figure.subplots``. Raises ``PlotUnavailable`` if matplotlib is not installed.
     """
     figure = new_figure(width, margin + sum(heights))
     figure.suptitle(title, fontsize=12)

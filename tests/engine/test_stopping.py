@@ -100,6 +100,13 @@ def test_a_number_outside_of_the_range_decides_nothing() -> None:
     assert prefix.lies_outside and prefix.shown_interval() is None
 
 
+def test_a_number_between_the_ends_is_outside_only_of_a_range_that_is_assumed() -> None:
+    for is_binary, number, lies_outside in ((False, 0.5, False), (True, 0.5, True), (True, 0.0, False)):
+        prefix = Prefix([part(is_binary=is_binary)], {"fake": range(20)})
+        prefix.advance(lambda _, doc_id, number=number: number if doc_id == 3 else 1.0)
+        assert prefix.lies_outside == lies_outside, (is_binary, number)
+
+
 def test_documents_without_a_number_count_from_end_to_end() -> None:
     known, unknown = (Prefix([part()], {"fake": range(100)}) for _ in range(2))
     known.advance(lambda _, doc_id: value_of(doc_id))

@@ -19,7 +19,7 @@ from lmms_eval.api.outcome import NotEvaluated, Unscored, evaluated_wholly
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.api.task import Answer, PipelineScore, TaskOptions
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
-from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
+from lmms_eval.filters import FILTERS, FilterEnsemble, get_filter, run_filters
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, THOUGHT_TAGS, parse_reasoning_tags_config, strip_pairs
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, reader, user_turn
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
@@ -130,7 +130,7 @@ Tags = Sequence[tuple[str, str]]
 class ScoringPlan(Struct, frozen=True):
     """Filters and metrics of a task."""
 
-    pipelines: tuple[FilterPipeline | None, ...]
+    pipelines: tuple[FilterEnsemble | None, ...]
     """``None`` is the default pipeline: it leaves answers unchanged, and a document's value is their mean."""
     tags: Tags
     """Reasoning tags that are stripped after the filters."""
@@ -159,13 +159,13 @@ def scoring_plan(config: TaskConfig, options: TaskOptions, where: str) -> Scorin
     tags: Tags = tuple(own or ()) if is_stated else tuple(options.reasoning_tags)
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
     scores_thoughts = not own if is_stated else options.keeps_thoughts
-    pipelines: list[FilterPipeline | None] = [None] if config.filter_list is None else []
+    pipelines: list[FilterEnsemble | None] = [None] if config.filter_list is None else []
     for entry in config.filter_list or ():
         name, steps = entry.get("name"), entry.get("filter")
         if not isinstance(name, str) or not isinstance(steps, list):
             problem = f"an entry needs name and filter (a list): {dict(entry)!r:.120}"
             raise TaskError(f"{where}: key 'filter_list': {problem}")
-        pipelines.append(FilterPipeline(name, tuple(_filter(step, where) for step in steps)))
+        pipelines.append(FilterEnsemble(name, tuple(_filter(step, where) for step in steps)))
     thoughts: Tags = () if scores_thoughts else (*THOUGHT_TAGS, *options.thinking_tags)
     return ScoringPlan(tuple(pipelines), tags, first, thoughts)
 
@@ -177,7 +177,7 @@ def _filter(step: Any, where: str) -> Any:
     arguments = {key: value for key, value in step.items() if key != "function"}
     if isinstance(named, str) and named not in FILTERS and named not in ADDED_FILTERS:
         raise UnknownNameError("filter", named, {*FILTERS, *ADDED_FILTERS.names()}, f"({where}: key 'filter_list')")
-    made = named if callable(named) else ADDED_FILTERS.get(named) if named in ADDED_FILTERS else filter_class(named)
+    made = named if callable(named) else get_filter(named)
     try:
         built = made(**arguments)
     except (TypeError, ValueError, UsageError) as error:
@@ -290,7 +290,7 @@ class AnswerScorer:
         return {metric.name: function(item, **metric.arguments) for metric, function in functions if function}
 
     def _evaluated(
-        self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]
+        self, pipeline: FilterEnsemble | None, doc: Doc, answers: Sequence[Answer]
     ) -> list[tuple[str, list[Any]]]:
         """Return scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
@@ -305,7 +305,7 @@ class AnswerScorer:
                 found += [(scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
         return found
 
-    def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
+    def _filtered(self, pipeline: FilterEnsemble | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""
         if self.config.output_type in GENERATING:
             each: list[list[Any]] = [[answer.value] for answer in answers]
@@ -315,10 +315,10 @@ class AnswerScorer:
         if self.plan.first_tags:
             per_request = [_stripped(values, self.plan.first_tags) for values in per_request]
         if pipeline is None:
-            filtered = [values[0] for values in per_request]
+            found = [values[0] for values in per_request]
         else:
-            filtered = pipeline.run(per_request, [doc] * len(per_request))
-        return [_stripped(value, self.plan.tags) for value in filtered] if self.plan.tags else filtered
+            found = run_filters(pipeline, per_request, [doc] * len(per_request))
+        return [_stripped(value, self.plan.tags) for value in found] if self.plan.tags else found
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
         """Return the results for ``process_results``; texts of generating tasks are stripped."""

@@ -121,7 +121,7 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
-    from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
+    from lmms_eval.plots.bars import Bar, bar_panels
     from lmms_eval.plots.figure import save
 
     def bar(name: str, keyword: TaskGroup) -> Bar:
@@ -129,10 +129,10 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
         low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
         return Bar(f"{name} ({keyword.tasks})", keyword.score, low, high, keyword.is_small)
 
-    panels = [
-        BarPanel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))
+    panels = {
+        TITLES[dimension]: [bar(name, keyword) for name, keyword in keywords.items()]
         for dimension, keywords in found.keywords.items()
-    ]
+    }
     figure = bar_panels(f"{title}: overall {found.overall.score:.4f}", panels, "mean score of the tasks, 95 % interval")
     try:
         return save(figure, folder / PLOT)
