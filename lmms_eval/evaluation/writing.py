@@ -34,7 +34,7 @@ from lmms_eval.results.controls import control_findings
 from lmms_eval.results.document import GitState, RunFacts, git_state, results_document
 from lmms_eval.results.files import ResultFiles
 from lmms_eval.results.samples_file import json_text, sample_rows, write_samples
-from lmms_eval.results.summary import ReportFacts, benchmark_reports, header, notes
+from lmms_eval.results.summary import benchmark_reports, header, notes
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
@@ -146,13 +146,7 @@ def write_results(
     """
     written = _samples(config, record, result, store)
     paired = _paired(config, collected, result, store)
-    facts = replace(
-        _facts(config, collected, record, start),
-        cache=cache_part(config, result.asking.cache),
-        judge=recorded_judge(collected.judge, result.tasks, result.asking),
-        requests=effective_requests(collected.model, collected.plans),
-        ignored=collected.ignored,
-    )
+    facts = _facts(config, collected, record, result, start)
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
     stem = record.files.benchmark if record.files is not None else None
@@ -164,27 +158,10 @@ def write_results(
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
-    shown = ReportFacts(
-        model=config.model,
-        model_args=str(redact(argument_text(config.model_args))),
-        gen_kwargs=argument_text(config.gen_kwargs),
-        limit=config.limit,
-        offset=config.offset,
-        num_fewshot=config.num_fewshot,
-        batch_size=config.batch_size,
-        command=start.command,
-        files=tuple(written),
-        model_asked=str(collected.model.identity().get("model", "")),
-        tariffs=collected.tariffs,
-        ids=config.ids,
-        where=config.where,
-        ignored=collected.ignored,
-        ignored_of_tasks=tuple(facts.model.get("ignored_generation_options", ())),
-    )
-    lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
+    lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, facts, written)]
     if config.show_config:
         lines.append(json_text(document, indent=2))
-    parts = [header(shown), tables(document, result, controls)]
+    parts = [header(config), tables(document, result, controls)]
     parts += [report.text.rstrip("\n") for report in reports]
     return WrittenResults(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
 
@@ -224,33 +201,12 @@ def _paired(
     return found
 
 
-def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: Start) -> RunFacts:
-    git, arguments = git_state(), resolved_cli_args(config)
-    name = model_name_from_args(argument_text(config.model_args))
-    seeds = (*config.seed, None, None, None, None)[:4]
-    block = {
-        "model": config.model,
-        "model_args": arguments["model_args"],
-        "model_backend": collected.choice.backend,
-        "batch_size": config.batch_size,
-        "batch_sizes": [],
-        "device": config.device,
-        "use_cache": config.use_cache,
-        "limit": config.limit,
-        "offset": config.offset,
-        "bootstrap_iters": config.bootstrap_iters,
-        "gen_kwargs": arguments["gen_kwargs"],
-        "random_seed": seeds[0],
-        "numpy_seed": seeds[1],
-        "torch_seed": seeds[2],
-        "fewshot_seed": seeds[3],
-        "resolved_cli_args": arguments,
-    }
+def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, start: Start) -> RunFacts:
+    git = git_state()
     return RunFacts(
-        config=block,
-        model_source=config.model,
-        model_name=name,
-        model_name_sanitized=sanitize_model_name(name),
+        config=config,
+        model_backend=collected.choice.backend,
+        command=start.command,
         date=record.date,
         git=GitState(git.commit or config.git_commit, git.branch or config.git_branch),
         start_time=start.began,
@@ -261,11 +217,12 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in dict(collected.model.describe()).items()
         },
-        system_instruction=config.system_instruction,
-        fewshot_as_multiturn=config.fewshot_as_multiturn,
-        log_samples=config.log_samples,
-        error_budget=config.error_budget,
+        model_asked=str(collected.model.identity().get("model", "")),
+        cache=cache_part(config, result.asking.cache),
+        judge=recorded_judge(collected.judge, result.tasks, result.asking),
         tariffs=collected.tariffs,
+        requests=effective_requests(collected.model, collected.plans),
+        ignored=collected.ignored,
     )
 
 

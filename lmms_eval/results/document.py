@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.task import Selection
+from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunScores
@@ -40,6 +41,7 @@ from lmms_eval.results.schema import (
     TokenSums,
     UsagePart,
 )
+from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs
 from lmms_eval.utils.records import to_dict
@@ -287,13 +289,13 @@ def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: As
 
 
 class RunFacts(Struct, frozen=True):
-    """Facts of the run that the document states in addition to its numbers."""
+    """Facts of the run that the document and the printed lines state in addition to its numbers."""
 
-    config: Mapping[str, Any]
-    """The ``config`` block, with secrets redacted."""
-    model_source: str
-    model_name: str
-    model_name_sanitized: str
+    config: RunConfig
+    model_backend: str
+    """``module.Class (chat|simple)``."""
+    command: str
+    """The command that continues the run."""
     date: str
     git: GitState
     start_time: float
@@ -304,10 +306,8 @@ class RunFacts(Struct, frozen=True):
     run_key: str
     model: Mapping[str, Any] = field(default_factory=dict)
     """The model's description of itself."""
-    system_instruction: str | None = None
-    fewshot_as_multiturn: bool = False
-    log_samples: bool = False
-    error_budget: float = 0.0
+    model_asked: str = ""
+    """The model's name on its server, if it has one."""
     cache: Mapping[str, Any] = field(default_factory=dict)
     """Path and counts of the response cache, if the run uses one."""
     judge: Mapping[str, Any] = field(default_factory=dict)
@@ -339,7 +339,7 @@ def results_document(
         "results": results,
         **({"groups": aggregating} if aggregating else {}),
         **_task_parts(selection, tasks, run.groups),
-        "config": dict(facts.config),
+        "config": _config_part(facts),
         "git_hash": commit,
         "git_branch": branch,
         "lmms_eval_version": f"{branch or 'unknown'}@{(commit or 'unknown')[:8]}",
@@ -366,6 +366,26 @@ def results_document(
     if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
         document["sub_scores"] = sub_scores
     return document
+
+
+def _config_part(facts: RunFacts) -> dict[str, Any]:
+    config, arguments = facts.config, resolved_cli_args(facts.config)
+    seeds = (*config.seed, None, None, None, None)[:4]
+    return {
+        "model": config.model,
+        "model_args": arguments["model_args"],
+        "model_backend": facts.model_backend,
+        "batch_size": config.batch_size,
+        "batch_sizes": [],
+        "device": config.device,
+        "use_cache": config.use_cache,
+        "limit": config.limit,
+        "offset": config.offset,
+        "bootstrap_iters": config.bootstrap_iters,
+        "gen_kwargs": arguments["gen_kwargs"],
+        **dict(zip(("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"), seeds, strict=True)),
+        "resolved_cli_args": arguments,
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -475,7 +495,7 @@ def _measurements(run: RunScores, facts: RunFacts) -> dict[str, Any]:
         parts["usage"] = {**parts["usage"], "budget_exceeded": True}
     if facts.tariffs is not None:
         parts["usage"] = {**parts["usage"], "cost": cost_part(run.spent, facts.tariffs)}
-    if facts.log_samples:
+    if facts.config.log_samples:
         parts["efficiency"] = efficiency(run.tasks)
     return parts
 
@@ -524,14 +544,14 @@ def _sum(entries: Iterable[TokenSums]) -> TokenSums:
 
 
 def _model_part(facts: RunFacts) -> dict[str, Any]:
-    system = facts.system_instruction
+    system, name = facts.config.system_instruction, model_name_from_args(argument_text(facts.config.model_args))
     return {
-        "model_source": facts.model_source,
-        "model_name": facts.model_name,
-        "model_name_sanitized": facts.model_name_sanitized,
+        "model_source": facts.config.model,
+        "model_name": name,
+        "model_name_sanitized": sanitize_model_name(name),
         "system_instruction": system,
         "system_instruction_sha": hashlib.sha256(system.encode()).hexdigest() if system else None,
-        "fewshot_as_multiturn": facts.fewshot_as_multiturn,
+        "fewshot_as_multiturn": facts.config.fewshot_as_multiturn,
         "chat_template": facts.model.get("chat_template"),
         "chat_template_sha": facts.model.get("chat_template_sha"),
         "start_time": facts.start_time,
@@ -566,7 +586,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
-        "error_budget": facts.error_budget,
+        "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
         **({"sent_media": sent} if sent else {}),
