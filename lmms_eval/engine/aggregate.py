@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +35,8 @@ class AggregateOptions(Terms, frozen=True, kw_only=True):
     arguments: Any = None
     """The parsed command line, for aggregations with a parameter ``args``."""
     interrupted: bool = False
+    read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
+    """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 
 
 class TruncationScores(Struct, frozen=True):
@@ -181,7 +183,8 @@ def aggregate_task(
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
     finished = 0
-    for record in store.scores(plan.task.name, doc_ids):
+    records = store.scores(plan.task.name, doc_ids) if options.read is None else options.read(plan.task, doc_ids)
+    for record in records:
         finished += 1
         tally.add(record, plan.task.score_key)
         if "failed" in record:

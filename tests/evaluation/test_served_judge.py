@@ -15,7 +15,8 @@ import pytest
 from lmms_eval.config import build_config
 from lmms_eval.errors import ConfigError, ModelError
 from lmms_eval.evaluation.rescore import rescore
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.judges.serving.server import LOG
 from lmms_eval.models.tiny import build_tiny_vlm
 from tests.evaluation.judged_kit import NAME, rated_task
