@@ -135,11 +135,7 @@ class Journal(Protocol):
         messages. ``None`` if the journal finds no responses by their messages."""
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Write a response; returns it as stored (with its pictures on disk).
-
-        Raises:
-            JournalError: the response cannot be written.
-        """
+        """Write a response; returns it as stored (with its pictures on disk). Raises ``JournalError``."""
 
 
 class NoJournal:

@@ -179,7 +179,6 @@ class RunScores(Struct, frozen=True):
     resumed: int
     """Number of responses that the journal held at the start."""
     prompt_fingerprint: str
-    peak_prefetch_bytes: int
     batch_check: BatchCheck | None = None
     """Findings of ``--check_batch``, if it was given."""
     spent: RunSpending = field(default_factory=RunSpending)
@@ -254,8 +253,7 @@ def evaluate(
     work = _Work(plans, model, store, options, share, ends, looks)
     progress = _progress(work, done)
     try:
-        asking = _ask_and_score(work, done, progress, seconds)
-        report = asking.drive.report
+        report = _ask_and_score(work, done, progress, seconds)
         if share is not None:
             with _stage(seconds, "gather"):
                 if not share.gather(store, report):
@@ -282,7 +280,7 @@ def evaluate(
     spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
     return RunScores(
         tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(),
-        asking.drive.stream.peak_bytes, check, spent,
+        check, spent,
     )  # fmt: skip
 
 
@@ -353,11 +351,7 @@ class _Work(Struct, frozen=True):
         return self.share.team.next_block(total, SAMPLED_BLOCK)
 
     def recall(self) -> None:
-        """Apply the rules for stopping early to the documents that earlier starts finished.
-
-        Raises:
-            TeamError: another process failed or vanished.
-        """
+        """Apply the rules for stopping early to the documents that earlier starts finished. Raises ``TeamError``."""
         if self.looks is None:
             return
         team = None if self.share is None else self.share.team
@@ -382,7 +376,9 @@ def _progress(work: _Work, done: dict[str, set[int]]) -> ProgressLine:
     return progress
 
 
-def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLine, seconds: dict[str, float]) -> Asking:
+def _ask_and_score(
+    work: _Work, done: dict[str, set[int]], progress: ProgressLine, seconds: dict[str, float]
+) -> AskReport:
     """Ask, judge and score, which overlap. Afterwards all results are in the journals."""
     store, options, share, hopeless = work.store, work.options, work.share, HopelessTasks(work.ends)
     work.recall()
@@ -443,7 +439,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
             store.sync()
     tokens = drive.report.output_tokens  # of this process: the report is about to receive the counts of the others
     progress.count_tokens = lambda: tokens
-    return asking
+    return drive.report
 
 
 def _begin_budget(budget: Budget | None, asking: Asking, judging: Judging | None, share: Share | None) -> None:

@@ -74,11 +74,7 @@ def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]
 
 
 def place_in(order: str, task: str, doc_id: str) -> bytes:
-    """Return the sort key of a document in the order of that name (``RandomOrder.name``).
-
-    Raises:
-        ValueError: the name or the document does not belong to a random order.
-    """
+    """Return a document's place in an order by name. Raises ``ValueError`` if either is not of a random order."""
     kind, seed, *_ = [*order.split(":"), ""]
     if f"{kind}:" != RANDOM:
         raise ValueError(f"no random order: {order}")

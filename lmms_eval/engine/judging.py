@@ -322,11 +322,7 @@ class Judging:
         return self._jobs.is_full
 
     def submit(self, job: AnsweredDocument) -> None:
-        """Queue a document, or deliver it if it needs no judge; blocks while the queue is full.
-
-        Raises:
-            JournalError: a reply could not be written.
-        """
+        """Queue a document, or deliver it if it needs no judge; blocks while full. Raises ``JournalError``."""
         if not job.task.is_judged or job.reason:
             self._failure.check()
             self._deliver(job)

@@ -243,16 +243,17 @@ class OutcomeCounter:
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
 
-class StopTally(Struct):
-    """Counts of answers that stop strings could end."""
+class StopCounts(Struct):
+    """Counts of a task's answers that stop strings could end."""
 
-    active: list[str] = field(default_factory=list)
-    """The known stop strings."""
-    answers: int = 0
-    ended: int = 0
-    """Number of answers that a stop string ended."""
-    untold: int = 0
-    """Number of answers whose server does not report it."""
+    active: list[str]
+    """The stop strings."""
+    answers: int
+    """Answers that they could end."""
+    ended: int
+    """Answers that one of them ended."""
+    untold: int
+    """Answers whose server does not report it."""
 
     def add(self, answer: Mapping[str, Any]) -> None:
         active, ended_by = answer.get("stops", ()), answer.get("ended_by", ())
@@ -266,8 +267,8 @@ class StopTally(Struct):
         elif not ended_by or None in ended_by:
             self.untold += 1
 
-    def __add__(self, other: StopTally) -> StopTally:
-        return StopTally(
+    def __add__(self, other: StopCounts) -> StopCounts:
+        return StopCounts(
             list(dict.fromkeys((*self.active, *other.active))),
             self.answers + other.answers,
             self.ended + other.ended,
@@ -316,7 +317,7 @@ class TaskTally(Struct):
     """Answers that are missing because their requests were given up."""
     drew: int = 0
     """Documents whose scoring used a random choice."""
-    stops: StopTally = field(default_factory=StopTally)
+    stops: StopCounts = field(default_factory=lambda: StopCounts([], 0, 0, 0))
     unopened: int = 0
     """Answers whose thoughts have a closing tag but no opening tag."""
     untagged: int = 0

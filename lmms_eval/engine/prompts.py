@@ -109,11 +109,7 @@ def text_fingerprint(text: str) -> str:
 
 
 def content_fingerprint(messages: ChatMessages) -> str:
-    """Return a fingerprint of roles, texts and the contents of all media.
-
-    Raises:
-        MediaError: a picture, video or sound cannot be read.
-    """
+    """Hash roles, texts and the contents of all media. Raises ``MediaError`` if a medium cannot be read."""
     return message_fingerprint(messages, digest)
 
 

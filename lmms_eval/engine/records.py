@@ -82,11 +82,7 @@ class ImageFolder:
         )
 
     def keep(self, image: GeneratedImage, data: bytes) -> None:
-        """Write a picture unless it exists.
-
-        Raises:
-            JournalError: the write failed (full disk, quota, lost mount).
-        """
+        """Write a picture unless it exists. Raises ``JournalError`` if the write failed."""
         with self._lock:
             if self._is_there(image):
                 return
@@ -502,15 +498,8 @@ def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
 
 
-def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:
-    """Return the record of a scored document: all that the samples file and the aggregation need."""
-    return {
-        "task": task, "doc_id": doc_id, "answers": [answer_record(answer) for answer in answers], **scored_part(scored)
-    }  # fmt: skip
-
-
 def scored_part(scored: ScoredDoc) -> dict[str, Any]:
-    """Return the part of a document's record that scoring adds to its answers."""
+    """Return the part of a document's record after its answers: all that the samples and the aggregation need."""
     scores = []
     for score in scored.scores:
         record = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
@@ -527,9 +516,3 @@ def scored_part(scored: ScoredDoc) -> dict[str, Any]:
         "target": scored.target, "doc": dict(scored.doc), "doc_hash": scored.doc_hash, "media": list(scored.media),
         "scores": scores,
     }  # fmt: skip
-
-
-def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: str) -> dict[str, Any]:
-    """Return the record of a document whose request was given up, or whose scoring raised."""
-    found = [answer_record(answer) for answer in answers]
-    return {"task": task, "doc_id": doc_id, "answers": found, "failed": redact_text(reason)}

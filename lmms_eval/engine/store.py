@@ -222,11 +222,7 @@ class RunStore:
     """``response`` finds recorded responses by id, before anything is rendered."""
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Write a response, after its pictures.
-
-        Raises:
-            JournalError: a picture or the record could not be written.
-        """
+        """Write a response, after its pictures. Raises ``JournalError`` if that fails."""
         kept = self.images.take_in(response)
         self._response_writer.append(response_record(kept, prompt))
         if kept.error is None and not is_retry(kept.request_id):

@@ -45,11 +45,7 @@ from lmms_eval.utils.where import Where, parse_where
 
 
 def check_integrity(tasks: Sequence[Task]) -> None:
-    """Check tasks as ``lmms-eval check`` does, and log what is doubtful or was skipped.
-
-    Raises:
-        TaskError: a task is broken.
-    """
+    """Check tasks as ``lmms-eval check`` does, and log the findings. Raises ``TaskError`` if a task is broken."""
     from lmms_eval.checks.findings import check_lines
     from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions, check_run
 
@@ -468,11 +464,7 @@ def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
 def _build_model(
     config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, opened: ExitStack
 ) -> Model:
-    """Build the model, or adapt the object that the caller gave.
-
-    Raises:
-        ModelError: it cannot be built.
-    """
+    """Build the model, or adapt the object that the caller gave. Raises ``ModelError`` if it cannot be built."""
     options = BuildOptions(
         batch_size=config.batch_size,
         max_batch_size=config.max_batch_size,

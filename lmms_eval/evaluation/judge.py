@@ -54,11 +54,7 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
 
 
 def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | None) -> Judge | None:
-    """Build the judge. Returns ``None`` if the options name no judge or no task needs it.
-
-    Raises:
-        ModelError: it cannot be built.
-    """
+    """Build the judge. Returns ``None`` if the options name no judge or no task needs it. Raises ``ModelError``."""
     options = judge_options(config, device)
     judged = [plan.task.name for plan in plans if plan.task.is_judged]
     if not judged or not options.is_given:
@@ -166,11 +162,7 @@ def tariffs_of(config: RunConfig) -> Tariffs | None:
 
 
 def find_tariffs(config: RunConfig, table: PriceTable) -> Tariffs:
-    """Find the prices of the model, and of the judge if one is named.
-
-    Raises:
-        UsageError: the table has no price for the model.
-    """
+    """Find the prices of the model, and of the judge if one is named. Raises ``UsageError`` if the model has none."""
     service = NAMED_SERVICES.get(config.model)
     is_batch = bool(config.arguments("model_args").get("batch") or (service is not None and service.fixed.get("batch")))
     model, judge = table.price_of(model_names(config), is_batch), judge_options(config)

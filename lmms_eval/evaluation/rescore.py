@@ -150,11 +150,7 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
 
 
 def run_folder(place: Path) -> Path:
-    """Find the folder of a run's journals.
-
-    Raises:
-        UsageError: there is no such folder, or more than one.
-    """
+    """Find the folder of a run's journals. Raises ``UsageError`` if there is no such folder, or more than one."""
     if place.is_dir():
         found = find_run(place)
         if found is None:

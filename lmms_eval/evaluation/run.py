@@ -141,11 +141,7 @@ class EvaluationRun:
         self._opened = ExitStack()
 
     def report(self, ends: bool = True) -> RunReport:
-        """Evaluate, which is possible once. ``ends``: call the report's ``end``.
-
-        Raises:
-            LmmsEvalError: as ``run``.
-        """
+        """Evaluate, which is possible once. ``ends``: call the report's ``end``. Raises what ``run`` raises."""
         share_heap()  # before the first thread starts
         check_config(self._config)
         with self._opened as opened:

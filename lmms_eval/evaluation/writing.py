@@ -159,11 +159,7 @@ class RunReport:
 def write_results(
     config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, store: RunStore, start: Start
 ) -> RunReport:
-    """Write the results file atomically, and return what the command prints.
-
-    Raises:
-        JournalError: a file could not be written. The journal keeps every answer and score.
-    """
+    """Write the results file, and return what the command prints. Raises ``JournalError`` if it cannot be written."""
     written = []
     if record.files is not None and config.log_samples:  # they were written while the scores were aggregated
         paths = [record.files.samples(task.task.name) for task in result.tasks]

@@ -85,11 +85,7 @@ def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:
 
 
 def reserve(folder: Path, start: datetime) -> ResultFiles:
-    """Reserve the first free date stamp from ``start`` on by creating a file for it below ``.runs``.
-
-    Raises:
-        JournalError: the folder cannot be written.
-    """
+    """Reserve the first free date stamp from ``start`` on by a file below ``.runs``. Raises ``JournalError``."""
     moment = start
     try:
         (folder / RUNS).mkdir(parents=True, exist_ok=True)

@@ -360,11 +360,7 @@ class Journals:
         return JournalSamples(self.tails, [[endings[doc_id].place] for doc_id in self.counted(task, facts)])
 
     def unscored(self) -> dict[str, JournalSamples]:
-        """Read the responses and return, by task, the documents that are answered but not scored yet.
-
-        Raises:
-            DataError: a file cannot be read.
-        """
+        """Read the responses; returns the answered documents without scores, by task. Raises ``DataError``."""
         tails = JournalTails(self.folder, RESPONSES, ResponseLine)
         places: dict[str, dict[int, list[RecordPlace]]] = {}
         for place, record in tails.news():

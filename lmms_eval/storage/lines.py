@@ -87,11 +87,7 @@ class JournalWriter:
         return self.append_line(sealed(codec.dumps(record)))
 
     def append_line(self, line: bytes) -> int:
-        """Append a line that ``sealed`` returned; returns its offset.
-
-        Raises:
-            JournalError: the write failed (full disk, quota, lost mount), or the file was deleted.
-        """
+        """Append a line that ``sealed`` returned; returns its offset. Raises ``JournalError`` if that fails."""
         with self._lock:
             if self._is_torn:
                 self._write(b"\n")
@@ -166,11 +162,7 @@ class LineReader:
         return self.line_at(offset)[1]
 
     def line_at(self, offset: int) -> tuple[bytes, dict[str, Any]]:
-        """Return the line at an offset, and its record.
-
-        Raises:
-            JournalError: the line can no longer be read, or is damaged.
-        """
+        """Return the line at an offset, and its record. Raises ``JournalError`` if it is unreadable or damaged."""
         try:
             with self._lock:
                 start = offset - self._begin

@@ -159,11 +159,7 @@ class RunFolder:
         return self.path / "run.json"
 
     def read(self) -> dict[str, Any]:
-        """Return the content of ``run.json``; empty if the file does not exist.
-
-        Raises:
-            DamagedRecord: the file cannot be read, or does not match its checksum.
-        """
+        """Return the content of ``run.json``; empty if there is none. Raises ``DamagedRecord`` if it is damaged."""
         try:
             content = unsealed(self.state_file.read_bytes())
         except FileNotFoundError:
@@ -274,11 +270,7 @@ def has_live_owner(path: Path) -> bool:
 
 
 def check_output_path(path: Path) -> None:
-    """Check that an output path is, or can become, a folder.
-
-    Raises:
-        UsageError: the path or one of its parents is a file, or is not writable.
-    """
+    """Check that an output path is, or can become, a writable folder. Raises ``UsageError`` if it is not."""
     for part in (path, *path.parents):
         if part.exists():
             if not part.is_dir():

@@ -41,7 +41,7 @@ def task_result(
 def run_result(*tasks: TaskResult, groups: Sequence[Group] = (), **report: Any) -> RunScores:
     by_name = {result.task.name: result for result in tasks}
     made = tuple(aggregate_groups(groups, by_name))
-    return RunScores(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64, 0)
+    return RunScores(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64)
 
 
 def selection(*tasks: TaskResult, groups: Sequence[Group] = (), direct: Sequence[str] | None = None) -> Selection:

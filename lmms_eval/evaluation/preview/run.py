@@ -114,11 +114,7 @@ def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskFore
 
 
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
-    """Determine the form of media that the model takes, from its arguments alone.
-
-    Raises:
-        ModelError: an argument is wrong.
-    """
+    """Determine the form of media that the model takes, from its arguments. Raises ``ModelError`` if one is wrong."""
     cls = registry.resolve(config.model, config.force_simple).load()
     if not issubclass(cls, Model):
         return MediaForm()
@@ -348,11 +344,7 @@ class Page(Struct, frozen=True):
         return self.folder / f"{self.stem}.md"
 
     def write(self, requests: Sequence[Request]) -> Path:
-        """Write the page.
-
-        Raises:
-            JournalError: the page or a thumbnail cannot be written.
-        """
+        """Write the page. Raises ``JournalError`` if the page or a thumbnail cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
