@@ -28,7 +28,7 @@ from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.stats import item_number
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.storage.lines import sealed, unsealed
+from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.terminal import is_live
 
@@ -347,8 +347,7 @@ def write_outline(folder: Path, outline: RunOutline) -> None:
 def read_outline(folder: Path) -> RunOutline:
     """Read the outline of a run; an outline without tasks if the file is missing or damaged."""
     try:
-        content = unsealed((folder / OUTLINE).read_bytes())
-        record = orjson.loads(content) if content is not None else {"tasks": {}, "whole": []}
+        record = read_sealed(folder / OUTLINE) or {"tasks": {}, "whole": []}
 
         def part(flat: Mapping[str, Any]) -> HeadlinePart:
             task, (low, high) = record["tasks"][flat["task"]], flat["within"]
@@ -360,7 +359,7 @@ def read_outline(folder: Path) -> RunOutline:
             for name, task in record["tasks"].items()
         }
         return RunOutline(tasks, tuple(part(one) for one in record["whole"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return RunOutline()
 
 

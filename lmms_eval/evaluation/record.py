@@ -24,8 +24,7 @@ from lmms_eval.errors import JournalError, LmmsEvalError, UsageError
 from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.results.files import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.codec import load_record
-from lmms_eval.storage.lines import sealed, unsealed
+from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.utils.redaction import redact
 
@@ -263,11 +262,7 @@ def _shown_again(
 
     The record stays unchanged until the command has ended. Otherwise, a second kill would make the run begin anew.
     """
-    try:
-        content = unsealed((folder.path / REPORT).read_bytes())
-    except OSError:
-        return None
-    report = None if content is None else load_record(content)
+    report = read_sealed(folder.path / REPORT)
     if report is None or earlier.get("arguments") != _arguments(config):
         return None
     files = None if base is None else ResultFiles(base, str(earlier["stamp"]))

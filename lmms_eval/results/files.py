@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.errors import ConfigError, DataError, JournalError
 from lmms_eval.results.facts import model_of, read_document
-from lmms_eval.storage.lines import unsealed
+from lmms_eval.storage.lines import read_sealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 
@@ -164,12 +163,7 @@ def samples_beside(results: Path, task: str) -> Path | None:
 
 def read_state(folder: Path) -> Mapping[str, Any]:
     """Read ``run.json``; empty if it is missing or damaged. The journals remain readable without it."""
-    try:
-        content = unsealed((folder / STATE).read_bytes())
-        found = orjson.loads(content) if content is not None else {}
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_sealed(folder / STATE) or {}
 
 
 def state_of(state: Mapping[str, Any], is_alive: bool) -> str:

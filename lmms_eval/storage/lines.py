@@ -60,6 +60,14 @@ def record_in(line: bytes, kind: type[Struct] | None = None) -> dict[str, Any] |
     return record if record is not None and (kind is None or is_record(record, kind)) else None
 
 
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """Return the record of a file that ``sealed`` encoded; ``None`` if the file is missing or damaged."""
+    try:
+        return record_in(path.read_bytes())
+    except OSError:
+        return None
+
+
 class JournalWriter:
     """Appends records to a file; safe for several threads of one process. A file without checksums is moved aside.
 
