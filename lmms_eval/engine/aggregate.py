@@ -167,9 +167,6 @@ def aggregate_task(
     An aggregation that raises marks only its own metric as broken; the other metrics and all samples are kept.
 
     Args:
-        plan: the task.
-        store: the journals.
-        options: settings.
         not_asked: reason why documents without a record were never asked (given up, interrupted).
         order: all documents in random order, if a task of the run ended early.
         stop: the task's early stop, if it has one.
@@ -338,11 +335,7 @@ def _metric_result(
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
     """Return the documents' numbers whose mean is the score; ``None`` if it is not a mean over documents.
 
-    Args:
-        column: the values.
-        stated: the numbers that the aggregation returned, if any.
-        scale: ``MetricResult.scale``.
-        score_key: key of the number in a value.
+    ``stated``: the numbers that the aggregation returned, if any. ``scale``: ``MetricResult.scale``.
     """
     if len(stated) == len(column.values):
         return stated

@@ -358,7 +358,6 @@ class DocumentConversations:
         """Create the source.
 
         Args:
-            units: the documents.
             deliver: receives each document with all its answers.
             is_given_up: returns a true value for the name of a task that is not asked any further.
             more_tokens: token limit of the retry of a truncated answer; empty: no retry.

@@ -90,9 +90,7 @@ class AskReport(Struct):
     def count(self, response: Response, concurrency: int) -> None:
         """Count a response, and set ``give_up`` if nothing more should be asked.
 
-        Args:
-            response: the response.
-            concurrency: maximum number of open requests of the model.
+        ``concurrency``: maximum number of open requests of the model.
         """
         if response.usage is not None:
             self.input_tokens += response.usage.input_tokens or 0
@@ -200,14 +198,8 @@ class Drive:
     def run(self, lockstep: Lockstep | None = None) -> None:
         """Ask until nothing is left, the model ends, or the asking is given up or stopped.
 
-        Other exceptions of the model pass through.
-
-        Args:
-            lockstep: source of the blocks of requests that reach the model.
-
-        Raises:
-            JournalError: a response could not be written.
-            ModelError: the model broke its contract.
+        ``lockstep`` is the source of the blocks of requests that reach the model. Raises ``JournalError`` if a response
+        could not be written, ``ModelError`` if the model broke its contract, and other exceptions of the model.
         """
         self._lockstep = lockstep
         self._timed.stream = lockstep or self.stream
@@ -360,10 +352,7 @@ class _Rendering(Struct):
     def of_cached(self, cached: Response, prompt: str) -> tuple[tuple[SentMessage, ...], str]:
         """Return the added messages and the fingerprint of this request for a cached response.
 
-        Args:
-            cached: the response.
-            prompt: fingerprint of the prompt that it answered; if that is the fingerprint of the context, the model
-                renders its prompts itself.
+        If its ``prompt`` is the fingerprint of the context, the model renders its prompts itself.
         """
         if prompt != text_fingerprint(self.request.context):
             messages = self.ahead()

@@ -55,11 +55,7 @@ class Asking:
     ) -> None:
         """Prepare the asking.
 
-        Args:
-            driven: the model and its journal.
-            conversations: source of the requests.
-            limits: bounds of preparation.
-            is_behind: returns whether scoring would block; an event loop then waits before it passes responses on.
+        ``is_behind`` returns whether scoring would block; an event loop then waits before it passes responses on.
         """
         self._driven = driven
         self.drive = Drive(driven, conversations, limits, is_behind)
@@ -67,18 +63,12 @@ class Asking:
         self._interrupts: Interrupts | None = None
 
     def run(self, grace_s: float, team: Team | None = None, tasks: Sequence[Task] = ()) -> AskReport:
-        """Ask until nothing is left, the model ends, the asking is given up, or a signal arrives.
-
-        Other exceptions of the model pass through.
+        """Ask as ``Drive.run`` does, or until a signal arrives. It raises the same exceptions.
 
         Args:
             grace_s: seconds that open requests have after a signal.
             team: the processes that take blocks in lockstep with this one.
             tasks: the tasks of the run, for lockstep.
-
-        Raises:
-            JournalError: a response could not be written.
-            ModelError: the model broke its contract.
         """
         drive, report = self.drive, self.drive.report
         if team is not None:
@@ -222,16 +212,7 @@ def evaluate(
 ) -> RunScores | None:
     """Ask what is not answered, score what is not scored, and aggregate.
 
-    Args:
-        plans: the documents by task.
-        selection: the tasks and groups of the run.
-        model: the model under test.
-        store: the journals.
-        options: settings.
-        share: the part of this process in a launch of several.
-
-    Returns:
-        The results; ``None`` if another process aggregates.
+    ``share`` is the part of this process in a launch of several. Returns ``None`` if another process aggregates.
 
     Raises:
         JournalError: the journal could not be written; its content is kept.

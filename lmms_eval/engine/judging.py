@@ -295,7 +295,6 @@ class Judging:
         """Prepare the threads, which start with the first document.
 
         Args:
-            setup: the judge.
             deliver: receives each document with its verdicts.
             is_behind: returns whether ``deliver`` would block, which must not stop the judge's event loop.
             on_paid: called with every reply of the judge.

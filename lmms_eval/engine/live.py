@@ -319,13 +319,7 @@ class RunOutline(Struct, frozen=True):
 def outline_of(
     plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapping[str, HeadlinePart | str]
 ) -> RunOutline:
-    """Return the outline of a run.
-
-    Args:
-        plans: the tasks.
-        sampling: the random order, if there is one.
-        parts: the headline number of each task, or the reason why it has no interval.
-    """
+    """Return the outline of a run; ``parts``: each task's headline number, or why it has no interval."""
     tasks = {}
     for plan in plans:
         part = NOT_RANDOM if sampling is None else parts.get(plan.task.name, OF_A_CONTROL)

@@ -220,11 +220,8 @@ class OutcomeCounter:
     def outcome(self, answers: AnswerCounts, terms: Terms, unread: int = 0, is_mute: bool = False) -> TaskOutcome:
         """Return the counts, and decide whether to report the score.
 
-        Args:
-            answers: the task's answers by kind.
-            terms: the budgets.
-            unread: number of documents with a question that got no parsable reply of the judge.
-            is_mute: the judge gave no parsable reply at all, which no budget allows.
+        ``unread``: documents with a question that got no parsable reply of the judge. ``is_mute``: the judge gave no
+        parsable reply at all, which no budget allows.
         """
         return TaskOutcome(
             requested=self._requested,

@@ -121,13 +121,9 @@ def units(documents: Iterable[Unit], is_done: Mapping[str, Any]) -> Iterator[Uni
 def shared_units(
     documents: Iterator[Unit], total: int, is_done: Mapping[str, Any], next_block: Callable[[int], range]
 ) -> Iterator[Unit]:
-    """Yield the unfinished documents of the blocks that this process takes from the common order, one at a time.
+    """Yield the unfinished documents of the blocks that this process takes, one at a time.
 
-    Args:
-        documents: all documents, in the same order in every process.
-        total: number of documents.
-        is_done: finished documents by task.
-        next_block: takes the next block.
+    ``documents`` are all documents, in the same order in every process; ``next_block`` takes the next block.
     """
     position = 0
     while block := next_block(total):

@@ -29,15 +29,9 @@ class TaskEnds:
         self._common: dict[str, str] = {}
 
     def end(self, task: str, reason: str, in_all: bool = False) -> bool:
-        """Ask no further document of a task.
+        """Ask no further document of a task, and return whether this is the first reason, which is kept.
 
-        Args:
-            task: name of the task.
-            reason: the reason; only the first one is kept.
-            in_all: the reason holds in every process of the launch, not only for the documents of this one.
-
-        Returns:
-            Whether this is the first reason.
+        ``in_all``: the reason holds in every process of the launch, not only for the documents of this one.
         """
         with self._lock:
             if in_all:

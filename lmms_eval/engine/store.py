@@ -41,9 +41,7 @@ T = TypeVar("T")
 def counts_now(is_failed: bool, was_failed: bool | None) -> bool:
     """Return whether a record replaces an earlier one of the same document: a failure never replaces a score.
 
-    Args:
-        is_failed: whether the new record is a failure.
-        was_failed: whether the earlier record is a failure; ``None`` if there is no earlier one.
+    ``was_failed``: whether the earlier record is a failure; ``None`` if there is no earlier one.
     """
     return not is_failed or was_failed is not False
 
@@ -233,9 +231,7 @@ class RunStore:
     def add_score(self, record: dict[str, Any], line: bytes = b"") -> None:
         """Write a scored or failed document; thread-safe.
 
-        Args:
-            record: the document's record.
-            line: the record's line in the journal of another process, which is written as it is.
+        ``line``: the record's line in the journal of another process, which is written as it is.
         """
         task, doc_id = record["task"], record["doc_id"]
         if record.get("key") != self.scoring_key:

@@ -156,12 +156,9 @@ class Stream:
         self.wake()
 
     def answered(self, request_id: str, further: Sequence[Request] = (), frees: bool = True) -> None:
-        """Release a request that was answered.
+        """Release a request that was answered, and push the requests of the next round.
 
-        Args:
-            request_id: the request.
-            further: requests of the next round.
-            frees: drop the payload, even if other objects still refer to the request.
+        ``frees``: drop the payload, even if other objects still refer to the request.
         """
         with self._lock:
             request = self._held.pop(request_id, None)

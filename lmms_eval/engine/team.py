@@ -372,9 +372,8 @@ class Team:
     def count(self, mine: Callable[[], Mapping[str, int]], take_others: Callable[[Mapping[str, int]], None]) -> None:
         """Add up counts over all processes with each heartbeat.
 
-        Args:
-            mine: returns the counts of this process, which must only increase.
-            take_others: receives the sums over the other processes.
+        ``mine`` returns the counts of this process, which must only increase; ``take_others`` receives the sums of the
+        others.
         """
         self._counts, self._published = (mine, take_others), {}
 

@@ -286,15 +286,8 @@ def collect(
 ) -> Collected:
     """Find and build everything that a run needs: first the tasks (names, YAML, data), then the judge and the model.
 
-    Args:
-        config: the options.
-        opened: closes the judge and the model, also if a later step fails.
-        given: a model object, which stays open.
-        place: the place of this process in a launch of several.
-        start: the catalogue and the recorded model, if the caller has them.
-
-    Raises:
-        UsageError: a mistake that the user can correct.
+    ``opened`` closes the judge and the model, also if a later step fails; a ``given`` model object stays open. Raises
+    ``UsageError`` for a mistake that the user can correct.
     """
     begin, place, start = time.monotonic(), place or Place(), start or Start()
     registry = ModelRegistry(config.names("plugins"))

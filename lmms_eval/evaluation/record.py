@@ -83,14 +83,8 @@ class RunRecord(Struct, frozen=True):
     ) -> None:
         """Record how the run has ended, and hold the folder of a completed one.
 
-        Args:
-            state: its state at the end.
-            command: the command line that asks for the missing answers.
-            report: JSON of the report.
-            early_stops: the tasks that ended early.
-
-        Raises:
-            JournalError: the record cannot be written, or the folder has been deleted or moved meanwhile.
+        ``command`` asks for the missing answers, ``report`` is JSON. Raises ``JournalError`` if the record cannot be
+        written, or the folder has been deleted or moved meanwhile.
         """
         if not self.folder.state_file.exists():
             raise JournalError(

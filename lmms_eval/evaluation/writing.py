@@ -272,14 +272,8 @@ class RunTrackers(Struct, frozen=True):
     def finish(self, report: RunReport, result: RunScores, store: RunStore, grace_s: float) -> RunReport:
         """Send the results to the trackers, wait for them, and add their outcome to the results.
 
-        Args:
-            report: the results.
-            result: the numbers of the results.
-            store: the run's journals.
-            grace_s: seconds that the trackers may take after a signal.
-
-        Raises:
-            JournalError: the results file cannot be written again.
+        ``grace_s``: seconds that the trackers may take after a signal. Raises ``JournalError`` if the results file
+        cannot be written again.
         """
         from lmms_eval.trackers.content import results_of
         from lmms_eval.trackers.contract import RunEnding

@@ -51,12 +51,7 @@ class BaselineSamples:
 def find_baseline(text: str, presets: str | None) -> BaselineSamples:
     """Read a ``--baseline``: a path that exists, ``hf://USER/REPO[/PATH]``, ``PRESET`` or ``PRESET:TASK``.
 
-    Args:
-        text: the option's value.
-        presets: the file of presets, if any.
-
-    Raises:
-        ConfigError: the preset does not exist, or the file of presets cannot be read.
+    Raises ``ConfigError`` if the preset does not exist, or the file of presets cannot be read.
     """
     if text.startswith(HUB):
         if len([part for part in text.removeprefix(HUB).split("/") if part]) < 2:

@@ -167,13 +167,9 @@ def read_state(folder: Path) -> Mapping[str, Any]:
 
 
 def state_of(state: Mapping[str, Any], is_alive: bool) -> str:
-    """Return the state of a run: ``complete``, ``stopped early``, ``withheld``, ``interrupted`` or ``running``.
+    """Return the state of a run by ``run.json``: ``complete``, ``withheld``, ``interrupted``, ``running``, ...
 
     A run whose process is dead counts as interrupted, whatever it last wrote. If nothing is known, it is ``unknown``.
-
-    Args:
-        state: the content of ``run.json``.
-        is_alive: whether a process of the run is alive.
     """
     stated = str(state.get("state", "unknown"))
     return "interrupted" if stated == "running" and not is_alive else stated

@@ -333,12 +333,7 @@ class Journals:
     def counted(self, task: str, facts: Mapping[str, Any]) -> list[int]:
         """Return the documents that count; if the task stopped early, only the first ones of its order.
 
-        Args:
-            task: the task.
-            facts: the results document, or the facts of a record in the same form.
-
-        Raises:
-            DataError: the order of the early stop is not known.
+        ``facts`` has the form of a results document. Raises ``DataError`` if the order of the early stop is not known.
         """
         stop = part_of(facts, "early_stop", task)
         asked, documents = stop.get("asked"), self.tasks[task].endings if task in self.tasks else {}

@@ -366,15 +366,10 @@ def results_of_record(folder: Path) -> Path | None:
 
 
 def run_of(journals: Journals, state: Mapping[str, Any], waiting: Mapping[str, JournalSamples] | None = None) -> Run:
-    """Return the run of a record, as far as its journals were read.
+    """Return the run of a record, as far as its journals were read. ``state`` is the content of ``run.json``.
 
-    Args:
-        journals: the journals.
-        state: the content of ``run.json``.
-        waiting: the documents that are answered but not scored yet, by task.
-
-    Raises:
-        DataError: the documents that count of a task that stopped early are not known.
+    ``waiting``: the documents that are answered but not scored yet, by task. Raises ``DataError`` if the documents
+    that count of a task that stopped early are not known.
     """
     folder, facts, waiting = journals.folder, record_facts(state), waiting or {}
     tasks = {}

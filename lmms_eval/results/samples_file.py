@@ -250,8 +250,7 @@ def endings_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``thoughts``, a text (or list of rounds) per answer, and ``blank``, why an answer is empty.
 
-    Args:
-        answers: records of answers, or of single responses.
+    The records are those of answers, or of single responses.
     """
     facts: dict[str, Any] = {}
     if any("thoughts" in answer for answer in answers):

@@ -49,11 +49,9 @@ def unsealed(line: bytes) -> bytes | None:
 
 
 def record_in(line: bytes, kind: type[Struct] | None = None) -> dict[str, Any] | None:
-    """Return the record of a line; ``None`` if its checksum or its content is damaged.
+    """Return the record of a line with its newline; ``None`` if its checksum or its content is damaged.
 
-    Args:
-        line: the line with its newline.
-        kind: kind of the records of this journal; records of another form count as damaged.
+    Records of another form than ``kind`` count as damaged.
     """
     content = unsealed(line)
     record = None if content is None else load_record(content)
@@ -202,13 +200,8 @@ def read_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the offset and the record of each undamaged line of a file; a missing file has no lines.
 
-    Args:
-        path: the file.
-        quietly: do not log damaged lines; an earlier reading has.
-        kind: kind of the records.
-
-    Raises:
-        JournalError: the file cannot be read.
+    ``quietly``: do not log damaged lines, since an earlier reading has. Raises ``JournalError`` if the file cannot be
+    read.
     """
     offset = damaged = 0
     owners: set[str] = set()

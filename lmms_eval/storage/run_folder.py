@@ -159,7 +159,7 @@ class RunFolder:
         return self.path / "run.json"
 
     def read(self) -> dict[str, Any]:
-        """Return the content of ``run.json``; empty if there is none. Raises ``DamagedRecord`` if it is damaged."""
+        """Return the content of ``run.json``; empty without the file. Raises ``DamagedRecord`` if it is damaged."""
         try:
             content = unsealed(self.state_file.read_bytes())
         except FileNotFoundError:
