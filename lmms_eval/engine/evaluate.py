@@ -24,7 +24,7 @@ from lmms_eval.engine.looks import LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
-from lmms_eval.engine.share import Share, counted_together
+from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -404,7 +404,7 @@ def _ask_and_score(
             with _stage(seconds, "ask"):
                 if share is not None:
                     share.team.watch(asking.others_failed)
-                    share.team.count(*counted_together(progress, *([] if budget is None else [budget])))
+                    share.team.count(progress, *([] if budget is None else [budget]))
                 _begin_budget(budget, asking, judging, share)
                 report = asking.run(options.grace_s, work.lockstep_team, tasks)
             if judging is not None:

@@ -144,25 +144,18 @@ Find = Callable[[HeadlinePart, int], float | None]
 """
 
 
-class HalfWidth(Struct, frozen=True):
-    """Condition that half the width of an interval is at most ``limit``."""
-
-    limit: float
-
-    def holds(self, interval: stats.Interval) -> bool:
-        return (interval.high - interval.low) / 2 <= self.limit + _SLACK
+Statement = Callable[[stats.Interval], bool]
+"""Condition on the interval of a headline number."""
 
 
-class Excludes(Struct, frozen=True):
-    """Condition that an interval does not contain a number."""
-
-    number: float
-
-    def holds(self, interval: stats.Interval) -> bool:
-        return not interval.low - _SLACK <= self.number <= interval.high + _SLACK
+def half_width(limit: float) -> Statement:
+    """Return the condition that half the width of an interval is at most ``limit``."""
+    return lambda interval: (interval.high - interval.low) / 2 <= limit + _SLACK
 
 
-Statement = HalfWidth | Excludes
+def excludes(number: float) -> Statement:
+    """Return the condition that an interval does not contain a number."""
+    return lambda interval: not interval.low - _SLACK <= number <= interval.high + _SLACK
 
 
 class _Sampled(Protocol):
@@ -279,7 +272,7 @@ class Prefix:
             if not part.counts(doc_id):
                 continue
             self._add(part, doc_id, number)
-            if statement is not None and self._is_look() and statement.holds(self.interval()):
+            if statement is not None and self._is_look() and statement(self.interval()):
                 return True
         return False
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.drive import AskReport
@@ -163,22 +163,3 @@ def _add_report(report: AskReport, other: dict[str, Any]) -> None:
     if not report.give_up:
         report.give_up, report.give_up_kind = other["give_up"], other["give_up_kind"]
     report.interrupted = report.interrupted if report.interrupted is not None else other["interrupted"]
-
-
-class Counter(Protocol):
-    """An object with counts of this process, which receives those of the other processes."""
-
-    def counts(self) -> Mapping[str, int]: ...
-    def add_others(self, counts: Mapping[str, int]) -> None: ...
-
-
-def counted_together(
-    *counters: Counter,
-) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
-    """Combine counters for ``Team.count``: returns its two arguments."""
-
-    def add_others(counts: Mapping[str, int]) -> None:
-        for counter in counters:
-            counter.add_others(counts)
-
-    return lambda: {name: count for counter in counters for name, count in counter.counts().items()}, add_others

@@ -13,7 +13,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
@@ -265,6 +265,13 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
     return HostedStore(PrefixStore("lmms_eval", store))
 
 
+class Counter(Protocol):
+    """An object with counts of this process, which receives the sums over the other processes."""
+
+    def counts(self) -> Mapping[str, int]: ...
+    def add_others(self, counts: Mapping[str, int]) -> None: ...
+
+
 def _nothing() -> None: ...
 
 
@@ -277,7 +284,7 @@ class Team:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._on_failure: Callable[[], None] | None = None
-        self._counts: tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]] | None = None
+        self._counters: Sequence[Counter] = ()
         self._published: dict[str, int] = {}
         self._on_beat: Callable[[], None] = _nothing
         self._beat_s = BEAT_S
@@ -292,7 +299,7 @@ class Team:
     def begin(self, number: int) -> None:
         """Begin the next run of a batch, with its own values and counters."""
         with self._lock:
-            self._prefix, self._counts, self._published = f"{self.place.attempt}/{number}", None, {}
+            self._prefix, self._counters, self._published = f"{self.place.attempt}/{number}", (), {}
             self._on_beat, self._beat_s = _nothing, BEAT_S
 
     def _name(self, name: str) -> str:
@@ -369,13 +376,9 @@ class Team:
         if self.failure:
             on_failure()
 
-    def count(self, mine: Callable[[], Mapping[str, int]], take_others: Callable[[Mapping[str, int]], None]) -> None:
-        """Add up counts over all processes with each heartbeat.
-
-        ``mine`` returns the counts of this process, which must only increase; ``take_others`` receives the sums of the
-        others.
-        """
-        self._counts, self._published = (mine, take_others), {}
+    def count(self, *counters: Counter) -> None:
+        """Add up counts, which must only increase, over all processes with each heartbeat."""
+        self._counters, self._published = counters, {}
 
     def each_beat(self, call: Callable[[], None], seconds: float = BEAT_S) -> None:
         """Set the interval of heartbeats and a function to call with each; it may raise ``TeamError``."""
@@ -385,14 +388,13 @@ class Team:
     def exchange_counts(self) -> None:
         """Publish the counts of this process and receive those of the others."""
         with self._lock:
-            if self._counts is None:
-                return
-            (mine, take_others), others = self._counts, {}
-            for name, value in mine().items():
+            others: dict[str, int] = {}
+            for name, value in (pair for counter in self._counters for pair in counter.counts().items()):
                 step = value - self._published.get(name, 0)
                 others[name] = self.store.add(self._name(f"count/{name}"), step) - value
                 self._published[name] = value
-            take_others(others)
+            for counter in self._counters:
+                counter.add_others(others)
 
     def fail(self, message: str) -> None:
         """Report to the others that this process failed; if the host of the store is gone, they know."""

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
-from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
@@ -21,7 +19,6 @@ from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.models.argument_names import MODEL
 from lmms_eval.models.registry import NAMED_SERVICES
-from lmms_eval.results.document import judge_part
 from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
 from lmms_eval.utils.redaction import note_secrets, redact_text
 
@@ -129,11 +126,6 @@ def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStac
     served = open_judge(replace(judge_options(config), base_url=place["url"], arguments=arguments))
     opened.callback(served.close)
     return served.model
-
-
-def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: AskReport) -> Mapping[str, Any]:
-    """Return ``judge`` of the results document."""
-    return {} if judge is None else judge_part(judge.describe(), tasks, report)
 
 
 def model_names(config: RunConfig) -> tuple[str, ...]:

@@ -26,12 +26,11 @@ from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
-from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.results.baseline import PairedScores, baseline_lines
 from lmms_eval.results.controls import control_findings
-from lmms_eval.results.document import GitState, RunFacts, git_state, results_document
+from lmms_eval.results.document import GitState, RunFacts, git_state, judge_part, results_document
 from lmms_eval.results.files import ResultFiles
 from lmms_eval.results.samples_file import json_text, sample_rows
 from lmms_eval.results.summary import benchmark_reports, header, notes
@@ -224,7 +223,7 @@ def _paired(
 
 
 def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, start: Start) -> RunFacts:
-    git = git_state()
+    git, judge = git_state(), collected.judge
     return RunFacts(
         config=config,
         model_backend=collected.choice.backend,
@@ -241,7 +240,7 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: R
         },
         model_asked=str(collected.model.identity().get("model", "")),
         cache=cache_part(config, result.asking.cache),
-        judge=recorded_judge(collected.judge, result.tasks, result.asking),
+        judge={} if judge is None else judge_part(judge.describe(), result.tasks, result.asking),
         tariffs=collected.tariffs,
         requests=effective_requests(collected.model, collected.plans),
         ignored=collected.ignored,
