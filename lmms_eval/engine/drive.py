@@ -160,9 +160,6 @@ class Drive:
     """Drives a model over conversations, once.
 
     Args:
-        driven: the model with its journal and cache.
-        conversations: source of requests and sink of responses.
-        limits: bounds of preparation.
         is_behind: returns whether delivering a finished conversation would block, which must not stop an event loop.
         on_counted: called with every response after it is counted; never concurrently.
     """

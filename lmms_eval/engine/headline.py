@@ -208,10 +208,7 @@ class _Moments(Struct):
 class Prefix:
     """The longest sequence of finished documents at the start of a random order, with its headline number.
 
-    Args:
-        parts: the tasks in the headline number.
-        orders: the documents of each task in random order.
-        counts: maximum number of documents of each task; default: all.
+    ``orders`` has the documents of each task in random order; ``counts`` limits their number (default: all).
     """
 
     def __init__(

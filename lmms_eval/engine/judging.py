@@ -146,11 +146,7 @@ class Interview(Struct):
 
 
 class Case:
-    """A document that waits for its verdicts; with the last one it is passed to ``deliver``.
-
-    Raises:
-        TaskError: two questions have the same name.
-    """
+    """A document that waits for its verdicts. Raises ``TaskError`` if two questions have the same name."""
 
     def __init__(
         self, job: AnsweredDocument, questions: Sequence[JudgeQuestion], deliver: Callable[[AnsweredDocument], None]
@@ -193,11 +189,7 @@ PATTERN = "judgements-*.jsonl"
 
 
 class JudgementStore:
-    """The journals of judgements in a folder (a ``drive.Journal``); this process writes the one of its rank.
-
-    Raises:
-        JournalError: the journal cannot be opened.
-    """
+    """The journals of judgements in a folder (a ``drive.Journal``); this process writes the one of its rank."""
 
     def __init__(self, folder: Path, keys: CacheKeys, rank: int = 0) -> None:
         self._keys = keys

@@ -237,14 +237,9 @@ INTERVAL_S = 1.0
 
 
 class Vitals:
-    """Context of a thread that writes the counts of this process to ``live-RANK.json`` in the run's folder.
+    """Context of a thread that writes the ``counts`` of this process to ``live-RANK.json`` once per second.
 
     Write errors are ignored: watching never fails a run.
-
-    Args:
-        folder: the run's folder.
-        rank: rank of this process in its launch.
-        counts: returns the current counts; called once per second.
     """
 
     def __init__(self, folder: Path, rank: int, counts: Callable[[], dict[str, int]]) -> None:

@@ -192,8 +192,6 @@ class Looks:
     """Watches the finished documents of a run; thread-safe.
 
     Args:
-        plans: the tasks.
-        sampling: the numbers to show and the rules to apply.
         ends: receives the tasks that stop early.
         decides: this process applies the rules.
         sends: other processes need the numbers of this one.

@@ -152,12 +152,8 @@ class WorkerOptions(Struct, frozen=True):
 class Scorer:
     """Receives jobs, and passes their records to ``sink`` from several threads.
 
-    Args:
-        tasks: the tasks of the run.
-        sink: receives the finished records.
-        workers: worker processes; without them every task is scored in this process.
-        job_timeout_s: time limit for scoring one document.
-        folder: the run's folder. Documents fail without being scored if it records that they hung in earlier starts.
+    Without ``workers`` every task is scored in this process. Documents that hung in earlier starts, as the run's
+    ``folder`` records, fail without being scored.
     """
 
     def __init__(

@@ -26,9 +26,7 @@ PATIENCE_S = 5.0
 class Share:
     """The part of this process in a launch.
 
-    Args:
-        team: the processes of the launch.
-        shared_files: this process shares the run's folder with the first one; else results are sent through the store.
+    ``shared_files``: it shares the run's folder with the first process; else results are sent through the store.
     """
 
     def __init__(self, team: Team, shared_files: bool) -> None:

@@ -110,10 +110,8 @@ class Limits(Struct, frozen=True):
 class Budget:
     """Adds up the spending of a run, and stops it when a limit is reached; thread-safe.
 
-    Args:
-        limits: the budget.
-        earlier: spending of earlier starts, by the journals of this process.
-        counts_earlier: include ``earlier`` in the counts for other processes, as only one process per folder may.
+    ``earlier`` is the spending of earlier starts by the journals of this process. Only one process per folder includes
+    it in the counts for other processes (``counts_earlier``).
     """
 
     def __init__(self, limits: Limits, earlier: RunSpending, counts_earlier: bool = True) -> None:

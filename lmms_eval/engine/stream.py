@@ -95,7 +95,6 @@ class Stream:
         prepare: prepares one request; ``None`` means that it is answered already, so the model does not receive it.
         on_failure: receives a request whose preparation raised.
         has_open: returns whether outstanding answers may cause further rounds.
-        limits: limits of preparation.
     """
 
     def __init__(

@@ -105,11 +105,7 @@ class StoreServer:
 
 
 class StoreClient:
-    """A ``KeyValueStore`` that is a client of a ``StoreServer``; thread-safe.
-
-    Raises:
-        OSError: the server has ended, or rejects the key.
-    """
+    """A thread-safe client of a ``StoreServer``. Raises ``OSError`` if that has ended, or rejects the key."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         try:

@@ -135,9 +135,7 @@ class ScoringTimeout(BaseException):
 class ScoringWatch:
     """Context of one thread that scores documents through ``call``, each for at most ``limit_s`` seconds.
 
-    Args:
-        limit_s: the time limit.
-        folder: the run's folder, which holds the file ``HUNG``; without it nothing is recorded.
+    Without the run's ``folder``, which holds the file ``HUNG``, nothing is recorded.
     """
 
     def __init__(self, limit_s: float, folder: Path | None = None) -> None:

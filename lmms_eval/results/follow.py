@@ -107,9 +107,7 @@ class ScoreSoFar(Struct, frozen=True):
 class RunningScore:
     """A number over the first documents of the random order, with an interval that holds at every look.
 
-    Args:
-        parts: the tasks that it covers.
-        orders: the documents of these tasks, in random order.
+    ``parts`` are the tasks that it covers, ``orders`` their documents in random order.
     """
 
     def __init__(self, parts: Sequence[HeadlinePart], orders: Mapping[str, Sequence[int]]) -> None:
@@ -216,10 +214,8 @@ def _marks(state: Mapping[str, Any]) -> tuple[Any, ...]:
 class FollowedRun:
     """A run that is read again as its journals grow. Not safe for use by several threads at once.
 
-    Args:
-        folder: the run's record.
-        take: called for every finished document, before the look that found it returns.
-        budget_s: most seconds of a look.
+    ``take`` is called for every finished document, before the look that found it returns. A look takes at most
+    ``budget_s`` seconds.
     """
 
     def __init__(

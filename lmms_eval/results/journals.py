@@ -40,9 +40,8 @@ class JsonLine(Struct, frozen=True):
 class FileSamples:
     """The objects of a file of JSON lines, such as a samples file. The place of a line is its offset.
 
-    Args:
-        path: the file. The first call of ``at`` opens it, and it stays open.
-        is_strict: whether a line that is not a JSON object is an error; otherwise it is skipped and counted.
+    The first call of ``at`` opens the file, which stays open. If ``is_strict``, a line that is not a JSON object is an
+    error; otherwise it is skipped and counted.
     """
 
     def __init__(self, path: Path, is_strict: bool = True) -> None:
@@ -242,11 +241,8 @@ class Finished(Struct, frozen=True):
 class Journals:
     """The journals of one run's folder, as far as they were read. Memory holds the places of records, not the records.
 
-    Only the documents that were scored with the settings of the latest score count.
-
-    Args:
-        folder: the run's record.
-        only: the only documents of a task that are read; all documents of tasks that are not named.
+    Only the documents that were scored with the settings of the latest score count. Of the tasks in ``only``, only
+    these documents are read.
     """
 
     def __init__(self, folder: Path, only: Mapping[str, Collection[int]] | None = None) -> None:
@@ -402,10 +398,7 @@ _MOST_PIPELINES = 1 << 10
 class JournalSamples:
     """Documents of the journals as lines of a samples file. A place encodes the document and the pipeline.
 
-    Args:
-        tails: the journals.
-        documents: the places of each document's records.
-        rows: makes the rows of a document from its records.
+    ``documents`` are the places of each document's records; ``rows`` makes the rows of a document from its records.
     """
 
     def __init__(

@@ -82,14 +82,9 @@ class SampleIndex(Struct):
 
 
 class RunTask:
-    """A task of a run. Samples are read one by one; only their places are kept in memory.
+    """A task of a run. Samples are read one by one from the sources; only their places are kept in memory.
 
-    Args:
-        name: the task's name.
-        keys: how to read its samples.
-        sources: the sources of its lines.
-        record: folder of the run's journals, which hold the judge's prompts.
-        early_stop: the task's early stop, if it stopped early.
+    ``record`` is the folder of the run's journals, which hold the judge's prompts.
     """
 
     def __init__(

@@ -67,10 +67,9 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
 
 
 class JournalWriter:
-    """Appends records to a file; safe for several threads of one process. A file without checksums is moved aside.
+    """Appends records to a file; thread-safe. Raises ``JournalError`` if the file cannot be created or written.
 
-    Raises:
-        JournalError: the file or its folder cannot be created or written.
+    A file without checksums is moved aside.
     """
 
     def __init__(self, path: Path) -> None:
@@ -147,10 +146,9 @@ class JournalWriter:
 
 
 class LineReader:
-    """Random access to the lines of a file. Reads a block at a time, since neighbouring lines are often read together.
+    """Random access to the lines of a file. Raises ``JournalError`` if the file cannot be opened.
 
-    Raises:
-        JournalError: the file cannot be opened.
+    It reads a block at a time, since neighbouring lines are often read together.
     """
 
     def __init__(self, path: Path) -> None:
@@ -335,13 +333,7 @@ class _Tail(Struct):
 
 
 class JournalTails:
-    """Reader of the journals of one kind, also while they grow. It reads a record again by its place.
-
-    Args:
-        folder: the run's record.
-        pattern: the names of the journals.
-        kind: kind of the records.
-    """
+    """Reader of the journals whose names fit a pattern, also while they grow. It reads a record again by its place."""
 
     def __init__(self, folder: Path, pattern: str, kind: type[Struct] | None = None) -> None:
         self.folder, self.pattern, self._kind = folder, pattern, kind
