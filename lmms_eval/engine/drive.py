@@ -159,9 +159,7 @@ class Driven(Struct, frozen=True):
 class Drive:
     """Drives a model over conversations, once.
 
-    Args:
-        is_behind: returns whether delivering a finished conversation would block, which must not stop an event loop.
-        on_counted: called with every response after it is counted; never concurrently.
+    ``is_behind`` returns whether delivering a finished conversation would block, which must not stop an event loop.
     """
 
     def __init__(
@@ -170,10 +168,9 @@ class Drive:
         conversations: Conversations,
         limits: StreamLimits,
         is_behind: Callable[[], bool] = lambda: False,
-        on_counted: Callable[[Response], None] = lambda _: None,
     ) -> None:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
-        self._conversations, self._is_behind, self._on_counted = conversations, is_behind, on_counted
+        self._conversations, self._is_behind = conversations, is_behind
         self._on_paid = driven.on_paid
         # Twice the number of open requests is enough to prepare ahead; more would only take memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
@@ -250,7 +247,6 @@ class Drive:
         with self._lock:
             self._timed.tick()
             self.report.count(kept, self._model.concurrency)
-            self._on_counted(kept)
         if self._on_paid is not None:
             self._on_paid(kept)
         if self.report.give_up:

@@ -285,10 +285,7 @@ OUTLINE = "outline.json"
 OF_A_CONTROL = "the task is asked otherwise, as a control"
 NOT_RANDOM = "documents are not asked in a random order (--order random)"
 
-_FLAT = (
-    *("task", "metric", "filter", "score_key", "weight"),
-    *("in_percent", "is_binary", "is_clustered", "is_macro", "scale"),
-)
+_FLAT = [name for name in HeadlinePart.__struct_fields__ if name not in ("within", "baseline", "strata")]
 
 
 class TaskOutline(Struct, frozen=True):

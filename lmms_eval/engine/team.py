@@ -15,10 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import orjson
 from msgspec import Struct
@@ -178,25 +179,13 @@ class KeyValueStore(Protocol):
 
 
 class HostedStore:
-    """A store in another process. If that process ends, every call raises ``TeamError``."""
+    """A ``KeyValueStore`` in another process. If that process ends, every call raises ``TeamError``."""
 
     def __init__(self, store: KeyValueStore) -> None:
         self._store = store
 
-    def set(self, key: str, value: bytes) -> None:
-        _hosted(self._store.set, key, value)
-
-    def get(self, key: str) -> bytes:
-        return _hosted(self._store.get, key)
-
-    def add(self, key: str, amount: int) -> int:
-        return _hosted(self._store.add, key, amount)
-
-    def delete_key(self, key: str) -> bool:
-        return _hosted(self._store.delete_key, key)
-
-    def check(self, keys: list[str]) -> bool:
-        return _hosted(self._store.check, keys)
+    def __getattr__(self, name: str) -> Any:
+        return partial(_hosted, getattr(self._store, name))
 
 
 def _hosted(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -243,7 +232,7 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
         TeamError: the host of the store has ended.
     """
     if STORE_PORT in os.environ:
-        return HostedStore(_hosted(StoreClient, os.environ))
+        return cast(KeyValueStore, HostedStore(_hosted(StoreClient, os.environ)))
     # Read when PyTorch is loaded: else each waiting call would print a C++ traceback if the host ends.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from datetime import timedelta
@@ -258,7 +247,7 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
         ) from error
 
     store, _, _ = next(iter(rendezvous("env://", place.rank, place.size, timeout=timedelta(seconds=timeout_s))))
-    return HostedStore(PrefixStore("lmms_eval", store))
+    return cast(KeyValueStore, HostedStore(PrefixStore("lmms_eval", store)))
 
 
 class Counter(Protocol):
