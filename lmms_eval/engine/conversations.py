@@ -295,8 +295,7 @@ class Conversations:
     def take_in(self, response: Response) -> Sequence[Request]:
         """Process one response; returns the requests of the next round, if the round is complete.
 
-        Raises:
-            ModelError: the request is not open (the back end answered twice, or invented an id).
+        Raises ``ModelError`` if the request is not open (the back end answered twice, or invented an id).
         """
         with self._lock:
             if response.request_id not in self._open:

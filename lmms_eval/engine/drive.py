@@ -233,8 +233,7 @@ class Drive:
     def take_in(self, response: Response) -> None:
         """Process one response: write it to the journal, count it, and continue its conversation.
 
-        Raises:
-            ModelError: no request waits for this response; it is not recorded.
+        Raises ``ModelError`` if no request waits for this response, which is not recorded.
         """
         conversation = self._conversations.of(response.request_id)
         response = thoughts_apart(well_typed(response), conversation.thought_tags)

@@ -314,8 +314,7 @@ class LookExchange:
     def begin(self) -> None:
         """Exchange what earlier starts finished, so that no process asks documents of tasks that already ended.
 
-        Raises:
-            TeamError: another process failed or vanished.
+        Raises ``TeamError`` if another process failed or vanished.
         """
         team = self._team
         if team.is_first:

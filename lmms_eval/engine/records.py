@@ -56,10 +56,8 @@ class ImageFolder:
     def take_in(self, response: Response) -> Response:
         """Store the pictures of a response, and return it with their paths.
 
-        If a picture is invalid, or does not match its media type or hash, the result is a ``malformed`` error.
-
-        Raises:
-            JournalError: a file could not be written.
+        If a picture is invalid, or does not match its media type or hash, the result is a ``malformed`` error. Raises
+        ``JournalError`` if a file could not be written.
         """
         if not response.parts and not response.tool_messages:
             return response
@@ -101,8 +99,7 @@ class ImageFolder:
     def holds(self, image: GeneratedImage) -> bool:
         """Return whether the file exists with the right hash; a file of an earlier start is copied from its folder.
 
-        Raises:
-            JournalError: the file could not be copied.
+        Raises ``JournalError`` if the file could not be copied.
         """
         with self._lock:
             if self._is_there(image):

@@ -308,8 +308,7 @@ class Team:
     def receive_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
         """Wait for bytes that another process publishes, for ``patience_s`` seconds or as long as it lives.
 
-        Raises:
-            TeamError: that process vanished, or any process failed.
+        Raises ``TeamError`` if that process vanished, or any process failed.
         """
         key = self._name(name)
         start = last_beat = time.monotonic()

@@ -102,8 +102,7 @@ def log_files(tasks: Sequence[Task]) -> None:
 def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:
     """Look up the files of all planned documents, and leave out tasks that lack some, as ``load_tasks`` does.
 
-    Raises:
-        AbsentDataError: tasks that were named themselves lack files, or all tasks do.
+    Raises ``AbsentDataError`` if tasks that were named themselves lack files, or all tasks do.
     """
     absent: dict[str, AbsentDataError] = {}
     for plan in plans:
@@ -328,10 +327,8 @@ def plan_run(
 ) -> tuple[Selection, tuple[TaskPlan, ...]]:
     """Select the tasks, open their data, and plan the documents of each task and of its controls.
 
-    This needs no model. If the model opens media, tasks whose files are absent are left out.
-
-    Raises:
-        UsageError: a name is wrong, or data are absent or damaged.
+    This needs no model. If the model opens media, tasks whose files are absent are left out. Raises ``UsageError`` if a
+    name is wrong, or data are absent or damaged.
     """
     selection = load_tasks(_selected(config, registry, task_options(config, choice), start))
     if config.check_integrity and place.rank == 0:
@@ -491,8 +488,7 @@ def _open_model(
 ) -> Model:  # fmt: skip
     """Open the model for these tasks and this process. With ``--t2i``, a second model draws what its answers describe.
 
-    Raises:
-        ModelError: one of them cannot be built, or the model cannot answer what is asked.
+    Raises ``ModelError`` if one of them cannot be built, or the model cannot answer what is asked.
     """
     model = _build_model(config, registry, choice, place, opened)
     log_files([plan.task for plan in plans])

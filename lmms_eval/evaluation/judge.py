@@ -36,8 +36,7 @@ The real one changes with the port, so that a continued run would ask everything
 def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
     """Return the options of the judge: ``--judge_model``, or the model that ``--launcher_args`` serves.
 
-    Raises:
-        ModelError: an argument of the launcher is wrong.
+    Raises ``ModelError`` if an argument of the launcher is wrong.
     """
     if not config.launcher_args:
         return JudgeOptions(config.judge_model, config.judge_base_url, config.arguments("judge_args"), device)

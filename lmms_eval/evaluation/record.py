@@ -232,8 +232,7 @@ def _number_facts(task: Task) -> dict[str, Any]:
 def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:
     """Read ``run.json`` of an earlier start. If it is damaged, the name of the folder identifies the run.
 
-    Raises:
-        UsageError: it is damaged, and the folder has another name (``--resume DIR``).
+    Raises ``UsageError`` if it is damaged, and the folder has another name (``--resume DIR``).
     """
     try:
         return folder.read()

@@ -78,8 +78,7 @@ def find_baseline(text: str, presets: str | None) -> BaselineSamples:
 def read_presets(path: Path) -> Presets:
     """Read a YAML file of presets: ``NAME: PLACE`` or ``NAME: {TASK: PLACE}``. Paths are relative to its folder.
 
-    Raises:
-        ConfigError: the file cannot be read, or is not such a mapping.
+    Raises ``ConfigError`` if the file cannot be read, or is not such a mapping.
     """
     try:
         content = load_bounded(read_plain_text(path)) or {}

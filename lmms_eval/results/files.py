@@ -205,8 +205,7 @@ class FoundRun(Struct, frozen=True):
 def run_path(named: str | Path) -> Path:
     """Return the path of a named run: a file or folder, or ``FOLDER/STAMP`` for the results of that date.
 
-    Raises:
-        DataError: the path does not exist.
+    Raises ``DataError`` if the path does not exist.
     """
     path = Path(named).expanduser()
     if path.exists():
@@ -221,10 +220,8 @@ def run_path(named: str | Path) -> Path:
 def find_run(folder: Path) -> FoundRun | None:
     """Find the run in a folder: its results file, or the record of a run without results.
 
-    A finished run takes precedence over unfinished runs in the same folder; its note names them.
-
-    Raises:
-        DataError: the folder holds several runs.
+    A finished run takes precedence over unfinished runs in the same folder; its note names them. Raises ``DataError``
+    if the folder holds several runs.
     """
     runs = find_runs(folder)
     finished = [run for run in runs if run.path.is_file()]
@@ -245,11 +242,8 @@ def _listed(runs: Sequence[FoundRun]) -> str:
 def find_runs(folder: Path) -> list[FoundRun]:
     """Find the runs in a folder and one folder below: the newest results file of each run, and records without results.
 
-    If the folder has results, a record counts only if the run started after all of them or its process is alive.
-    Older records were abandoned.
-
-    Raises:
-        DataError: a results file cannot be read.
+    If the folder has results, a record counts only if the run started after all of them or its process is alive. Older
+    records were abandoned. Raises ``DataError`` if a results file cannot be read.
     """
     if (folder / STATE).is_file():
         return [FoundRun(folder, "")]

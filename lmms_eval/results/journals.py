@@ -172,8 +172,7 @@ class Ending(Struct, frozen=True, gc=False):
     def of(cls, record: Mapping[str, Any], place: RecordPlace) -> Ending:
         """Read it from a record of the journal.
 
-        Raises:
-            KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
+        Raises ``KeyError``, ``TypeError``, ``AttributeError`` or ``IndexError`` if the record is not one of a document.
         """
         tokens_in = tokens_out = 0
         for answer in record["answers"]:

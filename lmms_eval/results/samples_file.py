@@ -26,10 +26,8 @@ from lmms_eval.utils.redaction import mask_known
 def with_samples(path: Path, store: RunStore, task: Task, doc_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield the records of finished documents, and meanwhile write the samples file, which is replaced at the end.
 
-    Records are read again for each further pipeline. Without any row, the file is removed.
-
-    Raises:
-        JournalError: the file cannot be written; an earlier file is unchanged.
+    Records are read again for each further pipeline. Without any row, the file is removed. Raises ``JournalError`` if
+    the file cannot be written; an earlier file is unchanged.
     """
     try:
         with replacing(path) as file:
@@ -96,10 +94,8 @@ def _row_through(task: Task, number: int, record: Mapping[str, Any]) -> dict[str
 def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a document's journal record, one per pipeline, as in the samples file.
 
-    The journal does not name the kind of the task's requests, so likelihoods are recognised by their form.
-
-    Raises:
-        KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
+    The journal does not name the kind of the task's requests, so likelihoods are recognised by their form. Raises
+    ``KeyError``, ``TypeError``, ``AttributeError`` or ``IndexError`` if the record is not one of a document.
     """
     if "failed" in record:
         yield _failed_row(record)

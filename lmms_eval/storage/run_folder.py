@@ -181,8 +181,7 @@ class RunFolder:
     def clear(self) -> None:
         """Delete the journals of a completed run. The list of documents that hung is kept: they would hang again.
 
-        Raises:
-            JournalError: a file cannot be removed.
+        Raises ``JournalError`` if a file cannot be removed.
         """
         try:
             for entry in self.path.iterdir():
