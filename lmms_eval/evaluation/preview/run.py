@@ -280,7 +280,7 @@ def _price(
     if tariffs is None:
         return ["price not known: give a table with --prices FILE (docs/before_the_run.md)"]
     tariff = tariffs.model
-    pictures, seconds = _sum(tasks, "pictures_sent"), sum(task.seconds for task in tasks)
+    pictures, seconds = _sum(tasks, "pictures_sent"), sum(task.media.seconds for task in tasks)
     tokens, requests = options.ruler.tokens(_sum(tasks, "length")), _sum(tasks, "requests")
     asked = tariff.cost(Spending(tokens, pictures=pictures, audio_seconds=seconds))
     answered = tariff.cost(Spending(output_tokens=_sum(tasks, "new_tokens")))
