@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
 from lmms_eval.engine.headline import HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
-from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome, TaskTally, Terms
+from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
@@ -26,17 +26,6 @@ from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certa
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import ScoreRange
-
-
-class AggregateOptions(Terms, frozen=True, kw_only=True):
-    """Settings of the aggregation, including the conditions for reporting a score."""
-
-    bootstrap_iters: int = 100_000
-    arguments: Any = None
-    """The parsed command line, for aggregations with a parameter ``args``."""
-    interrupted: bool = False
-    read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
-    """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 
 
 class TruncationScores(Struct, frozen=True):

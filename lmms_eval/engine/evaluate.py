@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection, Task
-from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
+from lmms_eval.engine.aggregate import GroupResult, TaskResult, aggregate_groups, aggregate_task
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.live import ProgressLine, Vitals
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.scoring import Scorer, WorkerOptions

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
+from lmms_eval.api.task import Task
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 from lmms_eval.utils.records import to_dict
 
@@ -78,8 +79,8 @@ def spread(values: Counter[float]) -> dict[str, float]:
 MAX_REASONS = 20
 
 
-class Terms(Struct, frozen=True, kw_only=True):
-    """Conditions for reporting a task's score."""
+class AggregateOptions(Struct, frozen=True, kw_only=True):
+    """Settings of the aggregation, including the conditions for reporting a score."""
 
     error_budget: float = 0.0
     """Share of the requested documents that may fail."""
@@ -91,6 +92,12 @@ class Terms(Struct, frozen=True, kw_only=True):
     """Share of a task's answers that may be truncated before its score gets a warning."""
     withholds_truncated: bool = False
     """Withhold the score above ``truncation_budget``."""
+    bootstrap_iters: int = 100_000
+    arguments: Any = None
+    """The parsed command line, for aggregations with a parameter ``args``."""
+    interrupted: bool = False
+    read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
+    """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 
     @property
     def unread_budget(self) -> float:
@@ -203,21 +210,23 @@ class OutcomeCounter:
         self._unscored += 1
         self._reasons[f"unscored: {reason}"] += 1
 
-    def _withheld(self, answers: AnswerCounts, terms: Terms, unread: int, is_mute: bool) -> str:
+    def _withheld(self, answers: AnswerCounts, options: AggregateOptions, unread: int, is_mute: bool) -> str:
         asked = self._requested - self._left
         if self._not_asked:
             return f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
-        if self._failed > terms.error_budget * asked:
+        if self._failed > options.error_budget * asked:
             return f"{self._failed} of {asked} failed"
-        if unread and (is_mute or unread > terms.unread_budget * asked):
+        if unread and (is_mute or unread > options.unread_budget * asked):
             return f"{unread} of {asked} without a readable reply of the judge"
-        if terms.withholds_truncated and answers.truncated > terms.truncation_budget * answers.total:
+        if options.withholds_truncated and answers.truncated > options.truncation_budget * answers.total:
             return f"{answers.truncated} of {answers.total} answers are truncated"
-        if answers.are_empty and not terms.allow_blank:
+        if answers.are_empty and not options.allow_blank:
             return f"all {answers.total} answers are blank or filtered"
         return ""
 
-    def outcome(self, answers: AnswerCounts, terms: Terms, unread: int = 0, is_mute: bool = False) -> TaskOutcome:
+    def outcome(
+        self, answers: AnswerCounts, options: AggregateOptions, unread: int = 0, is_mute: bool = False
+    ) -> TaskOutcome:
         """Return the counts, and decide whether to report the score.
 
         ``unread``: documents with a question that got no parsable reply of the judge. ``is_mute``: the judge gave no
@@ -232,8 +241,8 @@ class OutcomeCounter:
             reasons=dict(self._reasons.most_common(MAX_REASONS)),
             answers=answers,
             judge_unread=unread,
-            over_truncation_budget=answers.truncated > terms.truncation_budget * answers.total,
-            withheld=self._withheld(answers, terms, unread, is_mute),
+            over_truncation_budget=answers.truncated > options.truncation_budget * answers.total,
+            withheld=self._withheld(answers, options, unread, is_mute),
         )
 
 

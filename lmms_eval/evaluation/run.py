@@ -23,11 +23,11 @@ from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
-from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.stopping import Limits

@@ -115,23 +115,6 @@ def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOu
     )
 
 
-def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> EarlyStop | None:
-    """Add up the documents of a group's leaves; ``None`` if no leaf stopped early."""
-    leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
-    stops = [result.early_stop for result in leaves if result.early_stop is not None]
-    if not stops:
-        return None
-    rules, orders = (
-        list(dict.fromkeys(found)) for found in zip(*((one.rule, one.order) for one in stops), strict=True)
-    )
-    return EarlyStop(
-        rule="; ".join(rules),
-        order="; ".join(orders),
-        asked=sum(len(result.doc_ids) for result in leaves),
-        of=sum(result.plan.requested for result in leaves),
-    )
-
-
 RECORDED_PACKAGES = (
     "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
     "pycocoevalcap", "pydantic", "rapidfuzz", "sacrebleu", "sglang", "sympy", "text-unidecode", "torch", "transformers",
@@ -399,10 +382,6 @@ def _plain(value: Any) -> Any:
 
 def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
-
-    def at_level(interval: stats.Interval) -> dict[str, Any]:
-        return {**to_dict(interval), "level": LEVEL}
-
     found: dict[str, tuple[EarlyStop | LookStop, stats.Interval | None, stats.Interval | None]] = {}
     for name, result in tasks.items():
         if (stop := result.early_stop) is not None:
@@ -410,8 +389,20 @@ def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, A
             intervals = [one.interval for one in result.metrics if one.metric == headline]
             found[name] = stop, next(iter(intervals), None), stop.difference
     for group in run.groups:
-        if group.metrics and (whole := group_early_stop(group, tasks)) is not None:
+        leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
+        stops = [result.early_stop for result in leaves if result.early_stop is not None]
+        if group.metrics and stops:
+            whole = EarlyStop(
+                asked=sum(len(result.doc_ids) for result in leaves),
+                of=sum(result.plan.requested for result in leaves),
+                order="; ".join(dict.fromkeys(stop.order for stop in stops)),
+                rule="; ".join(dict.fromkeys(stop.rule for stop in stops)),
+            )
             found[group.group.name] = whole, group.metrics[0].interval, None
+
+    def at_level(interval: stats.Interval) -> dict[str, Any]:
+        return {**to_dict(interval), "level": LEVEL}
+
     return {
         name: _plain(
             EarlyStopEntry(

@@ -8,7 +8,8 @@ from typing import Any
 
 from lmms_eval.api.request import Usage
 from lmms_eval.api.task import Answer, MetricDefinition, PipelineScore, ScoredDoc
-from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
+from lmms_eval.engine.aggregate import TaskResult, aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.records import answer_record, scored_part
 from lmms_eval.engine.store import RunStore

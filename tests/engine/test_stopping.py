@@ -16,10 +16,10 @@ from msgspec import structs
 from lmms_eval import stats
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
-from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
 from lmms_eval.engine.headline import LEAST, HeadlinePart, Prefix, RandomOrder, Statement, excludes, half_width
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, plan_task
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore

@@ -10,7 +10,8 @@ import pytest
 
 from lmms_eval.api.request import Usage
 from lmms_eval.api.task import PipelineScore
-from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
+from lmms_eval.engine.aggregate import aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import JournalError
 from lmms_eval.results.samples_file import json_text, with_samples
