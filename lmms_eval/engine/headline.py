@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -158,34 +157,6 @@ def excludes(number: float) -> Statement:
     return lambda interval: not interval.low - _SLACK <= number <= interval.high + _SLACK
 
 
-class _Sampled(Protocol):
-    """Anytime-valid interval for a weighted mean of strata whose documents arrive in random order."""
-
-    def add(self, stratum: int, low: float, high: float | None = None) -> None: ...
-    def interval(self) -> stats.Interval: ...
-
-
-class _OneStratum:
-    """``Sampled`` with the interface for several strata."""
-
-    def __init__(self, total: int) -> None:
-        from lmms_eval.stats.sequence import Sampled
-
-        self._sampled = Sampled(total, SHARES, LEVEL)
-
-    def add(self, stratum: int, low: float, high: float | None = None) -> None:  # noqa: ARG002 - there is one
-        self._sampled.add(low, high)
-
-    def interval(self) -> stats.Interval:
-        return self._sampled.interval()
-
-
-def _strata(totals: Sequence[int], weights: Sequence[float]) -> _Sampled:
-    from lmms_eval.stats.sequence import StratifiedSampled
-
-    return _OneStratum(totals[0]) if len(totals) == 1 else StratifiedSampled(totals, weights, SHARES, LEVEL)
-
-
 def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """Yield at most ``counts`` documents of each task."""
     taken: Counter[str] = Counter()
@@ -246,7 +217,17 @@ class Prefix:
                 self._cells[part.task, name] = len(totals), moments
                 totals.append(size)
                 weights.append(span * share / self._span)
-        self._sampled = _strata(totals, weights)
+        from lmms_eval.stats.sequence import Sampled, StratifiedSampled
+
+        self._draw: Callable[[int, float, float], None]
+        """Adds a document to a stratum, by the two ends of its share."""
+        self._sampled: Sampled | StratifiedSampled
+        if len(totals) == 1:
+            one = self._sampled = Sampled(totals[0], SHARES, LEVEL)
+            self._draw = lambda _, low, high: one.add(low, high)
+        else:
+            several = self._sampled = StratifiedSampled(totals, weights, SHARES, LEVEL)
+            self._draw = several.add
         self._moments = list({id(moments): moments for _, moments in self._cells.values()}.values())
         self._not_begun = {*self._cells}
 
@@ -292,7 +273,7 @@ class Prefix:
             self.lies_outside, number = True, None
         low, high = (0.0, 1.0) if number is None else (part.share(doc_id, number),) * 2
         stratum, moments = self._cells[key]
-        self._sampled.add(stratum, low, high)
+        self._draw(stratum, low, high)
         if number is not None:
             moments.count += 1
             moments.total += low

@@ -191,20 +191,17 @@ class OutcomeCounter:
         self._reasons: Counter[str] = Counter()
 
     def failed(self, reason: str, count: int = 1) -> None:
-        if count:
-            self._failed += count
-            self._reasons[f"failed: {reason}"] += count
+        self._failed += count
+        self._reasons[f"failed: {reason}"] += count
 
     def not_asked(self, reason: str, count: int) -> None:
-        if count:
-            self._not_asked += count
-            self._reasons[f"not asked: {reason}"] += count
+        self._not_asked += count
+        self._reasons[f"not asked: {reason}"] += count
 
     def left(self, reason: str, count: int) -> None:
         """Count documents that were not asked because the task stopped early."""
-        if count:
-            self._left += count
-            self._reasons[f"not asked: {reason}"] += count
+        self._left += count
+        self._reasons[f"not asked: {reason}"] += count
 
     def unscored(self, reason: str) -> None:
         self._unscored += 1
@@ -238,7 +235,7 @@ class OutcomeCounter:
             unscored=self._unscored,
             failed=self._failed,
             not_asked=self._not_asked + self._left,
-            reasons=dict(self._reasons.most_common(MAX_REASONS)),
+            reasons=dict((+self._reasons).most_common(MAX_REASONS)),
             answers=answers,
             judge_unread=unread,
             over_truncation_budget=answers.truncated > options.truncation_budget * answers.total,

@@ -315,10 +315,7 @@ class RunStore:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of all finished documents that this process knows, scored or failed."""
         for task, places in self._scores.items():
-            for doc_id in places:
-                record = self.score(task, doc_id)
-                if record is not None:
-                    yield record
+            yield from self.scores(task, [*places])
 
     def add_prompts(self, fingerprint: str) -> None:
         """Add another process's prompts to the fingerprint."""

@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, field, structs
 
@@ -612,40 +612,36 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
     named = {f"{metric.metric},{metric.filter}": metric for metric in metrics}
     counts = outcome.answers
-    return cast(
-        dict[str, Any],
-        _plain(
-            Outcome(
-                requested=outcome.requested,
-                scored=outcome.scored,
-                unscored=outcome.unscored,
-                failed=outcome.failed,
-                not_asked=outcome.not_asked,
-                coverage=outcome.coverage,
-                withheld=bool(outcome.withheld),
-                reasons=dict(outcome.reasons),
-                answers=counts.total,
-                blank=counts.blank,
-                filtered=counts.filtered,
-                truncated=counts.truncated,
-                in_thought=counts.in_thought,
-                shares=counts.shares(),
-                judge_unread=outcome.judge_unread,
-                over_truncation_budget=outcome.over_truncation_budget,
-                n={key: metric.n for key, metric in named.items()},
-                truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
-                undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
-                partial={
-                    key: PartialValue(
-                        value=metric.partial, n=metric.n, reason=metric.withheld_reason, interval=metric.interval
-                    )
-                    for key, metric in named.items()
-                    if metric.value is None and metric.withheld_reason
-                },
-                wrote_files=[
-                    key for key, one in named.items() if one.value is None and "submission_files" in one.details
-                ]
-                or UNSET,
-            )
-        ),
+    found: dict[str, Any] = _plain(
+        Outcome(
+            requested=outcome.requested,
+            scored=outcome.scored,
+            unscored=outcome.unscored,
+            failed=outcome.failed,
+            not_asked=outcome.not_asked,
+            coverage=outcome.coverage,
+            withheld=bool(outcome.withheld),
+            reasons=dict(outcome.reasons),
+            answers=counts.total,
+            blank=counts.blank,
+            filtered=counts.filtered,
+            truncated=counts.truncated,
+            in_thought=counts.in_thought,
+            shares=counts.shares(),
+            judge_unread=outcome.judge_unread,
+            over_truncation_budget=outcome.over_truncation_budget,
+            n={key: metric.n for key, metric in named.items()},
+            truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
+            undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
+            partial={
+                key: PartialValue(
+                    value=metric.partial, n=metric.n, reason=metric.withheld_reason, interval=metric.interval
+                )
+                for key, metric in named.items()
+                if metric.value is None and metric.withheld_reason
+            },
+            wrote_files=[key for key, one in named.items() if one.value is None and "submission_files" in one.details]
+            or UNSET,
+        )
     )
+    return found
