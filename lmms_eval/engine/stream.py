@@ -140,7 +140,6 @@ class Stream:
         self._started = 1
         self._slow_in_a_row = 0
         self._claimed = 0
-        self.taken = 0
         self.peak_bytes = 0
         """Maximum size of the requests that were ready or held by the model at the same time."""
 
@@ -277,7 +276,6 @@ class Stream:
         self._ready_bytes -= size
         self._held_bytes += size
         self._held.update((request.id, request) for request in batch)
-        self.taken += len(batch)
         if batch and (not self._is_filled or self._next is not None or self._may_pull()):
             self._changed.notify_all()
         return batch
