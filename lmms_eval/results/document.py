@@ -441,13 +441,8 @@ def _task_entry(result: TaskResult, alias: str, paired: Mapping[str, PairedScore
         if metric.stability is not None:
             entry |= {f"{name}_{label},{key}": value for label, value in to_dict(metric.stability).items()}
     for first in list(paired.values())[:1]:  # the family's keys hold one comparison: that of the first row that has any
-        entry |= {
-            "paired_baseline": first.baseline,
-            "paired_baseline_score": first.baseline_score,
-            "paired_ci_lower": first.ci_lower,
-            "paired_ci_upper": first.ci_upper,
-            "paired_pvalue": first.pvalue,
-        }
+        names = ("baseline", "baseline_score", "ci_lower", "ci_upper", "pvalue")
+        entry |= {f"paired_{name}": getattr(first, name) for name in names}
     return entry
 
 
