@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.plan import DocumentWindow, Order, TaskPlan, costliest_first, windows
+from lmms_eval.engine.plan import Order, TaskPlan, costliest_first, windows
 from lmms_eval.engine.records import images_in, parts_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
@@ -54,18 +54,18 @@ class Share:
         return self._receive_order
 
     def _publish_order(self, plans: Sequence[TaskPlan]) -> None:
-        for window in windows(plans):
+        for number, window in enumerate(windows(plans)):
             try:
                 found: dict[str, Any] = {"doc_ids": costliest_first(window)}
             except Exception as error:  # noqa: BLE001 - a task's code may raise anything; all processes report it
                 found = {"error": f"estimating the work of task {window.task.name!r}: {type(error).__name__}: {error}"}
             try:
-                self.team.publish(f"order/{window.number}", found)
+                self.team.publish(f"order/{number}", found)
             except TeamError:  # the launch has ended with its store
                 return
 
-    def _receive_order(self, window: DocumentWindow) -> Sequence[int]:
-        found = self.team.receive(f"order/{window.number}", 0)
+    def _receive_order(self, number: int) -> Sequence[int]:
+        found = self.team.receive(f"order/{number}", 0)
         if "error" in found:
             raise UsageError(found["error"])
         doc_ids: list[int] = found["doc_ids"]
