@@ -20,8 +20,9 @@ from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
 from lmms_eval.checks.findings import NO_NETWORK, Finding, finding, is_this_machine, of_reason, refuse_connections
 from lmms_eval.checks.workers import spec_of
 from lmms_eval.config import build_config, resolved_cli_args
-from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UnknownNameError

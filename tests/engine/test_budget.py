@@ -11,7 +11,8 @@ from lmms_eval.api.request import Request, Response, SentMedia, Usage
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.stopping import Budget, Limits
 from lmms_eval.errors import ConfigError, UsageError
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.utils.prices import Spending
 from tests.cases import for_each
 from tests.evaluation.judged_kit import rated_task

@@ -14,7 +14,8 @@ import yaml
 
 from lmms_eval.config.tracking import HUB, destination_arguments
 from lmms_eval.errors import ConfigError
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.trackers.hub import repositories
 from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, fails_on, tasks
