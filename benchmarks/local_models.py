@@ -270,7 +270,7 @@ def main() -> None:
     if given.child:
         child(given.child, WORKLOADS[given.workload[0]], given.model, Path(given.tasks))
         return
-    from lmms_eval.models.tiny import build_tiny_vlm
+    from examples.build_tiny_model import build_tiny_vlm
 
     report: dict[str, Any] = {"benchmark": "local_models", "samples": DOCUMENTS - FEW, "bar": BAR}
     with tempfile.TemporaryDirectory() as folder:

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import Policy
 from lmms_eval.sandbox.layers import probe_layers
+from lmms_eval.sandbox.policy import Policy
 from lmms_eval.tasks.megabench.metrics.code import program_judge
 
 PROGRAMS, FRESH = 130, 20

@@ -12,7 +12,8 @@ from lmms_eval.config import RunConfig, build_config, check_config, check_names,
 from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.inputs import Start
-from lmms_eval.evaluation.run import EvaluationRun, RunReport, run
+from lmms_eval.evaluation.run import EvaluationRun, run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.tasks import Catalogue, TaskManager, select_tasks
 from lmms_eval.tasks.manager import task_of_mapping
 from lmms_eval.utils.arguments import DEFAULT_SEEDS

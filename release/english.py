@@ -48,7 +48,7 @@ QUESTIONS = (
     "examples/tiny_vlm/",
     "examples/general_bench_demo_language.py",
     "examples/training_loop.py",
-    "lmms_eval/models/tiny.py",
+    "examples/build_tiny_model.py",
     "lmms_eval/tasks/general_bench/prompts/media.py",
     "lmms_eval/tasks/general_bench/prompts/nlp.py",
     "lmms_eval/tasks/hallusion_bench/utils.py",

@@ -12,7 +12,8 @@ from PIL import Image
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response, Usage
 from lmms_eval.config import build_config
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.models.baseline import open_media
 from tests.servers.stub import StubServer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from lmms_eval.models.tiny import build_tiny_vlm
+from examples.build_tiny_model import build_tiny_vlm
 
 PATCH = 14
 

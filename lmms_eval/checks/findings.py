@@ -381,7 +381,7 @@ def summary(checks: Checks) -> str:
 def absent_needs(words: Iterable[str]) -> Iterator[str]:
     """For each need (``tasks.facts.NEEDS``) that is not met, yield what is missing and what to do."""
     from lmms_eval.api.outcome import NotEvaluated
-    from lmms_eval.config.environment import environment_defaults
+    from lmms_eval.config.options import environment_defaults
 
     words = tuple(words)
     if "judge" in words and not {"judge_model", "judge_base_url"} & environment_defaults(os.environ).keys():

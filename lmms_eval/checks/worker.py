@@ -20,8 +20,9 @@ from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
 from lmms_eval.checks.findings import NO_NETWORK, Finding, finding, is_this_machine, of_reason, refuse_connections
 from lmms_eval.checks.workers import spec_of
 from lmms_eval.config import build_config, resolved_cli_args
-from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UnknownNameError
@@ -40,10 +41,8 @@ from lmms_eval.utils.records import to_dict
 def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResult, ...]:
     """Ask a model about the first documents of loaded tasks, and score the answers.
 
-    Files that an aggregation writes go to a temporary folder.
-
-    Raises:
-        LmmsEvalError: the model or the data are unusable.
+    Files that an aggregation writes go to a temporary folder. Raises ``LmmsEvalError`` if the model or the data are
+    unusable.
     """
     plans = [plan_task(task, documents, 0) for task in tasks]
     with TemporaryDirectory(prefix="lmms-eval-check-") as folder:
@@ -96,9 +95,8 @@ metric_list: [{{metric: bypass, aggregation: bypass}}]
 def check_model(spec: Mapping[str, Any], begin: Begin) -> list[Finding]:
     """Look up a model, build it, and ask it a question of text and one with a picture.
 
-    Args:
-        spec: ``name``, ``arguments`` (``--model_args``), ``plugins``, ``force_simple``, ``batch_size`` and ``device``.
-        begin: called with the name of each step as it begins.
+    ``spec`` has ``name``, ``arguments`` (``--model_args``), ``plugins``, ``force_simple``, ``batch_size`` and
+    ``device``.
     """
     begin("import")
     registry = ModelRegistry(spec["plugins"])
@@ -274,14 +272,11 @@ _PART_OF_METRICS = ("aggregation", "metric", "filter")
 
 
 def check_task(spec: Mapping[str, Any], documents: int, reader: YamlReader, begin: Begin) -> list[Finding]:
-    """Check a task in steps: build it, open its data, build the prompts of its first documents, and score reference
-    answers and empty ones. The check ends at the first step that fails or is skipped.
+    """Check a task in steps, and call ``begin`` with the name of each step.
 
-    Args:
-        spec: the task, as ``Task.spec`` describes it.
-        documents: number of first documents to try.
-        reader: caches YAML files that several tasks share.
-        begin: called with the name of each step as it begins.
+    The steps build it, open its data, build the prompts of its first documents, and score reference answers and empty
+    ones. The check ends at the first step that fails or is skipped. ``reader`` caches YAML files that several tasks
+    share.
     """
     begin("functions")
     try:

@@ -94,7 +94,6 @@ MOST_PROCESSES = 16
 LARGEST_SHARE = 100
 """Most jobs of one folder that a process takes at once, so that processes share a folder of many tasks."""
 
-
 Outcome = tuple[CheckJob, CheckReport, list[Mapping[str, Any]]]
 """A job, its report, and the ``spec`` of each member of a group."""
 
@@ -201,8 +200,7 @@ def _start(options: CheckOptions) -> Child:
 def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOptions) -> Checks:
     """Check tasks and groups by name. Without names, check the whole catalogue and report the files it cannot read.
 
-    Raises:
-        UsageError: a name is unknown.
+    Raises ``UsageError`` if a name is unknown.
     """
     checks = run_checks(jobs_of(catalogue, names, options.tasks), options)
     if names:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct, field
 
 from lmms_eval.cli.commands import COMMANDS, Action, Command
-from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import LEVELS, options
+from lmms_eval.config.options import LEVELS, environment_defaults, options
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 
@@ -77,10 +76,8 @@ def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[Comma
 def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()) -> int:
     """Run ``lmms-eval NAME ACTION ...``.
 
-    ``logless`` actions log nothing and skip the logger, whose import takes as long as their work.
-
-    Raises:
-        UsageError: the action is missing or unknown.
+    ``logless`` actions log nothing and skip the logger, whose import takes as long as their work. Raises ``UsageError``
+    if the action is missing or unknown.
     """
     if not words or words[0] not in actions:
         parser = command_parser(name)

@@ -6,14 +6,10 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 DAMAGED = 1
 _DAY_S = 86_400.0

@@ -22,8 +22,7 @@ class Command(NamedTuple):
     def run(self, words: Sequence[str]) -> int:
         """Run the command with the words after its name and return the exit code.
 
-        Raises:
-            UsageError: a word is wrong.
+        Raises ``UsageError`` if a word is wrong.
         """
         action: Action = importlib.import_module(f"lmms_eval.cli.{self.module}").run
         return action(words)

@@ -102,8 +102,7 @@ def _options(given: Namespace) -> CompareOptions:
 def _files(given: Namespace) -> dict[str, str]:
     """Return the files to write by option. They are checked before anything is computed.
 
-    Raises:
-        UsageError: a file cannot be written or would replace an input; the message names the option.
+    Raises ``UsageError`` if a file cannot be written or would replace an input; the message names the option.
     """
     found = stated_files(given, _FILES)
     check_files(found, (), given.runs)

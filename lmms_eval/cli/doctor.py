@@ -128,8 +128,8 @@ def _accelerators() -> list[str]:
 
 
 def _sandbox() -> list[str]:
-    from lmms_eval.sandbox.launcher import REMEDY, not_confined
     from lmms_eval.sandbox.layers import probe_layers
+    from lmms_eval.sandbox.policy import REMEDY, not_confined
 
     layers = probe_layers()
     lines = [f"{layer.name}: {'active' if layer.active else 'not active'} ({layer.detail})" for layer in layers]
@@ -164,8 +164,8 @@ def remedy_lines(requirements: Sequence[str], environ: Mapping[str, str]) -> lis
 
 def _remedies(requirements: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what is missing, with the command that installs it."""
-    from lmms_eval.sandbox.launcher import not_confined
     from lmms_eval.sandbox.layers import probe_layers
+    from lmms_eval.sandbox.policy import not_confined
     from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package
 
     if not requirements:

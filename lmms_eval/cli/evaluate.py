@@ -19,8 +19,7 @@ STOPPED = (129, 130, 143)
 def run(arguments: Sequence[str]) -> int:
     """Run an evaluation's command line. The exit code is that of the first run that did not end with 0.
 
-    Raises:
-        UsageError: an option is wrong; nothing was run.
+    Raises ``UsageError`` if an option is wrong; nothing was run.
     """
     if any(word in ("--help", "-h") for word in arguments):
         from lmms_eval.cli.help import evaluation_help

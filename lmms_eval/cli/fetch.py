@@ -62,8 +62,7 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
 def _get(download: NeededFiles, request: DataRequest) -> None:
     """Download and verify all files, then unpack archives of videos.
 
-    Raises:
-        DataError: the disk is too small, or a file cannot be fetched or is damaged.
+    Raises ``DataError`` if the disk is too small, or a file cannot be fetched or is damaged.
     """
     needed = sum(file.size for file in download.absent) + (download.size if download.folder is not None else 0)
     place = next(place for place in (hf_home(), *hf_home().absolute().parents) if place.exists())

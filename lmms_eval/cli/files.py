@@ -64,8 +64,7 @@ def _obstacle(path: Path) -> str | None:
 def write_files(contents: Mapping[str, Content]) -> None:
     """Write all files and put them in place together. If one cannot be written, no file is changed.
 
-    Raises:
-        LmmsEvalError: a file cannot be written.
+    Raises ``LmmsEvalError`` if a file cannot be written.
     """
     from lmms_eval.storage.atomic import replacing
     from lmms_eval.utils.redaction import mask_known

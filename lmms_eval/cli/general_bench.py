@@ -46,10 +46,7 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
     """Run the steps that ``--step`` names and return the first exit code that is not 0.
 
     A step with failed or unevaluated samples is followed by the next one. A wrong command line or an interruption ends
-    the steps.
-
-    Raises:
-        UsageError: a step does not exist, or step 1 has no model.
+    the steps. Raises ``UsageError`` if a step does not exist, or step 1 has no model.
     """
     parser = command_parser(
         "general-bench run",

@@ -165,8 +165,7 @@ def entry(name: str, text: str) -> str:
 def run(arguments: Sequence[str]) -> int:
     """Print a topic, the help of a command without a topic, or the list of topics.
 
-    Raises:
-        UnknownNameError: the word is neither a topic nor a command.
+    Raises ``UnknownNameError`` if the word is neither a topic nor a command.
     """
     words = [word.lower() for word in arguments]
     if not words:

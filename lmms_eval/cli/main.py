@@ -65,8 +65,7 @@ def _guarded(step: Callable[[], int], arguments: list[str]) -> int:
 def dispatch(arguments: list[str]) -> int:
     """Run the command that the words name.
 
-    Raises:
-        UsageError: the command is unknown, or one of its words is wrong.
+    Raises ``UsageError`` if the command is unknown, or one of its words is wrong.
     """
     if not arguments:
         emit(banner())

@@ -90,10 +90,9 @@ def add_scoring_flags(parser: CommandParser) -> None:
 def score_submission(subset: str, given: argparse.Namespace) -> int:
     """Score the submission that the flags name and return the exit code.
 
-    Raises:
-        UsageError: the data set, the submission or the output file cannot be used.
+    Raises ``UsageError`` if the data set, the submission or the output file cannot be used.
     """
-    from lmms_eval.config.environment import environment_defaults
+    from lmms_eval.config.options import environment_defaults
     from lmms_eval.tasks.megabench.data import DEMO, REPOSITORY
     from lmms_eval.tasks.megabench.metrics.values import OutsideData
     from lmms_eval.tasks.megabench.reference import load_reference

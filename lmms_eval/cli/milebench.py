@@ -20,8 +20,7 @@ def run(arguments: Sequence[str]) -> int:
 def evaluate(words: Sequence[str]) -> int:
     """Score the predictions in a model's folder, of one data set or of all.
 
-    Raises:
-        UsageError: the folder holds no predictions.
+    Raises ``UsageError`` if the folder holds no predictions.
     """
     parser = command_parser("milebench evaluate", "score pred.json files; writes eval.json and others there")
     parser.add_argument("--data-dir", "--data_dir", required=True, type=Path, metavar="DIR", help="root of the data")

@@ -74,11 +74,7 @@ def parser() -> CommandParser:
 
 
 def judge_options(given: argparse.Namespace) -> JudgeOptions:
-    """Return the judge that the flags name.
-
-    Raises:
-        UsageError: the flags name two judges.
-    """
+    """Return the judge that the flags name. Raises ``UsageError`` if the flags name two judges."""
     from lmms_eval.judges import JudgeOptions
     from lmms_eval.utils import simple_parse_args_string
 

@@ -44,10 +44,8 @@ def report_for_config(config: RunConfig) -> list[str]:
 def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: TaskSources | None = None) -> list[str]:
     """Return the report: parameters, the number of documents needed, and a part for each task.
 
-    A task that cannot be found or loaded is left out, with a warning on standard error.
-
-    Raises:
-        UsageError: a parameter is out of range.
+    A task that cannot be found or loaded is left out, with a warning on standard error. Raises ``UsageError`` if a
+    parameter is out of range.
     """
     result = power_analysis(question)
     lines = [

@@ -198,8 +198,7 @@ def run(arguments: Sequence[str]) -> int:
 def listing(what: str, source: TaskSources) -> list[str]:
     """Return a listing: names with a dash (``list``), or a Markdown table.
 
-    Raises:
-        UsageError: the listing is not one of ``WHAT``.
+    Raises ``UsageError`` if the listing is not one of ``WHAT``.
     """
     if what not in WHAT:
         raise UsageError(f"tasks: there is no listing {what!r}; choose one of {', '.join(WHAT)}")

@@ -28,8 +28,7 @@ POLL_S = 0.1
 def run(arguments: Sequence[str]) -> int:
     """Show the runs of a folder. With ``--tui`` among the flags of an evaluation, start and show that one.
 
-    Raises:
-        UsageError: there is no terminal, or textual is missing.
+    Raises ``UsageError`` if there is no terminal, or textual is missing.
     """
     if FLAG in arguments:
         return _evaluate([word for word in arguments if word != FLAG])

@@ -36,13 +36,13 @@ def run(arguments: Sequence[str]) -> int:
     with closing(listen(given.port)) as listening:
         given.port = listening.getsockname()[1]
         service = Service(server_settings(given))
-        server = ViewServer(listening)
         guard = Guard(str(given.port), command="ui", methods=METHODS)
         service.start()
         try:
             address = f"http://{HOST}:{given.port}/?{guard.token}"
-            with page_app(service, guard, server.is_ending) as app:
-                server.run(app, lambda: announce_page("page", address, given.port, given.no_browser))
+            with page_app(service, guard, lambda: server.should_exit) as app:
+                server = ViewServer(app, lambda: announce_page("page", address, given.port, given.no_browser))
+                server.run_on(listening)
         finally:
             service.stop()
     emit("the page has ended; running evaluations resume when it is started again")

@@ -31,10 +31,9 @@ def run(arguments: Sequence[str]) -> int:
     with closing(listen(given.port)) as listening, Watch(Path(given.folder).expanduser(), options) as watch:
         port = listening.getsockname()[1]
         guard = Guard(str(port))
-        server = ViewServer(listening)
         address = f"http://{HOST}:{port}/?{guard.token}"
-        server.run(
-            live_app(watch, guard, server.is_ending), lambda: announce_page("view", address, port, given.no_browser)
-        )
+        app = live_app(watch, guard, lambda: server.should_exit)
+        server = ViewServer(app, lambda: announce_page("view", address, port, given.no_browser))
+        server.run_on(listening)
     emit("the view has ended")
     return 0

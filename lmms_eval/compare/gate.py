@@ -36,7 +36,7 @@ from lmms_eval.compare.verdicts import CompareOptions, Pairing, metric_text
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import escaped, named_table, printable
-from lmms_eval.utils.yaml_bounds import load_bounded
+from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
 Correction = Literal["holm", "bh", "none"]
 _Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -129,7 +129,7 @@ def read_policy(path: Path) -> GatePolicy:
     except UnicodeDecodeError as error:
         raise ConfigError(f"policy {path} cannot be read: not UTF-8 text") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"policy {path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"policy {path} is not valid YAML: {yaml_mistake(error)}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"policy {path}: give keys and values, at least tasks and margin")
     try:

@@ -23,6 +23,7 @@ from lmms_eval.metrics.mmmu import (
     mmmu_letter,
     padded,
 )
+from lmms_eval.metrics.speech import without_spans
 from lmms_eval.utils.answer_reading import guessed
 
 _PAIR = re.compile(r"[\[(]\s*+([-+]?\d++(?:\.\d*+)?+)\s*+,\s*+([-+]?\d++(?:\.\d*+)?+)\s*+[\])]")
@@ -32,18 +33,11 @@ _FARTHEST = 2.0**62
 
 
 def parse_point2d(text: str, width: float, height: float) -> NDArray[Any]:
-    """Read the points ``(x, y)`` or ``[x, y]`` of an answer as pixels.
+    """Read the points ``(x, y)`` or ``[x, y]`` of an answer as pixels of a picture of this width and height.
 
     A pair with a decimal point in either number is a share of the picture, any other is in thousandths of it. Pixels
-    are truncated toward zero; points outside the picture stay outside.
-
-    Args:
-        text: the answer.
-        width: of the picture, in pixels.
-        height: of the picture, in pixels.
-
-    Returns:
-        Whole numbers of shape (points, 2), or an empty array of shape (0,) if the answer has no points.
+    are truncated toward zero; points outside the picture stay outside. The whole numbers have the shape (points, 2), or
+    (0,) if the answer has no points.
     """
     points = []
     for x, y in _PAIR.findall(text):
@@ -84,12 +78,8 @@ class EvalAIAnswerProcessor:
 class MathVerifyFn:
     r"""Comparison of a solution's ``\boxed{…}`` or LaTeX answer with the truth.
 
-    Args:
-        correct_score: score of an equal answer.
-        incorrect_score: score of any other.
-        timeout_seconds: bound of each step of the package.
-        strict: comparison of variables by their names, and of sets by their kind.
-        silent: accepted and ignored; the child process writes nothing.
+    ``timeout_seconds`` bounds each step of the package. With ``strict``, variables are compared by their names, and
+    sets by their kind. ``silent`` has no effect, as the child process writes nothing.
     """
 
     def __init__(
@@ -108,10 +98,8 @@ class MathVerifyFn:
     def __call__(self, solution: Any, ground_truth: Any) -> tuple[float, str]:
         """Return the score and the answer that was found in the solution; a failure counts as an incorrect answer.
 
-        Nothing equals a truth that is null or empty; the answer is still extracted.
-
-        Raises:
-            NotEvaluated: the package is not installed.
+        Nothing equals a truth that is null or empty; the answer is still extracted. Raises ``NotEvaluated`` if the
+        package is not installed.
         """
         if not isinstance(solution, str) or (ground_truth and not isinstance(ground_truth, str)):
             return self.incorrect_score, ""
@@ -138,8 +126,7 @@ _VIDEOMMMU = (
 def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple[dict[str, Any], list[str]]:
     """Return the options by their letters, which count up from ``start_chr`` by code point, and the list of letters.
 
-    Raises:
-        TypeError: ``start_chr`` is not one character.
+    Raises ``TypeError`` if ``start_chr`` is not one character.
     """
     index2ans = {chr(ord(start_chr) + place): option for place, option in enumerate(options)}
     return index2ans, list(index2ans)
@@ -148,9 +135,7 @@ def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple
 def parse_mmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
     """Find the letter that an answer names as ``mmmu_letter`` does; else draw one by the run's seed and the answer.
 
-    Raises:
-        IndexError: there are no choices.
-        AttributeError: an option is not a text and the search reaches the texts of options.
+    Raises ``IndexError`` without choices, and ``AttributeError`` if the search reaches an option that is not a text.
     """
     options: dict[str, Any] = {choice: index2ans.get(choice) for choice in all_choices}
     return mmmu_letter(response, options, response)
@@ -168,10 +153,8 @@ def parse_videommmu_multi_choice_response(
     """Find the letter that an answer to a Video-MMMU question names, or return ``No Answer Found.``.
 
     A letter with a full stop takes precedence, then a colon, parentheses, a following blank, and the text of an option
-    (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``.
-
-    Raises:
-        AttributeError: an option is not a text and the search reaches the texts of options.
+    (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``. Raises
+    ``AttributeError`` if the search reaches an option that is not a text.
     """
     if response in ("", "API Error"):
         return "API Error"
@@ -207,7 +190,7 @@ def parse_jmmmu_pro_multi_choice_response(response: str | None, all_choices: Seq
     return letter if letter in all_choices else "X"
 
 
-_THOUGHTS, _ANSWER, _BOXED = ("<think>", "</think>"), ("<answer>", "</answer>"), (r"\boxed{", "}")
+_MARKS = (("<answer>", "</answer>"), (r"\boxed{", "}"))
 
 
 def parse_reasoning_model_answer(text: str) -> str:
@@ -217,19 +200,10 @@ def parse_reasoning_model_answer(text: str) -> str:
     ``\boxed{…}``, which ends at its first closing brace (``\boxed{\frac{1}{2}}`` gives ``\frac{1``: scores of the
     family rest on it), else all of it.
     """
-    rest = _without(text, *_THOUGHTS)
-    for opening, closing in (_ANSWER, _BOXED):
+    rest = without_spans(text, "<think>", "</think>")
+    for opening, closing in _MARKS:
         _, _, after = rest.partition(opening)
         inner, found, _ = after.partition(closing)
         if found:
             return inner.strip()
     return rest.strip()
-
-
-def _without(text: str, opening: str, closing: str) -> str:
-    pieces: list[str] = []
-    at = 0
-    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
-        pieces.append(text[at:start])
-        at = end + len(closing)
-    return "".join([*pieces, text[at:]])

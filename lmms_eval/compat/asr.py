@@ -27,14 +27,9 @@ Normalizer = Callable[[str], str]
 class EvaluationTokenizer:
     """sacrebleu's tokenizer, and after it: no punctuation, single characters, lower case.
 
-    Args:
-        tokenizer_type: ``none``, ``13a``, ``intl``, ``zh``, ``ja-mecab`` (needs MeCab) or ``char``.
-        lowercase: convert the result to lower case.
-        punctuation_removal: drop tokens that consist of punctuation.
-        character_tokenization: make every character a token, with blanks as ``SPACE_ESCAPE``.
-
-    Raises:
-        ArgumentError: no tokenizer has that name.
+    The type is ``none``, ``13a``, ``intl``, ``zh``, ``ja-mecab`` (needs MeCab) or ``char``; any other is an
+    ``ArgumentError``. ``punctuation_removal`` drops tokens that consist of punctuation. ``character_tokenization``
+    makes every character a token, with blanks as ``SPACE_ESCAPE``.
     """
 
     SPACE: ClassVar[str] = " "
@@ -127,14 +122,9 @@ def compute_wer(  # noqa: PLR0913 - the signature that task files call
 
 
 def zhconv_convert(text: str, target: str) -> str:
-    """Convert Chinese between simplified and traditional characters, phrase by phrase (package zhconv).
+    """Convert Chinese to a variant such as ``zh-cn``, phrase by phrase (package zhconv).
 
-    Args:
-        text: the text.
-        target: the variant, such as ``zh-cn``.
-
-    Raises:
-        MissingOptionalDependencyError: zhconv is not installed.
+    Raises ``MissingOptionalDependencyError`` if zhconv is not installed.
     """
     require_package("zhconv", "asr", "Chinese conversion")
     import zhconv

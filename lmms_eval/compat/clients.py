@@ -27,16 +27,10 @@ def has_endpoint_support() -> bool:
 
 
 def build_client(model: str | None = None) -> tuple[Any, str]:
-    """Make a client for the resource that the environment names.
+    """Make an ``openai.AzureOpenAI`` for the resource that the environment names. Returns it and the deployment's name.
 
-    Args:
-        model: the deployment's name, by default ``AZURE_OPENAI_DEPLOYMENT``.
-
-    Returns:
-        An ``openai.AzureOpenAI`` and the deployment's name.
-
-    Raises:
-        UsageError: the resource, its key or the deployment is not named.
+    The deployment is by default ``AZURE_OPENAI_DEPLOYMENT``. Raises ``UsageError`` if the resource, its key or the
+    deployment is not named.
     """
     deployment = model or os.environ.get("AZURE_OPENAI_DEPLOYMENT", "")
     needed = {
@@ -58,14 +52,8 @@ class MCPClient:
     """A tool server: a Python script that this process starts at the first call and keeps until ``close``.
 
     Calls may come from several threads and event loops; they share one session. If the server has ended, the next call
-    restarts it.
-
-    Args:
-        server_path: the script.
-        timeout: time limit of each call, and of the start.
-
-    Raises:
-        MissingOptionalDependencyError: the package mcp is not installed; it is an ``ImportError``.
+    restarts it. ``timeout`` limits each call, and the start. Raises ``MissingOptionalDependencyError``, which is an
+    ``ImportError``, if the package mcp is not installed.
     """
 
     def __init__(self, server_path: str | Path, timeout: timedelta = timedelta(seconds=600)) -> None:
@@ -76,16 +64,14 @@ class MCPClient:
     async def get_function_list(self) -> list[dict[str, Any]]:
         """List the tools in the form of ``tools`` of a chat completion request.
 
-        Raises:
-            ModelError: the server does not start or does not answer.
+        Raises ``ModelError`` if the server does not start or does not answer.
         """
         return await self._session.functions()
 
     async def run_tool(self, name: str, args: Mapping[str, Any]) -> Any:
         """Call a tool and return its result as the package mcp gives it: ``content`` is a list of parts.
 
-        Raises:
-            ModelError: the server does not start or does not answer, or has no such tool.
+        Raises ``ModelError`` if the server does not start, does not answer, or has no such tool.
         """
         return await self._session.call(name, args)
 
@@ -100,8 +86,7 @@ class MCPClient:
     def convert_result_to_openai_format(self, result: Any) -> list[Any]:
         """Convert a part of a result to a list with one part of a chat message; convert each part of a list.
 
-        Raises:
-            ValueError: a part is not a text, picture or sound.
+        Raises ``ValueError`` if a part is not a text, picture or sound.
         """
         if isinstance(result, list):
             return [self.convert_result_to_openai_format(part) for part in result]

@@ -26,11 +26,7 @@ def make_progress(
 ) -> SlurmProgress | tqdm[Never]:
     """Open a progress display: ``update(n)``, ``close()``, ``n``, usable in a ``with`` statement.
 
-    Args:
-        total: number of items.
-        desc: name of the work.
-        disable: show nothing.
-        log_interval: seconds between two lines, in a batch job (under Slurm, or without a terminal).
+    In a batch job (under Slurm, or without a terminal) it logs a line every ``log_interval`` seconds.
     """
     if disable or "SLURM_JOB_ID" in os.environ or not sys.stderr.isatty():
         return SlurmProgress(total, desc, disable, log_interval)
@@ -103,34 +99,6 @@ def format_time(seconds: float) -> str:
         return f"{seconds:.0f}s"
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
-
-
-class AdaptiveConcurrencyConfig(AdaptiveConfig, frozen=True):
-    """Limits and steps of the adaptation, as model arguments state them."""
-
-    @classmethod
-    def from_raw(
-        cls,
-        min_concurrency: Any,
-        max_concurrency: Any,
-        target_latency_s: Any,
-        increase_step: Any,
-        decrease_factor: Any,
-        failure_threshold: Any,
-    ) -> Self:
-        """Read numbers or texts of numbers, and replace each by the nearest allowed value.
-
-        Raises:
-            ValueError: a text is not a number.
-        """
-        return cls(
-            int(min_concurrency),
-            int(max_concurrency),
-            float(target_latency_s),
-            float(increase_step),
-            float(decrease_factor),
-            float(failure_threshold),
-        ).sanitized()
 
 
 def decide_next_concurrency(

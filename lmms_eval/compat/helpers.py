@@ -47,16 +47,10 @@ def is_package_available(name: str) -> bool:
 
 
 def require_package(package: str, extras: str | None = None, feature: str | None = None) -> None:
-    """Raise an error if a package is not installed.
+    """Raise ``MissingOptionalDependencyError`` if a package, the name of a module, is not installed.
 
-    Args:
-        package: name of its module.
-        extras: the extra of ``lmms_eval`` that installs it.
-        feature: the feature that needs it, for the message.
-
-    Raises:
-        MissingOptionalDependencyError: the package is not installed. It is an ``ImportError`` that states how to
-            install it.
+    The error is an ``ImportError`` that states how to install the package: by the extra of ``lmms_eval``, if there is
+    one. ``feature`` is the feature that needs it, for the message.
     """
     if is_package_available(package):
         return
@@ -68,11 +62,7 @@ def require_package(package: str, extras: str | None = None, feature: str | None
 
 
 def make_lazy_getattr(names: Mapping[str, tuple[str, str]]) -> Callable[[str], Any]:
-    """Make a ``__getattr__`` for a module that imports names when they are first used.
-
-    Args:
-        names: for each name its module and its attribute there.
-    """
+    """Make a ``__getattr__`` that imports names when they are first used, each from its module and attribute."""
 
     def attribute(name: str) -> Any:
         if name not in names:
@@ -84,11 +74,7 @@ def make_lazy_getattr(names: Mapping[str, tuple[str, str]]) -> Callable[[str], A
 
 
 def is_json(string: str) -> bool:
-    """Return whether a text is JSON; ``NaN`` counts as JSON.
-
-    Raises:
-        TypeError: ``string`` is not a text.
-    """
+    """Return whether a text is JSON; ``NaN`` counts as JSON. Raises ``TypeError`` if ``string`` is not a text."""
     try:
         json.loads(string)
     except (ValueError, RecursionError):
@@ -119,8 +105,7 @@ def create_iterator(
 ) -> Iterator[Item]:
     """Iterate over every ``world_size``-th item from ``offset + rank`` on, up to ``offset + limit``.
 
-    Raises:
-        ValueError: a negative number, or a ``world_size`` below 1.
+    Raises ``ValueError`` if a number is negative or ``world_size`` is below 1.
     """
     end = None if limit is None else offset + limit
     return islice(raw_iterator, offset + rank, end, world_size)
@@ -140,11 +125,7 @@ def get_file_task_name(filename: str) -> str:
 
 
 def get_latest_filename(filenames: Iterable[str]) -> str:
-    """Return the file name whose date comes last as a text.
-
-    Raises:
-        ValueError: there are no names.
-    """
+    """Return the file name whose date comes last as a text. Raises ``ValueError`` if there are no names."""
     return max(filenames, key=get_file_datetime)
 
 
@@ -195,11 +176,8 @@ def chunks(items: Iterable[T], n: int = 0, fn: Size | None = None) -> Iterator[l
 class Collator(Generic[T]):
     """Groups requests by equal generation arguments, sorts each group, yields batches and restores the order.
 
-    Args:
-        arr: the argument tuples of the requests.
-        sort_fn: sort key of one of them.
-        group_fn: the value that is equal within a batch (it may be a mapping); by default the second element.
-        grouping: group the requests; otherwise all of them form one group.
+    ``sort_fn`` and ``group_fn`` take the argument tuple of a request. The value of ``group_fn``, by default the second
+    argument, is equal within a batch; it may be a mapping. Without ``grouping``, all requests form one group.
     """
 
     def __init__(
@@ -275,8 +253,7 @@ class Grouper(Generic[T]):
 def get_dtype(dtype: Any) -> Any:
     """Return a ``torch.dtype`` by name (``"bfloat16"``, ``"torch.bfloat16"``); ``"auto"`` and dtypes are unchanged.
 
-    Raises:
-        UsageError: torch has no dtype of that name.
+    Raises ``UsageError`` if torch has no dtype of that name.
     """
     if not isinstance(dtype, str) or dtype == "auto":
         return dtype
@@ -311,8 +288,7 @@ def stop_sequences_criteria(
 ) -> Any:
     """Make a ``transformers.StoppingCriteriaList`` that ends a sequence once its new text contains a stop text.
 
-    Args:
-        initial_decoder_input_length: number of tokens of the prompt, which is not searched.
+    The prompt, of ``initial_decoder_input_length`` tokens, is not searched.
     """
     from transformers import StoppingCriteriaList
 

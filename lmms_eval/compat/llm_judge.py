@@ -224,11 +224,7 @@ class ServerInterface(abc.ABC):
 
 
 class JudgeServer(ServerInterface):
-    """A judge of ``lmms_eval.judges``.
-
-    Args:
-        options: the model and its server; the limits of ``config`` are added.
-    """
+    """A judge of ``lmms_eval.judges``. The limits of ``config`` are added to the model's options."""
 
     def __init__(self, config: ServerConfig, options: JudgeOptions) -> None:
         super().__init__(config)
@@ -368,8 +364,7 @@ class ProviderFactory:
     def create_provider(cls, api_type: str | None = None, config: ServerConfig | None = None) -> ServerInterface:
         """Create the server of that name, by default the one that ``API_TYPE`` names, else ``openai``.
 
-        Raises:
-            UnknownNameError: no provider has this name.
+        Raises ``UnknownNameError`` if no provider has this name.
         """
         name = (api_type or os.environ.get("API_TYPE") or "openai").lower()
         if name not in cls._providers:

@@ -36,17 +36,11 @@ def resolve_media_reference(
 ) -> Any:
     """Return the first existing file that a document's reference may mean, else the reference as it is.
 
-    The search covers the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the cache
-    folders of the data set. In each it tries the reference and then its base name, with the extension as it is, in
-    lower and in upper case. A name without an extension is tried with the usual ones.
-
-    Args:
-        reference: the value in the document; blanks at both ends are ignored. A URL, and a value that is not a text, is
-            returned unchanged.
-        media_type: ``audio``; any other type has the extensions of videos.
-        cache_dir: folder of the data set below ``HF_HOME``.
-        env_vars: environment variables that name folders to look in first.
-        extra_subdirs: sub-folders to look in after each folder.
+    The search covers the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the folder
+    ``cache_dir`` of the data set below it, each with its ``extra_subdirs``. In each it tries the reference and then its
+    base name, with the extension as it is, in lower and in upper case. A name without an extension is tried with the
+    usual ones: those of sounds for the type ``audio``, else those of videos. Blanks at both ends are ignored. A URL,
+    and a value that is not a text, is returned unchanged.
     """
     if not isinstance(reference, str):
         return reference
@@ -104,15 +98,9 @@ def resolve_cache_dir(cache_dir: str, base_dir: str | None = None) -> str:
 
 
 def get_cache_dir(config: Mapping[str, Any], sub_dir: str = "videos") -> str:
-    """Return a task's media folder, ``HF_HOME/CACHE_DIR/SUB_DIR``.
+    """Return a task's media folder, ``HF_HOME/CACHE_DIR/SUB_DIR``, by the ``dataset_kwargs.cache_dir`` of its YAML.
 
-    Args:
-        config: content of the task's YAML, with ``dataset_kwargs.cache_dir``.
-        sub_dir: folder of this kind of media.
-
-    Raises:
-        KeyError: the YAML has no such setting.
-        TypeError: the setting is not a text.
+    Raises ``KeyError`` if the YAML has no such setting, and ``TypeError`` if the setting is not a text.
     """
     home = os.path.expanduser(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     return os.path.join(home, config["dataset_kwargs"]["cache_dir"], sub_dir)
@@ -123,15 +111,10 @@ class AbsentVideoError(MediaError, FileNotFoundError):
 
 
 def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
-    """Return the absolute path of a video; the name may lack its ending, which may be in upper or lower case.
+    """Return the absolute path of a video in the folder ``prefix``.
 
-    Args:
-        prefix: the folder.
-        video_name: its name in the data set.
-        suffix: ending of the file, without the dot.
-
-    Raises:
-        AbsentVideoError: the file does not exist. It is a ``FileNotFoundError`` too.
+    The name may lack its ending ``suffix``, which may be in upper or lower case. Raises ``AbsentVideoError``, which is
+    a ``FileNotFoundError`` too, if the file does not exist.
     """
     name, ending = str(video_name), suffix.removeprefix(".")
     endings = (f".{each}" for each in (ending, ending.upper(), ending.lower()))
@@ -145,10 +128,8 @@ def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
 def split_audio(audio_arrays: Any, chunk_lim: int) -> list[Any]:
     """Cut a sound into consecutive pieces of ``chunk_lim`` samples. The last one may be shorter.
 
-    A sound without samples gives no pieces, and so does a negative ``chunk_lim``.
-
-    Raises:
-        ValueError: ``chunk_lim`` is 0.
+    A sound without samples gives no pieces, and so does a negative ``chunk_lim``. Raises ``ValueError`` if
+    ``chunk_lim`` is 0.
     """
     if chunk_lim == 0:
         raise ValueError("a sound cannot be cut into pieces of 0 samples: give chunk_lim a positive number")
@@ -252,11 +233,9 @@ def encode_image_to_bytes(
 ) -> bytes:
     """Encode a picture (PIL image, path, ...) in a format (``PNG``, ``JPEG``, ``WEBP``), in its own mode.
 
-    JPEG has no transparency and no palette: such a picture is laid over white. ``quality`` is for JPEG and WebP.
-
-    Raises:
-        MediaError: the picture cannot be found or read, or the format cannot hold its mode.
-        ValueError: unknown format.
+    JPEG has no transparency and no palette: such a picture is laid over white. ``quality`` is for JPEG and WebP. Raises
+    ``MediaError`` if the picture cannot be read or the format cannot hold its mode, and ``ValueError`` for an unknown
+    format.
     """
     name = _format(image_format)
     picture = load_image(image)
@@ -283,11 +262,8 @@ def encode_image_to_base64(  # noqa: PLR0913 - the parameters of the family's in
     """Encode a picture (PIL image, path, bytes, ...) in base64.
 
     Without ``image_format`` the original bytes of a JPEG, PNG or WebP file are kept if possible, and anything else
-    becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``).
-
-    Raises:
-        MediaError: the picture cannot be found or read.
-        ValueError: unknown format.
+    becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``). Raises ``MediaError`` if
+    the picture cannot be read, and ``ValueError`` for an unknown format.
     """
     settings = (image_format, convert_rgb, quality)
     return _kept(cache, image, settings, lambda: _encode(image, *settings).base64)
@@ -330,11 +306,8 @@ def encode_image_to_base64_with_size_limit(  # noqa: PLR0913 - the parameters of
     """Encode a picture in base64 with at most ``max_size_bytes`` bytes, shrunk as far as necessary.
 
     ``convert_rgb``, ``resize_factor``, ``min_side`` and ``resample`` are accepted and not used: a picture becomes RGB
-    if the format requires it, and the largest size that fits is found in another way.
-
-    Raises:
-        MediaError: the picture cannot be read, or cannot be made to fit.
-        ValueError: unknown format.
+    if the format requires it, and the largest size that fits is found in another way. Raises ``MediaError`` if the
+    picture cannot be read or made to fit, and ``ValueError`` for an unknown format.
     """
     options = WireOptions(
         max_bytes=max_size_bytes, image_format=_format(image_format or "PNG"), quality=quality or WireOptions().quality

@@ -67,7 +67,6 @@ _SIGNS = (
     (last_place("{}"),),
 )
 
-
 SYSTEM_PROMPT = (
     "You are a helpful assistant. When user asks a question, your response must include two parts: first, reasoning "
     "process enclosed in <analysis>...</analysis> tags, then final answer enclosed in <answer>...</answer> tags."
@@ -151,15 +150,9 @@ def acc_reward(
 ) -> float:
     """Score an answer by text, else as mathematics, else by a judge if ``USE_LLM_JUDGE`` is ``True``.
 
-    Args:
-        predict: the answer.
-        truth: the right one.
-        extra_info: its ``question`` is shown to the judge.
-        format_reward_score: if it is 0, the judge is asked about a short ``solution_str`` too.
-        solution_str: the whole reply of the model.
-
-    Raises:
-        NotEvaluated: the score needs the package math-verify or a judge, which is absent.
+    The judge sees the ``question`` of ``extra_info``. If ``format_reward_score`` is 0, it is also asked about a short
+    ``solution_str``, the whole reply of the model. Raises ``NotEvaluated`` if the score needs the package math-verify
+    or a judge, which is absent.
     """
     predict, truth = simple_parse(predict), simple_parse(truth)
     score = relax_exact_match(predict, truth) or float(default_verify(truth, predict))
@@ -214,10 +207,7 @@ def make_reasoning_doc_to_messages(
 ) -> Callable[..., list[dict[str, Any]]]:
     """Make a ``doc_to_messages``: the system prompt, then media and question.
 
-    Args:
-        doc_to_visual_fn: returns the media of a document, or ``None``.
-        doc_to_text_fn: returns the question of a document with the model's settings.
-        system_prompt: a text that replaces the default one.
+    The functions return the media of a document, or ``None``, and its question with the model's settings.
     """
 
     def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Any = None) -> list[dict[str, Any]]:
@@ -247,12 +237,8 @@ def make_reasoning_process_results(
 ) -> Callable[[Any, Sequence[str]], dict[str, float]]:
     """Make a ``process_results``: the means of ``acc_score`` and ``format_score`` over the answers, 0 without one.
 
-    Args:
-        data_source: name of the data; it has no effect on scores.
-        doc_to_text_fn: returns the question of a document, for the judge.
-        gt_key: field of the document with the right answer.
-        metrics_prefix: prefix of the metrics' names.
-        extra_info_fn: returns further information for ``compute_score``.
+    ``data_source`` has no effect on scores. ``gt_key`` is the field of the document with the right answer. The judge
+    sees the question, and ``compute_score`` gets the mapping of ``extra_info_fn``.
     """
 
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:

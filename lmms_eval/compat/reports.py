@@ -26,7 +26,6 @@ def number_of(value: Any) -> float | None:
 
 UNKNOWN_TASK = "_unknown"
 
-
 SUMMED = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "n_api_calls")
 """Sums over calls. Reasoning tokens are part of the output tokens and are not added to the total."""
 

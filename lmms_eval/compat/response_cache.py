@@ -76,15 +76,10 @@ def compute_cache_key(  # noqa: PLR0913 - the family's
 
 
 class ResponseCache:
-    """Stores answers in an SQLite file, and each also as a line of a log.
+    """Stores answers in an SQLite file, and each answer of a model also as a JSON line of the log ``audit_path``.
 
-    Args:
-        db_path: the file.
-        audit_path: the log, with a JSON line for each answer of a model.
-        model_fingerprint: names the model and its arguments; part of every key.
-        task_fingerprints: the state of each task; part of its keys.
-        shared_db_path: a second file, which is only read.
-        eval_version: part of every key.
+    Part of every key are ``model_fingerprint``, which names the model and its arguments, the state of the task from
+    ``task_fingerprints``, and ``eval_version``. The file ``shared_db_path`` is only read.
     """
 
     def __init__(
@@ -113,8 +108,7 @@ class ResponseCache:
     def execute(self, lm: Any, reqtype: str, requests: Sequence[Instance]) -> list[Any]:
         """Answer requests of one kind: stored answers come from the file, the others from one call of the model.
 
-        Raises:
-            ValueError: the model returned a wrong number of answers.
+        Raises ``ValueError`` if the model returned a wrong number of answers.
         """
         options = [extract_gen_kwargs(request) for request in requests]  # plugins may change them in place
         steady = [is_deterministic(reqtype, one) for one in options]

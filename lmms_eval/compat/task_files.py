@@ -25,17 +25,9 @@ class ExtendedRegexFilter(ReducingRegexFilter):
     def find_match(self, regex: re.Pattern[str], resp: str, convert_dict: Mapping[str, Any] | None = None) -> Any:
         """Return the match with the number ``group_select``; of several groups the first that is not empty.
 
-        Args:
-            regex: the pattern to search by.
-            resp: the text to search in.
-            convert_dict: values that replace matches.
-
-        Returns:
-            The match without surrounding white space, or its value in ``convert_dict`` (unless the match is empty). An
-            empty list if nothing matches.
-
-        Raises:
-            IndexError: there are fewer matches, or all groups are empty.
+        The match loses surrounding white space and, unless it is empty, is replaced by its value in ``convert_dict``.
+        If nothing matches, the result is an empty list. Raises ``IndexError`` if there are fewer matches or all groups
+        are empty.
         """
         matches = regex.findall(resp)
         if not matches:
@@ -74,12 +66,8 @@ def _words(text: str) -> str:
 class ContextSampler:
     """Draws documents and writes them as examples.
 
-    Args:
-        docs: the documents that examples are taken from.
-        task: writes a document (``doc_to_text``, ``doc_to_target``, ``doc_to_choice``); its ``config`` has the
-            delimiters.
-        fewshot_indices: numbers of the documents that may be drawn; by default all.
-        rnd: the random number generator.
+    The task writes a document (``doc_to_text``, ``doc_to_target``, ``doc_to_choice``); its ``config`` has the
+    delimiters. ``fewshot_indices`` are the numbers of the documents that may be drawn, by default all.
     """
 
     def __init__(
@@ -125,11 +113,7 @@ class FirstNSampler(ContextSampler):
     """Takes the first documents."""
 
     def sample(self, n: int) -> Sequence[Any]:
-        """Take the first documents.
-
-        Raises:
-            ValueError: there are fewer.
-        """
+        """Take the first documents. Raises ``ValueError`` if there are fewer."""
         if n > len(self.docs):
             raise ValueError(f"{n} examples are requested, but there are only {len(self.docs)} documents")
         return [self.docs[number] for number in range(n)]
@@ -141,8 +125,7 @@ SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
 def get_sampler(name: str) -> type[ContextSampler]:
     """Return a sampler by the name that ``fewshot_config`` gives.
 
-    Raises:
-        UnknownNameError: there is no such sampler.
+    Raises ``UnknownNameError`` if there is no such sampler.
     """
     if name not in SAMPLERS:
         raise UnknownNameError("few-shot sampler", name, SAMPLERS)
@@ -152,16 +135,9 @@ def get_sampler(name: str) -> type[ContextSampler]:
 def load_default_template_yaml(task_file: str | os.PathLike[str]) -> Any:
     """Read ``_default_template_yaml`` in the folder of a module, without the lines that name a ``!function``.
 
-    Args:
-        task_file: ``__file__`` of the module.
-
-    Returns:
-        The content as safe YAML: usually a mapping, or ``None`` for an empty file.
-
-    Raises:
-        OSError: the file is missing or cannot be read.
-        UnicodeDecodeError: it is not UTF-8.
-        yaml.YAMLError: it is not YAML.
+    ``task_file`` is ``__file__`` of the module. The content is usually a mapping, or ``None`` for an empty file. Raises
+    ``OSError`` if the file cannot be read, ``UnicodeDecodeError`` if it is not UTF-8, and ``yaml.YAMLError`` if it is
+    not YAML.
     """
     with (Path(task_file).parent / "_default_template_yaml").open(encoding="utf-8-sig") as lines:
         return yaml.safe_load("".join(line for line in lines if "!function" not in line))

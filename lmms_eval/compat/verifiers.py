@@ -70,14 +70,7 @@ class StripReasoningExtractor(Extractor):
 
 
 class RegexExtractor(Extractor):
-    """A group of a pattern's first match.
-
-    Args:
-        pattern: regular expression of the task.
-        group: number or name of the group; a pattern without it gives the whole match.
-        fallback: result if nothing matches.
-        flags: as ``re.compile`` takes them.
-    """
+    """A group of a pattern's first match, or the whole match if the pattern lacks it; ``fallback`` without a match."""
 
     def __init__(self, pattern: str, group: int | str = 1, fallback: str = "", flags: int = 0) -> None:
         self.pattern, self.group, self.fallback = re.compile(pattern, flags), group, fallback
@@ -85,8 +78,7 @@ class RegexExtractor(Extractor):
     def extract(self, text: Any, **kwargs: Any) -> str:
         """Return the group, trimmed.
 
-        Raises:
-            AttributeError: the pattern matches, but the group takes no part in it.
+        Raises ``AttributeError`` if the pattern matches, but the group takes no part in it.
         """
         found = self.pattern.search(text)
         if found is None:
@@ -153,7 +145,6 @@ EXTRACTOR_REGISTRY: Mapping[str, type[Extractor]] = MappingProxyType(
 )
 """Extractors by the names of configurations."""
 
-
 _LETTER = re.compile("[A-Z]")
 
 
@@ -218,8 +209,7 @@ class NumericToleranceVerifier(Verifier):
 class CompositeVerifier(Verifier):
     """The first confident of several verifiers, cheap ones first; without one, the last.
 
-    Raises:
-        ValueError: no verifiers.
+    Raises ``ValueError`` if there are no verifiers.
     """
 
     def __init__(self, verifiers: Sequence[Verifier]) -> None:
@@ -383,11 +373,7 @@ def _scaled(value: float, low: float, high: float) -> float:
 
 
 class VerificationPipeline:
-    """Extractors in order, then the verifier.
-
-    Raises:
-        ValueError: no verifier.
-    """
+    """Extractors in order, then the verifier. Raises ``ValueError`` without a verifier."""
 
     def __init__(self, extractors: Sequence[Extractor] | None = None, verifier: Verifier | None = None) -> None:
         if verifier is None:

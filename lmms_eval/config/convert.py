@@ -49,8 +49,7 @@ class StoppingRule(Struct, frozen=True):
 def stopping_rules(text: str) -> tuple[StoppingRule, ...]:
     """Parse ``[TARGET:] RULE; ...``; an empty text has no rules.
 
-    Raises:
-        ConfigError: a part is not a rule, or a target has several.
+    Raises ``ConfigError`` if a part is not a rule, or a target has several.
     """
     rules = tuple(_rule(part.strip()) for part in text.split(";")) if text.strip() else ()
     targets = [rule.target for rule in rules]
@@ -93,11 +92,7 @@ def _number(text: str) -> tuple[float | None, bool]:
 
 
 def argument_mapping(value: str | Mapping[str, Any] | None, name: str = "") -> dict[str, Any]:
-    """Return ``k=v,k=v``, or a mapping, as a mapping.
-
-    Raises:
-        ConfigError: a part has no ``=``.
-    """
+    """Return ``k=v,k=v``, or a mapping, as a mapping. Raises ``ConfigError`` if a part has no ``=``."""
     if not value:
         return {}
     if isinstance(value, Mapping):
@@ -131,8 +126,7 @@ def argument_text(value: str | Mapping[str, Any] | None) -> str:
 def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str], ...]:
     """Parse pairs of opening and closing tags from JSON; empty for ``none``.
 
-    Raises:
-        ConfigError: neither ``none`` nor a JSON list of pairs.
+    Raises ``ConfigError`` if the text is neither ``none`` nor a JSON list of pairs.
     """
     if text.strip().lower() in _NO_TAGS:
         return ()
@@ -275,8 +269,7 @@ def share(value: str | float) -> Any:
 def truncation_budget(text: str) -> tuple[float, bool]:
     """Parse ``SHARE[!]``: the share of answers that may be truncated, and whether the score is withheld above it.
 
-    Raises:
-        ConfigError: the text is not a share from 0 to 1.
+    Raises ``ConfigError`` if the text is not a share from 0 to 1.
     """
     try:
         found = float(text.removesuffix("!"))

@@ -17,12 +17,11 @@ import yaml
 from msgspec import Struct
 
 from lmms_eval.config import convert
-from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import Option, RunConfig, option_table, options
+from lmms_eval.config.options import Option, RunConfig, environment_defaults, option_table, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
-from lmms_eval.utils.yaml_bounds import load_bounded
+from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -77,8 +76,7 @@ class _Loader(yaml.SafeLoader):
 def read_config_file(path: str) -> list[FileItem]:
     """Read the runs that a configuration file describes.
 
-    Raises:
-        ConfigError: the file cannot be read, or ``read_config_text`` refuses it.
+    Raises ``ConfigError`` if the file cannot be read, or ``read_config_text`` refuses it.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -90,16 +88,12 @@ def read_config_file(path: str) -> list[FileItem]:
 def read_config_text(text: str, name: str) -> list[FileItem]:
     """Read the runs that the text of a configuration file describes; messages call the file ``name``.
 
-    Raises:
-        ConfigError: the text is not YAML, or holds neither a mapping nor a list of mappings.
+    Raises ``ConfigError`` if the text is not YAML, or holds neither a mapping nor a list of mappings.
     """
     try:
         content = load_bounded(text, _Loader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or type(error).__name__  # without the line, which may hold a secret
-        raise ConfigError(f"--config: {name} is not valid YAML: {place}{problem}") from None
+        raise ConfigError(f"--config: {name} is not valid YAML: {yaml_mistake(error)}") from None
     except ConfigError as error:
         raise ConfigError(f"--config: {name}, {error}") from error
     if isinstance(content, list) and content:
@@ -122,8 +116,7 @@ def _item(content: Any, place: str) -> FileItem:
 def apply_environment(items: Sequence[FileItem], environ: MutableMapping[str, str]) -> list[str]:
     """Set the variables of all items in file order. Return a log line for each, with secrets masked.
 
-    Raises:
-        ConfigError: a value is not a text, number or boolean, or names a variable that is not set.
+    Raises ``ConfigError`` if a value is not a text, number or boolean, or names a variable that is not set.
     """
     lines = []
     for item in items:
@@ -180,9 +173,7 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
     """Return the options that a command line states: their texts by name, ``True`` or ``False`` for switches.
 
     Dashes and underscores in a flag's name are equivalent. ``--no_NAME`` turns off a switch that a file turned on.
-
-    Raises:
-        ConfigError: a flag is unknown (the message suggests known ones) or its value is missing.
+    Raises ``ConfigError`` if a flag is unknown (the message suggests known ones) or its value is missing.
     """
     parser = flag_parser()
     namespace, rest = parser.parse_known_args(list(arguments))
@@ -241,10 +232,8 @@ def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | N
     """Return the runs for options by name, as on the command line, and for the file that ``config`` names.
 
     The command line overrides the file, the file the environment, the environment the defaults. The file's ``env``
-    parts are put into ``environ`` first. The result has not been checked by ``check_config``.
-
-    Raises:
-        ConfigError: a key is unknown, or a value has the wrong form.
+    parts are put into ``environ`` first. The result has not been checked by ``check_config``. Raises ``ConfigError`` if
+    a key is unknown, or a value has the wrong form.
     """
     environ = os.environ if environ is None else environ
     learn_secrets(given, environ)
@@ -263,8 +252,7 @@ def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | N
 def build_config(values: Mapping[str, Any], environ: MutableMapping[str, str] | None = None) -> RunConfig:
     """Build and check one configuration from option values: texts as on the command line, or YAML's types.
 
-    Raises:
-        ConfigError: a name is unknown, a value is wrong, or a rule of ``check_config`` is broken.
+    Raises ``ConfigError`` if a name is unknown, a value is wrong, or a rule of ``check_config`` is broken.
     """
     check_names(values, "options")
     loaded = load_configs(values, environ)
@@ -284,10 +272,8 @@ class Options(argparse.Namespace):
 def parse_options(arguments: Sequence[str]) -> Options:
     """Return all options: those that a command line states, and the defaults of the others.
 
-    The environment and the file are not read. When the options are run, they fill in what still has its default.
-
-    Raises:
-        ConfigError: a flag is unknown, or a value has the wrong form.
+    The environment and the file are not read. When the options are run, they fill in what still has its default. Raises
+    ``ConfigError`` if a flag is unknown, or a value has the wrong form.
     """
     found = parse_flags(arguments)
     config = _resolve(found, None, {})

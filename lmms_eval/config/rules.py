@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.options import RunConfig, environment_defaults, options
 from lmms_eval.config.tracking import destination_problems
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.arguments import comma_list
@@ -29,8 +28,7 @@ def control_name(task: str, control: str) -> str:
 def check_config(config: RunConfig) -> RunConfig:
     """Return the configuration if every rule holds.
 
-    Raises:
-        ConfigError: a rule is broken; the message is that of the first one.
+    Raises ``ConfigError`` if a rule is broken; the message is that of the first one.
     """
     for rule in _RULES:
         for message in rule(config):

@@ -86,8 +86,7 @@ DESTINATIONS = (*TRACKERS, HUB)
 def destination_arguments(destination: Destination, value: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """Read the arguments of a destination: texts, lists of texts, flags.
 
-    Raises:
-        ConfigError: a key is unknown or holds a secret, or a value has the wrong form.
+    Raises ``ConfigError`` if a key is unknown or holds a secret, or a value has the wrong form.
     """
     flag = f"--{destination.option}"
     try:
@@ -116,8 +115,7 @@ def destination_arguments(destination: Destination, value: str | Mapping[str, An
 def destination_problems(config: RunConfig) -> Iterator[str]:
     """Yield what is wrong with the options of trackers and of the hub upload.
 
-    Raises:
-        ConfigError: an argument is wrong.
+    Raises ``ConfigError`` if an argument is wrong.
     """
     for one in DESTINATIONS:
         given = getattr(config, one.option)

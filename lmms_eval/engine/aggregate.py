@@ -18,7 +18,7 @@ from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
 from lmms_eval.engine.headline import HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
-from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome, TaskTally, Terms
+from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
@@ -26,15 +26,6 @@ from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certa
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import ScoreRange
-
-
-class AggregateOptions(Terms, frozen=True, kw_only=True):
-    """Settings of the aggregation, including the conditions for reporting a score."""
-
-    bootstrap_iters: int = 100_000
-    arguments: Any = None
-    """The parsed command line, for aggregations with a parameter ``args``."""
-    interrupted: bool = False
 
 
 class TruncationScores(Struct, frozen=True):
@@ -165,9 +156,6 @@ def aggregate_task(
     An aggregation that raises marks only its own metric as broken; the other metrics and all samples are kept.
 
     Args:
-        plan: the task.
-        store: the journals.
-        options: settings.
         not_asked: reason why documents without a record were never asked (given up, interrupted).
         order: all documents in random order, if a task of the run ended early.
         stop: the task's early stop, if it has one.
@@ -181,7 +169,8 @@ def aggregate_task(
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
     finished = 0
-    for record in store.scores(plan.task.name, doc_ids):
+    records = store.scores(plan.task.name, doc_ids) if options.read is None else options.read(plan.task, doc_ids)
+    for record in records:
         finished += 1
         tally.add(record, plan.task.score_key)
         if "failed" in record:
@@ -335,11 +324,7 @@ def _metric_result(
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
     """Return the documents' numbers whose mean is the score; ``None`` if it is not a mean over documents.
 
-    Args:
-        column: the values.
-        stated: the numbers that the aggregation returned, if any.
-        scale: ``MetricResult.scale``.
-        score_key: key of the number in a value.
+    ``stated``: the numbers that the aggregation returned, if any. ``scale``: ``MetricResult.scale``.
     """
     if len(stated) == len(column.values):
         return stated

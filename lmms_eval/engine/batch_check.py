@@ -172,10 +172,8 @@ def _check_one(name: str, task: Task, model: Model, answered: Answered, check: B
 def build_again(request_id: str, task: Task, answered: Answered) -> Request:
     """Rebuild a request by replaying the recorded answers of the earlier rounds.
 
-    Exceptions of the task's functions pass through.
-
-    Raises:
-        ModelError: the conversation no longer has this request.
+    Exceptions of the task's functions pass through. Raises ``ModelError`` if the conversation no longer has this
+    request.
     """
     doc_id, repeat, *_ = _numbers(request_id)
     exchange = task.exchange(doc_id, repeat)
@@ -213,8 +211,7 @@ class _Alone:
 def ask_alone(model: Model, request: Request) -> Response:
     """Return the response to a single request. Other exceptions of the model pass through.
 
-    Raises:
-        ModelError: the model did not answer exactly once.
+    Raises ``ModelError`` if the model did not answer exactly once.
     """
 
     async def collect(responses: AsyncIterator[Response]) -> list[Response]:

@@ -33,14 +33,8 @@ PATIENCE_S = 20.0
 def check_continued(tasks: Sequence[Task], model: Model, store: RunStore, is_first: bool = True) -> None:
     """Compare the journals with the prompts of now; documents with changed media will be asked again.
 
-    Args:
-        tasks: the tasks of the run.
-        model: the model under test.
-        store: the journals.
-        is_first: compare prompts too, which only one process of a launch needs to do.
-
-    Raises:
-        UsageError: the prompt of a document has changed.
+    ``is_first``: compare prompts too, which only one process of a launch needs to do. Raises ``UsageError`` if the
+    prompt of a document has changed.
     """
     _ask_again_changed_media(tasks, model, store)
     if is_first:

@@ -295,8 +295,7 @@ class Conversations:
     def take_in(self, response: Response) -> Sequence[Request]:
         """Process one response; returns the requests of the next round, if the round is complete.
 
-        Raises:
-            ModelError: the request is not open (the back end answered twice, or invented an id).
+        Raises ``ModelError`` if the request is not open (the back end answered twice, or invented an id).
         """
         with self._lock:
             if response.request_id not in self._open:
@@ -358,7 +357,6 @@ class DocumentConversations:
         """Create the source.
 
         Args:
-            units: the documents.
             deliver: receives each document with all its answers.
             is_given_up: returns a true value for the name of a task that is not asked any further.
             more_tokens: token limit of the retry of a truncated answer; empty: no retry.

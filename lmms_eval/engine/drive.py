@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -90,9 +91,7 @@ class AskReport(Struct):
     def count(self, response: Response, concurrency: int) -> None:
         """Count a response, and set ``give_up`` if nothing more should be asked.
 
-        Args:
-            response: the response.
-            concurrency: maximum number of open requests of the model.
+        ``concurrency``: maximum number of open requests of the model.
         """
         if response.usage is not None:
             self.input_tokens += response.usage.input_tokens or 0
@@ -135,11 +134,7 @@ class Journal(Protocol):
         messages. ``None`` if the journal finds no responses by their messages."""
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Write a response; returns it as stored (with its pictures on disk).
-
-        Raises:
-            JournalError: the response cannot be written.
-        """
+        """Write a response; returns it as stored (with its pictures on disk). Raises ``JournalError``."""
 
 
 class NoJournal:
@@ -165,12 +160,7 @@ class Driven(Struct, frozen=True):
 class Drive:
     """Drives a model over conversations, once.
 
-    Args:
-        driven: the model with its journal and cache.
-        conversations: source of requests and sink of responses.
-        limits: bounds of preparation.
-        is_behind: returns whether delivering a finished conversation would block, which must not stop an event loop.
-        on_counted: called with every response after it is counted; never concurrently.
+    ``is_behind`` returns whether delivering a finished conversation would block, which must not stop an event loop.
     """
 
     def __init__(
@@ -179,10 +169,9 @@ class Drive:
         conversations: Conversations,
         limits: StreamLimits,
         is_behind: Callable[[], bool] = lambda: False,
-        on_counted: Callable[[Response], None] = lambda _: None,
     ) -> None:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
-        self._conversations, self._is_behind, self._on_counted = conversations, is_behind, on_counted
+        self._conversations, self._is_behind = conversations, is_behind
         self._on_paid = driven.on_paid
         # Twice the number of open requests is enough to prepare ahead; more would only take memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
@@ -204,14 +193,8 @@ class Drive:
     def run(self, lockstep: Lockstep | None = None) -> None:
         """Ask until nothing is left, the model ends, or the asking is given up or stopped.
 
-        Other exceptions of the model pass through.
-
-        Args:
-            lockstep: source of the blocks of requests that reach the model.
-
-        Raises:
-            JournalError: a response could not be written.
-            ModelError: the model broke its contract.
+        ``lockstep`` is the source of the blocks of requests that reach the model. Raises ``JournalError`` if a response
+        could not be written, ``ModelError`` if the model broke its contract, and other exceptions of the model.
         """
         self._lockstep = lockstep
         self._timed.stream = lockstep or self.stream
@@ -251,8 +234,7 @@ class Drive:
     def take_in(self, response: Response) -> None:
         """Process one response: write it to the journal, count it, and continue its conversation.
 
-        Raises:
-            ModelError: no request waits for this response; it is not recorded.
+        Raises ``ModelError`` if no request waits for this response, which is not recorded.
         """
         conversation = self._conversations.of(response.request_id)
         response = thoughts_apart(well_typed(response), conversation.thought_tags)
@@ -265,7 +247,6 @@ class Drive:
         with self._lock:
             self._timed.tick()
             self.report.count(kept, self._model.concurrency)
-            self._on_counted(kept)
         if self._on_paid is not None:
             self._on_paid(kept)
         if self.report.give_up:
@@ -327,6 +308,18 @@ class Drive:
         self.take_in(not_sent(request.id, "preparing the request", error))
 
 
+def drive_all(driven: Driven, conversations: Iterable[Conversation], limits: StreamLimits, ended: str) -> None:
+    """Drive all conversations to their end without a run. Those without an answer fail with ``ended`` or its cause."""
+    opened = Conversations(conversations)
+    drive = Drive(driven, opened, limits)
+    try:
+        drive.run()
+    finally:
+        drive.stream.close()
+    drive.fail_open(drive.report.give_up or ended)
+    deque(opened.source(), maxlen=0)  # conversations that were not started end with the same reason
+
+
 class _Rendering(Struct):
     """The messages of one request, built once for the journal, the cache and the model."""
 
@@ -364,10 +357,7 @@ class _Rendering(Struct):
     def of_cached(self, cached: Response, prompt: str) -> tuple[tuple[SentMessage, ...], str]:
         """Return the added messages and the fingerprint of this request for a cached response.
 
-        Args:
-            cached: the response.
-            prompt: fingerprint of the prompt that it answered; if that is the fingerprint of the context, the model
-                renders its prompts itself.
+        If its ``prompt`` is the fingerprint of the context, the model renders its prompts itself.
         """
         if prompt != text_fingerprint(self.request.context):
             messages = self.ahead()

@@ -15,16 +15,17 @@ from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection, Task
-from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
+from lmms_eval.engine.aggregate import GroupResult, TaskResult, aggregate_groups, aggregate_task
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.live import ProgressLine, Vitals
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
-from lmms_eval.engine.share import Share, counted_together
+from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -55,11 +56,7 @@ class Asking:
     ) -> None:
         """Prepare the asking.
 
-        Args:
-            driven: the model and its journal.
-            conversations: source of the requests.
-            limits: bounds of preparation.
-            is_behind: returns whether scoring would block; an event loop then waits before it passes responses on.
+        ``is_behind`` returns whether scoring would block; an event loop then waits before it passes responses on.
         """
         self._driven = driven
         self.drive = Drive(driven, conversations, limits, is_behind)
@@ -67,18 +64,12 @@ class Asking:
         self._interrupts: Interrupts | None = None
 
     def run(self, grace_s: float, team: Team | None = None, tasks: Sequence[Task] = ()) -> AskReport:
-        """Ask until nothing is left, the model ends, the asking is given up, or a signal arrives.
-
-        Other exceptions of the model pass through.
+        """Ask as ``Drive.run`` does, or until a signal arrives. It raises the same exceptions.
 
         Args:
             grace_s: seconds that open requests have after a signal.
             team: the processes that take blocks in lockstep with this one.
             tasks: the tasks of the run, for lockstep.
-
-        Raises:
-            JournalError: a response could not be written.
-            ModelError: the model broke its contract.
         """
         drive, report = self.drive, self.drive.report
         if team is not None:
@@ -179,7 +170,6 @@ class RunScores(Struct, frozen=True):
     resumed: int
     """Number of responses that the journal held at the start."""
     prompt_fingerprint: str
-    peak_prefetch_bytes: int
     batch_check: BatchCheck | None = None
     """Findings of ``--check_batch``, if it was given."""
     spent: RunSpending = field(default_factory=RunSpending)
@@ -223,16 +213,7 @@ def evaluate(
 ) -> RunScores | None:
     """Ask what is not answered, score what is not scored, and aggregate.
 
-    Args:
-        plans: the documents by task.
-        selection: the tasks and groups of the run.
-        model: the model under test.
-        store: the journals.
-        options: settings.
-        share: the part of this process in a launch of several.
-
-    Returns:
-        The results; ``None`` if another process aggregates.
+    ``share`` is the part of this process in a launch of several. Returns ``None`` if another process aggregates.
 
     Raises:
         JournalError: the journal could not be written; its content is kept.
@@ -254,8 +235,7 @@ def evaluate(
     work = _Work(plans, model, store, options, share, ends, looks)
     progress = _progress(work, done)
     try:
-        asking = _ask_and_score(work, done, progress, seconds)
-        report = asking.drive.report
+        report = _ask_and_score(work, done, progress, seconds)
         if share is not None:
             with _stage(seconds, "gather"):
                 if not share.gather(store, report):
@@ -282,7 +262,7 @@ def evaluate(
     spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
     return RunScores(
         tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(),
-        asking.drive.stream.peak_bytes, check, spent,
+        check, spent,
     )  # fmt: skip
 
 
@@ -353,11 +333,7 @@ class _Work(Struct, frozen=True):
         return self.share.team.next_block(total, SAMPLED_BLOCK)
 
     def recall(self) -> None:
-        """Apply the rules for stopping early to the documents that earlier starts finished.
-
-        Raises:
-            TeamError: another process failed or vanished.
-        """
+        """Apply the rules for stopping early to the documents that earlier starts finished. Raises ``TeamError``."""
         if self.looks is None:
             return
         team = None if self.share is None else self.share.team
@@ -382,7 +358,9 @@ def _progress(work: _Work, done: dict[str, set[int]]) -> ProgressLine:
     return progress
 
 
-def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLine, seconds: dict[str, float]) -> Asking:
+def _ask_and_score(
+    work: _Work, done: dict[str, set[int]], progress: ProgressLine, seconds: dict[str, float]
+) -> AskReport:
     """Ask, judge and score, which overlap. Afterwards all results are in the journals."""
     store, options, share, hopeless = work.store, work.options, work.share, HopelessTasks(work.ends)
     work.recall()
@@ -427,7 +405,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
             with _stage(seconds, "ask"):
                 if share is not None:
                     share.team.watch(asking.others_failed)
-                    share.team.count(*counted_together(progress, *([] if budget is None else [budget])))
+                    share.team.count(progress, *([] if budget is None else [budget]))
                 _begin_budget(budget, asking, judging, share)
                 report = asking.run(options.grace_s, work.lockstep_team, tasks)
             if judging is not None:
@@ -443,7 +421,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
             store.sync()
     tokens = drive.report.output_tokens  # of this process: the report is about to receive the counts of the others
     progress.count_tokens = lambda: tokens
-    return asking
+    return drive.report
 
 
 def _begin_budget(budget: Budget | None, asking: Asking, judging: Judging | None, share: Share | None) -> None:

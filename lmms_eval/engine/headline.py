@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
-from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -74,11 +73,7 @@ def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]
 
 
 def place_in(order: str, task: str, doc_id: str) -> bytes:
-    """Return the sort key of a document in the order of that name (``RandomOrder.name``).
-
-    Raises:
-        ValueError: the name or the document does not belong to a random order.
-    """
+    """Return a document's place in an order by name. Raises ``ValueError`` if either is not of a random order."""
     kind, seed, *_ = [*order.split(":"), ""]
     if f"{kind}:" != RANDOM:
         raise ValueError(f"no random order: {order}")
@@ -151,53 +146,18 @@ Find = Callable[[HeadlinePart, int], float | None]
 """
 
 
-class HalfWidth(Struct, frozen=True):
-    """Condition that half the width of an interval is at most ``limit``."""
-
-    limit: float
-
-    def holds(self, interval: stats.Interval) -> bool:
-        return (interval.high - interval.low) / 2 <= self.limit + _SLACK
+Statement = Callable[[stats.Interval], bool]
+"""Condition on the interval of a headline number."""
 
 
-class Excludes(Struct, frozen=True):
-    """Condition that an interval does not contain a number."""
-
-    number: float
-
-    def holds(self, interval: stats.Interval) -> bool:
-        return not interval.low - _SLACK <= self.number <= interval.high + _SLACK
+def half_width(limit: float) -> Statement:
+    """Return the condition that half the width of an interval is at most ``limit``."""
+    return lambda interval: (interval.high - interval.low) / 2 <= limit + _SLACK
 
 
-Statement = HalfWidth | Excludes
-
-
-class _Sampled(Protocol):
-    """Anytime-valid interval for a weighted mean of strata whose documents arrive in random order."""
-
-    def add(self, stratum: int, low: float, high: float | None = None) -> None: ...
-    def interval(self) -> stats.Interval: ...
-
-
-class _OneStratum:
-    """``Sampled`` with the interface for several strata."""
-
-    def __init__(self, total: int) -> None:
-        from lmms_eval.stats.sequence import Sampled
-
-        self._sampled = Sampled(total, SHARES, LEVEL)
-
-    def add(self, stratum: int, low: float, high: float | None = None) -> None:  # noqa: ARG002 - there is one
-        self._sampled.add(low, high)
-
-    def interval(self) -> stats.Interval:
-        return self._sampled.interval()
-
-
-def _strata(totals: Sequence[int], weights: Sequence[float]) -> _Sampled:
-    from lmms_eval.stats.sequence import StratifiedSampled
-
-    return _OneStratum(totals[0]) if len(totals) == 1 else StratifiedSampled(totals, weights, SHARES, LEVEL)
+def excludes(number: float) -> Statement:
+    """Return the condition that an interval does not contain a number."""
+    return lambda interval: not interval.low - _SLACK <= number <= interval.high + _SLACK
 
 
 def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -236,10 +196,7 @@ class _Moments(Struct):
 class Prefix:
     """The longest sequence of finished documents at the start of a random order, with its headline number.
 
-    Args:
-        parts: the tasks in the headline number.
-        orders: the documents of each task in random order.
-        counts: maximum number of documents of each task; default: all.
+    ``orders`` has the documents of each task in random order; ``counts`` limits their number (default: all).
     """
 
     def __init__(
@@ -278,7 +235,17 @@ class Prefix:
                 self._cells[part.task, name] = len(totals), moments
                 totals.append(size)
                 weights.append(span * share / self._span)
-        self._sampled = _strata(totals, weights)
+        from lmms_eval.stats.sequence import Sampled, StratifiedSampled
+
+        self._draw: Callable[[int, float, float], None]
+        """Adds a document to a stratum, by the two ends of its share."""
+        self._sampled: Sampled | StratifiedSampled
+        if len(totals) == 1:
+            one = self._sampled = Sampled(totals[0], SHARES, LEVEL)
+            self._draw = lambda _, low, high: one.add(low, high)
+        else:
+            several = self._sampled = StratifiedSampled(totals, weights, SHARES, LEVEL)
+            self._draw = several.add
         self._moments = list({id(moments): moments for _, moments in self._cells.values()}.values())
         self._not_begun = {*self._cells}
 
@@ -299,7 +266,7 @@ class Prefix:
             self.length += 1
             self.taken[name] += 1
             self._add(part, doc_id, number)
-            if statement is not None and self._is_look() and statement.holds(self.interval()):
+            if statement is not None and self._is_look() and statement(self.interval()):
                 return True
         return False
 
@@ -322,7 +289,7 @@ class Prefix:
             self.lies_outside, number = True, None
         low, high = part.shares(doc_id, number)
         stratum, moments = self._cells[key]
-        self._sampled.add(stratum, low, high)
+        self._draw(stratum, low, high)
         moments.least.add(low)
         moments.greatest.add(high)
         if low == high:

@@ -146,11 +146,7 @@ class Interview(Struct):
 
 
 class Case:
-    """A document that waits for its verdicts; with the last one it is passed to ``deliver``.
-
-    Raises:
-        TaskError: two questions have the same name.
-    """
+    """A document that waits for its verdicts. Raises ``TaskError`` if two questions have the same name."""
 
     def __init__(
         self, job: AnsweredDocument, questions: Sequence[JudgeQuestion], deliver: Callable[[AnsweredDocument], None]
@@ -193,11 +189,7 @@ PATTERN = "judgements-*.jsonl"
 
 
 class JudgementStore:
-    """The journals of judgements in a folder (a ``drive.Journal``); this process writes the one of its rank.
-
-    Raises:
-        JournalError: the journal cannot be opened.
-    """
+    """The journals of judgements in a folder (a ``drive.Journal``); this process writes the one of its rank."""
 
     def __init__(self, folder: Path, keys: CacheKeys, rank: int = 0) -> None:
         self._keys = keys
@@ -295,7 +287,6 @@ class Judging:
         """Prepare the threads, which start with the first document.
 
         Args:
-            setup: the judge.
             deliver: receives each document with its verdicts.
             is_behind: returns whether ``deliver`` would block, which must not stop the judge's event loop.
             on_paid: called with every reply of the judge.
@@ -322,11 +313,7 @@ class Judging:
         return self._jobs.is_full
 
     def submit(self, job: AnsweredDocument) -> None:
-        """Queue a document, or deliver it if it needs no judge; blocks while the queue is full.
-
-        Raises:
-            JournalError: a reply could not be written.
-        """
+        """Queue a document, or deliver it if it needs no judge; blocks while full. Raises ``JournalError``."""
         if not job.task.is_judged or job.reason:
             self._failure.check()
             self._deliver(job)

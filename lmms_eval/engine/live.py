@@ -28,7 +28,7 @@ from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.stats import item_number
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.storage.lines import sealed, unsealed
+from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.terminal import is_live
 
@@ -237,14 +237,9 @@ INTERVAL_S = 1.0
 
 
 class Vitals:
-    """Context of a thread that writes the counts of this process to ``live-RANK.json`` in the run's folder.
+    """Context of a thread that writes the ``counts`` of this process to ``live-RANK.json`` once per second.
 
     Write errors are ignored: watching never fails a run.
-
-    Args:
-        folder: the run's folder.
-        rank: rank of this process in its launch.
-        counts: returns the current counts; called once per second.
     """
 
     def __init__(self, folder: Path, rank: int, counts: Callable[[], dict[str, int]]) -> None:
@@ -290,10 +285,7 @@ OUTLINE = "outline.json"
 OF_A_CONTROL = "the task is asked otherwise, as a control"
 NOT_RANDOM = "documents are not asked in a random order (--order random)"
 
-_FLAT = (
-    *("task", "metric", "filter", "score_key", "weight"),
-    *("in_percent", "is_binary", "is_clustered", "is_macro", "scale"),
-)
+_FLAT = [name for name in HeadlinePart.__struct_fields__ if name not in ("within", "baseline", "strata")]
 
 
 class TaskOutline(Struct, frozen=True):
@@ -319,13 +311,7 @@ class RunOutline(Struct, frozen=True):
 def outline_of(
     plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapping[str, HeadlinePart | str]
 ) -> RunOutline:
-    """Return the outline of a run.
-
-    Args:
-        plans: the tasks.
-        sampling: the random order, if there is one.
-        parts: the headline number of each task, or the reason why it has no interval.
-    """
+    """Return the outline of a run; ``parts``: each task's headline number, or why it has no interval."""
     tasks = {}
     for plan in plans:
         part = NOT_RANDOM if sampling is None else parts.get(plan.task.name, OF_A_CONTROL)
@@ -347,8 +333,7 @@ def write_outline(folder: Path, outline: RunOutline) -> None:
 def read_outline(folder: Path) -> RunOutline:
     """Read the outline of a run; an outline without tasks if the file is missing or damaged."""
     try:
-        content = unsealed((folder / OUTLINE).read_bytes())
-        record = orjson.loads(content) if content is not None else {"tasks": {}, "whole": []}
+        record = read_sealed(folder / OUTLINE) or {"tasks": {}, "whole": []}
 
         def part(flat: Mapping[str, Any]) -> HeadlinePart:
             task, (low, high) = record["tasks"][flat["task"]], flat["within"]
@@ -360,7 +345,7 @@ def read_outline(folder: Path) -> RunOutline:
             for name, task in record["tasks"].items()
         }
         return RunOutline(tasks, tuple(part(one) for one in record["whole"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return RunOutline()
 
 

@@ -52,12 +52,8 @@ class BlockStep(Struct, frozen=True):
 class Lockstep:
     """A ``RequestStream`` whose ``take`` returns a block of the same size and task in every process.
 
-    Args:
-        stream: the requests of this process.
-        team: the processes of the launch.
-        tasks: the tasks of the run.
-        prepare: prepares a request that another process holds.
-        on_end: called if another process stopped before everything was asked.
+    ``prepare`` prepares a request that another process holds. ``on_end`` is called if another process stopped before
+    everything was asked.
     """
 
     def __init__(

@@ -192,8 +192,6 @@ class Looks:
     """Watches the finished documents of a run; thread-safe.
 
     Args:
-        plans: the tasks.
-        sampling: the numbers to show and the rules to apply.
         ends: receives the tasks that stop early.
         decides: this process applies the rules.
         sends: other processes need the numbers of this one.
@@ -316,8 +314,7 @@ class LookExchange:
     def begin(self) -> None:
         """Exchange what earlier starts finished, so that no process asks documents of tasks that already ended.
 
-        Raises:
-            TeamError: another process failed or vanished.
+        Raises ``TeamError`` if another process failed or vanished.
         """
         team = self._team
         if team.is_first:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
+from lmms_eval.api.task import Task
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 from lmms_eval.utils.records import to_dict
 
@@ -78,8 +79,8 @@ def spread(values: Counter[float]) -> dict[str, float]:
 MAX_REASONS = 20
 
 
-class Terms(Struct, frozen=True, kw_only=True):
-    """Conditions for reporting a task's score."""
+class AggregateOptions(Struct, frozen=True, kw_only=True):
+    """Settings of the aggregation, including the conditions for reporting a score."""
 
     error_budget: float = 0.0
     """Share of the requested documents that may fail."""
@@ -91,6 +92,12 @@ class Terms(Struct, frozen=True, kw_only=True):
     """Share of a task's answers that may be truncated before its score gets a warning."""
     withholds_truncated: bool = False
     """Withhold the score above ``truncation_budget``."""
+    bootstrap_iters: int = 100_000
+    arguments: Any = None
+    """The parsed command line, for aggregations with a parameter ``args``."""
+    interrupted: bool = False
+    read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
+    """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 
     @property
     def unread_budget(self) -> float:
@@ -184,47 +191,43 @@ class OutcomeCounter:
         self._reasons: Counter[str] = Counter()
 
     def failed(self, reason: str, count: int = 1) -> None:
-        if count:
-            self._failed += count
-            self._reasons[f"failed: {reason}"] += count
+        self._failed += count
+        self._reasons[f"failed: {reason}"] += count
 
     def not_asked(self, reason: str, count: int) -> None:
-        if count:
-            self._not_asked += count
-            self._reasons[f"not asked: {reason}"] += count
+        self._not_asked += count
+        self._reasons[f"not asked: {reason}"] += count
 
     def left(self, reason: str, count: int) -> None:
         """Count documents that were not asked because the task stopped early."""
-        if count:
-            self._left += count
-            self._reasons[f"not asked: {reason}"] += count
+        self._left += count
+        self._reasons[f"not asked: {reason}"] += count
 
     def unscored(self, reason: str) -> None:
         self._unscored += 1
         self._reasons[f"unscored: {reason}"] += 1
 
-    def _withheld(self, answers: AnswerCounts, terms: Terms, unread: int, is_mute: bool) -> str:
+    def _withheld(self, answers: AnswerCounts, options: AggregateOptions, unread: int, is_mute: bool) -> str:
         asked = self._requested - self._left
         if self._not_asked:
             return f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
-        if self._failed > terms.error_budget * asked:
+        if self._failed > options.error_budget * asked:
             return f"{self._failed} of {asked} failed"
-        if unread and (is_mute or unread > terms.unread_budget * asked):
+        if unread and (is_mute or unread > options.unread_budget * asked):
             return f"{unread} of {asked} without a readable reply of the judge"
-        if terms.withholds_truncated and answers.truncated > terms.truncation_budget * answers.total:
+        if options.withholds_truncated and answers.truncated > options.truncation_budget * answers.total:
             return f"{answers.truncated} of {answers.total} answers are truncated"
-        if answers.are_empty and not terms.allow_blank:
+        if answers.are_empty and not options.allow_blank:
             return f"all {answers.total} answers are blank or filtered"
         return ""
 
-    def outcome(self, answers: AnswerCounts, terms: Terms, unread: int = 0, is_mute: bool = False) -> TaskOutcome:
+    def outcome(
+        self, answers: AnswerCounts, options: AggregateOptions, unread: int = 0, is_mute: bool = False
+    ) -> TaskOutcome:
         """Return the counts, and decide whether to report the score.
 
-        Args:
-            answers: the task's answers by kind.
-            terms: the budgets.
-            unread: number of documents with a question that got no parsable reply of the judge.
-            is_mute: the judge gave no parsable reply at all, which no budget allows.
+        ``unread``: documents with a question that got no parsable reply of the judge. ``is_mute``: the judge gave no
+        parsable reply at all, which no budget allows.
         """
         return TaskOutcome(
             requested=self._requested,
@@ -232,27 +235,28 @@ class OutcomeCounter:
             unscored=self._unscored,
             failed=self._failed,
             not_asked=self._not_asked + self._left,
-            reasons=dict(self._reasons.most_common(MAX_REASONS)),
+            reasons=dict((+self._reasons).most_common(MAX_REASONS)),
             answers=answers,
             judge_unread=unread,
-            over_truncation_budget=answers.truncated > terms.truncation_budget * answers.total,
-            withheld=self._withheld(answers, terms, unread, is_mute),
+            over_truncation_budget=answers.truncated > options.truncation_budget * answers.total,
+            withheld=self._withheld(answers, options, unread, is_mute),
         )
 
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
 
-class StopTally(Struct):
-    """Counts of answers that stop strings could end."""
+class StopCounts(Struct):
+    """Counts of a task's answers that stop strings could end."""
 
-    active: list[str] = field(default_factory=list)
-    """The known stop strings."""
-    answers: int = 0
-    ended: int = 0
-    """Number of answers that a stop string ended."""
-    untold: int = 0
-    """Number of answers whose server does not report it."""
+    active: list[str]
+    """The stop strings."""
+    answers: int
+    """Answers that they could end."""
+    ended: int
+    """Answers that one of them ended."""
+    untold: int
+    """Answers whose server does not report it."""
 
     def add(self, answer: Mapping[str, Any]) -> None:
         active, ended_by = answer.get("stops", ()), answer.get("ended_by", ())
@@ -266,8 +270,8 @@ class StopTally(Struct):
         elif not ended_by or None in ended_by:
             self.untold += 1
 
-    def __add__(self, other: StopTally) -> StopTally:
-        return StopTally(
+    def __add__(self, other: StopCounts) -> StopCounts:
+        return StopCounts(
             list(dict.fromkeys((*self.active, *other.active))),
             self.answers + other.answers,
             self.ended + other.ended,
@@ -316,7 +320,7 @@ class TaskTally(Struct):
     """Answers that are missing because their requests were given up."""
     drew: int = 0
     """Documents whose scoring used a random choice."""
-    stops: StopTally = field(default_factory=StopTally)
+    stops: StopCounts = field(default_factory=lambda: StopCounts([], 0, 0, 0))
     unopened: int = 0
     """Answers whose thoughts have a closing tag but no opening tag."""
     untagged: int = 0

@@ -77,39 +77,28 @@ def draw_place(seed: int | str, doc_id: int) -> bytes:
     return hashlib.sha256(f"{seed}:{doc_id}".encode()).digest()
 
 
-class DocumentWindow(Struct, frozen=True):
-    """Documents of a task that are sorted together."""
-
-    number: int
-    """Number of the window in the run."""
-    task: Task
-    doc_ids: Sequence[int]
+Order = Callable[[int], Sequence[int]]
+"""Function that returns the documents of the window with this number in the order of asking."""
 
 
-Order = Callable[[DocumentWindow], Sequence[int]]
-"""Function that sorts the documents of a window into the order of asking."""
-
-
-def windows(plans: Sequence[TaskPlan]) -> Iterator[DocumentWindow]:
-    """Yield all documents, task after task."""
-    number = 0
+def windows(plans: Sequence[TaskPlan]) -> Iterator[TaskPlan]:
+    """Yield all documents, task after task, in windows that are sorted one by one."""
     for plan in plans:
         for start in range(0, len(plan.doc_ids), COST_WINDOW):
-            yield DocumentWindow(number, plan.task, plan.doc_ids[start : start + COST_WINDOW])
-            number += 1
+            yield TaskPlan(plan.task, plan.doc_ids[start : start + COST_WINDOW], plan.original)
 
 
-def costliest_first(window: DocumentWindow) -> list[int]:
+def costliest_first(window: TaskPlan) -> list[int]:
     """Sort the documents of a window by the task's estimate of their cost, then by number."""
     costs = window.task.costs(window.doc_ids)
     places = sorted(range(len(costs)), key=lambda place: (-costs[place], window.doc_ids[place]))
     return [window.doc_ids[place] for place in places]
 
 
-def ordered(plans: Sequence[TaskPlan], order: Order = costliest_first) -> Iterator[Unit]:
-    """Yield all documents, window after window; a window is sorted when it is reached."""
-    for window in windows(plans):
-        for doc_id in order(window):
+def ordered(plans: Sequence[TaskPlan], order: Order | None = None) -> Iterator[Unit]:
+    """Yield all documents, window after window, by default the costliest first; a window is sorted when reached."""
+    for number, window in enumerate(windows(plans)):
+        for doc_id in costliest_first(window) if order is None else order(number):
             yield Unit(window.task, doc_id, window.task.repeats)
 
 
@@ -121,13 +110,9 @@ def units(documents: Iterable[Unit], is_done: Mapping[str, Any]) -> Iterator[Uni
 def shared_units(
     documents: Iterator[Unit], total: int, is_done: Mapping[str, Any], next_block: Callable[[int], range]
 ) -> Iterator[Unit]:
-    """Yield the unfinished documents of the blocks that this process takes from the common order, one at a time.
+    """Yield the unfinished documents of the blocks that this process takes, one at a time.
 
-    Args:
-        documents: all documents, in the same order in every process.
-        total: number of documents.
-        is_done: finished documents by task.
-        next_block: takes the next block.
+    ``documents`` are all documents, in the same order in every process; ``next_block`` takes the next block.
     """
     position = 0
     while block := next_block(total):

@@ -68,14 +68,10 @@ def outline(messages: ChatMessages, context: str) -> Outline | None:
 
 
 def messages_with(outlined: Outline, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
-    """Return the messages of an outline with the numbers of their media.
+    """Return the messages of an outline with the numbers of their media, which ``sent`` lists in order.
 
     Media of a kind are left without numbers if more or fewer of them were sent than the messages contain. Frames of a
     video without a text in between become one part.
-
-    Args:
-        outlined: the outline.
-        sent: the media that preparation noted, in order.
     """
     numbers = {medium: number for number, medium in enumerate(dict.fromkeys(sent))}
     entries = [part for _, content in outlined for part in content if isinstance(part, _Medium)]
@@ -109,20 +105,14 @@ def text_fingerprint(text: str) -> str:
 
 
 def content_fingerprint(messages: ChatMessages) -> str:
-    """Return a fingerprint of roles, texts and the contents of all media.
-
-    Raises:
-        MediaError: a picture, video or sound cannot be read.
-    """
+    """Hash roles, texts and the contents of all media. Raises ``MediaError`` if a medium cannot be read."""
     return message_fingerprint(messages, digest)
 
 
 def message_fingerprint(messages: ChatMessages, of_medium: Callable[[Any], str] | None = None) -> str:
     """Return a fingerprint of roles, texts and references of media (paths, URLs, mode and size of decoded pictures).
 
-    Args:
-        messages: the messages.
-        of_medium: returns what identifies a medium instead of its reference.
+    ``of_medium`` returns what identifies a medium instead of its reference.
     """
     of_medium = of_medium or _reference
     found = hashlib.sha256()

@@ -56,10 +56,8 @@ class ImageFolder:
     def take_in(self, response: Response) -> Response:
         """Store the pictures of a response, and return it with their paths.
 
-        If a picture is invalid, or does not match its media type or hash, the result is a ``malformed`` error.
-
-        Raises:
-            JournalError: a file could not be written.
+        If a picture is invalid, or does not match its media type or hash, the result is a ``malformed`` error. Raises
+        ``JournalError`` if a file could not be written.
         """
         if not response.parts and not response.tool_messages:
             return response
@@ -82,11 +80,7 @@ class ImageFolder:
         )
 
     def keep(self, image: GeneratedImage, data: bytes) -> None:
-        """Write a picture unless it exists.
-
-        Raises:
-            JournalError: the write failed (full disk, quota, lost mount).
-        """
+        """Write a picture unless it exists. Raises ``JournalError`` if the write failed."""
         with self._lock:
             if self._is_there(image):
                 return
@@ -105,8 +99,7 @@ class ImageFolder:
     def holds(self, image: GeneratedImage) -> bool:
         """Return whether the file exists with the right hash; a file of an earlier start is copied from its folder.
 
-        Raises:
-            JournalError: the file could not be copied.
+        Raises ``JournalError`` if the file could not be copied.
         """
         with self._lock:
             if self._is_there(image):
@@ -502,15 +495,8 @@ def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
 
 
-def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:
-    """Return the record of a scored document: all that the samples file and the aggregation need."""
-    return {
-        "task": task, "doc_id": doc_id, "answers": [answer_record(answer) for answer in answers], **scored_part(scored)
-    }  # fmt: skip
-
-
 def scored_part(scored: ScoredDoc) -> dict[str, Any]:
-    """Return the part of a document's record that scoring adds to its answers."""
+    """Return the part of a document's record after its answers: all that the samples and the aggregation need."""
     scores = []
     for score in scored.scores:
         record = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
@@ -527,9 +513,3 @@ def scored_part(scored: ScoredDoc) -> dict[str, Any]:
         "target": scored.target, "doc": dict(scored.doc), "doc_hash": scored.doc_hash, "media": list(scored.media),
         "scores": scores,
     }  # fmt: skip
-
-
-def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: str) -> dict[str, Any]:
-    """Return the record of a document whose request was given up, or whose scoring raised."""
-    found = [answer_record(answer) for answer in answers]
-    return {"task": task, "doc_id": doc_id, "answers": found, "failed": redact_text(reason)}

@@ -71,12 +71,8 @@ class DamagedFile(sqlite3.DatabaseError):
 class CacheFile:
     """The database of the cache, which is created if it does not exist.
 
-    Args:
-        path: the database.
-        check: check the integrity of the whole file first.
-
-    Raises:
-        UsageError: the path cannot be used, or is the database of another program.
+    ``check``: check the integrity of the whole file first. Raises ``UsageError`` if the path cannot be used, or is the
+    database of another program.
     """
 
     def __init__(self, path: Path, check: bool = True) -> None:

@@ -28,9 +28,7 @@ from lmms_eval.utils.redaction import redact_text
 def score_document(job: AnsweredDocument, reason: str = "") -> dict[str, Any]:
     """Return the journal record of one document. If scoring raises, the document fails but the run continues.
 
-    Args:
-        job: the document.
-        reason: reason why the document has failed and is not scored.
+    ``reason``: why the document has failed and is not scored.
     """
     answers = [answer_record(answer) for answer in job.answers]
     return {"task": job.task.name, "doc_id": job.doc_id, "answers": answers, **_scored(job, reason)}
@@ -72,9 +70,7 @@ class ScoringProcess(Child):
     def score(self, job: Mapping[str, Any], timeout_s: float) -> bytes:
         """Send a job and return the scored part of its record. Raises ``ChildError``.
 
-        Args:
-            job: task, number, answers, verdicts and, unless the process opens the data itself, the document.
-            timeout_s: time limit for the scoring alone.
+        The job has the document unless the process opens the data itself. The time limit is for the scoring alone.
         """
         needs = (job["task"], job.get("document") is None)
         if needs in self._ready:
@@ -156,12 +152,8 @@ class WorkerOptions(Struct, frozen=True):
 class Scorer:
     """Receives jobs, and passes their records to ``sink`` from several threads.
 
-    Args:
-        tasks: the tasks of the run.
-        sink: receives the finished records.
-        workers: worker processes; without them every task is scored in this process.
-        job_timeout_s: time limit for scoring one document.
-        folder: the run's folder. Documents fail without being scored if it records that they hung in earlier starts.
+    Without ``workers`` every task is scored in this process. Documents that hung in earlier starts, as the run's
+    ``folder`` records, fail without being scored.
     """
 
     def __init__(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.plan import DocumentWindow, Order, TaskPlan, costliest_first, windows
+from lmms_eval.engine.plan import Order, TaskPlan, costliest_first, windows
 from lmms_eval.engine.records import images_in, parts_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
@@ -26,9 +26,7 @@ PATIENCE_S = 5.0
 class Share:
     """The part of this process in a launch.
 
-    Args:
-        team: the processes of the launch.
-        shared_files: this process shares the run's folder with the first one; else results are sent through the store.
+    ``shared_files``: it shares the run's folder with the first process; else results are sent through the store.
     """
 
     def __init__(self, team: Team, shared_files: bool) -> None:
@@ -56,18 +54,18 @@ class Share:
         return self._receive_order
 
     def _publish_order(self, plans: Sequence[TaskPlan]) -> None:
-        for window in windows(plans):
+        for number, window in enumerate(windows(plans)):
             try:
                 found: dict[str, Any] = {"doc_ids": costliest_first(window)}
             except Exception as error:  # noqa: BLE001 - a task's code may raise anything; all processes report it
                 found = {"error": f"estimating the work of task {window.task.name!r}: {type(error).__name__}: {error}"}
             try:
-                self.team.publish(f"order/{window.number}", found)
+                self.team.publish(f"order/{number}", found)
             except TeamError:  # the launch has ended with its store
                 return
 
-    def _receive_order(self, window: DocumentWindow) -> Sequence[int]:
-        found = self.team.receive(f"order/{window.number}", 0)
+    def _receive_order(self, number: int) -> Sequence[int]:
+        found = self.team.receive(f"order/{number}", 0)
         if "error" in found:
             raise UsageError(found["error"])
         doc_ids: list[int] = found["doc_ids"]
@@ -163,22 +161,3 @@ def _add_report(report: AskReport, other: dict[str, Any]) -> None:
     if not report.give_up:
         report.give_up, report.give_up_kind = other["give_up"], other["give_up_kind"]
     report.interrupted = report.interrupted if report.interrupted is not None else other["interrupted"]
-
-
-class Counter(Protocol):
-    """An object with counts of this process, which receives those of the other processes."""
-
-    def counts(self) -> Mapping[str, int]: ...
-    def add_others(self, counts: Mapping[str, int]) -> None: ...
-
-
-def counted_together(
-    *counters: Counter,
-) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
-    """Combine counters for ``Team.count``: returns its two arguments."""
-
-    def add_others(counts: Mapping[str, int]) -> None:
-        for counter in counters:
-            counter.add_others(counts)
-
-    return lambda: {name: count for counter in counters for name, count in counter.counts().items()}, add_others

@@ -98,10 +98,8 @@ Result = TypeVar("Result")
 def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine like ``asyncio.run``, but after ``EndNow`` wait for each step at most ``INTERRUPTED_S``.
 
-    In a thread that already runs an event loop (a notebook) the coroutine runs in another thread.
-
-    Raises:
-        EndNow: a signal handler raised it.
+    In a thread that already runs an event loop (a notebook) the coroutine runs in another thread. Raises ``EndNow`` if
+    a signal handler raised it.
     """
     if _runs_loop():
         with ThreadPoolExecutor(1) as pool:

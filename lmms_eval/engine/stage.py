@@ -23,8 +23,7 @@ Item = TypeVar("Item")
 class Failure:
     """The first error of a group of threads. It ends all of them, and is raised in the thread that submits work.
 
-    Args:
-        on_error: called after every error, in the thread that raised it.
+    ``on_error`` is called after every error, in the thread that raised it.
     """
 
     def __init__(self, on_error: Callable[[], None] = lambda: None) -> None:
@@ -57,13 +56,8 @@ class Failure:
 class Stage(Generic[Item]):
     """Threads that process a queue of items; the first item starts them.
 
-    Args:
-        run: body of a thread, called with an iterator over items. The iterator ends after ``drain``, ``stop`` or a
-            failure.
-        failure: shared with all work that must end together with this stage.
-        name: name of the threads.
-        threads: number of threads.
-        length: maximum length of the queue.
+    ``run`` is the body of a thread. It gets an iterator over items, which ends after ``drain``, ``stop`` or a failure.
+    ``failure`` is shared with all work that must end together with this stage.
     """
 
     def __init__(

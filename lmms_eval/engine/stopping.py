@@ -29,15 +29,9 @@ class TaskEnds:
         self._common: dict[str, str] = {}
 
     def end(self, task: str, reason: str, in_all: bool = False) -> bool:
-        """Ask no further document of a task.
+        """Ask no further document of a task, and return whether this is the first reason, which is kept.
 
-        Args:
-            task: name of the task.
-            reason: the reason; only the first one is kept.
-            in_all: the reason holds in every process of the launch, not only for the documents of this one.
-
-        Returns:
-            Whether this is the first reason.
+        ``in_all``: the reason holds in every process of the launch, not only for the documents of this one.
         """
         with self._lock:
             if in_all:
@@ -116,10 +110,8 @@ class Limits(Struct, frozen=True):
 class Budget:
     """Adds up the spending of a run, and stops it when a limit is reached; thread-safe.
 
-    Args:
-        limits: the budget.
-        earlier: spending of earlier starts, by the journals of this process.
-        counts_earlier: include ``earlier`` in the counts for other processes, as only one process per folder may.
+    ``earlier`` is the spending of earlier starts by the journals of this process. Only one process per folder includes
+    it in the counts for other processes (``counts_earlier``).
     """
 
     def __init__(self, limits: Limits, earlier: RunSpending, counts_earlier: bool = True) -> None:

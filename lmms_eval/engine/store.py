@@ -41,9 +41,7 @@ T = TypeVar("T")
 def counts_now(is_failed: bool, was_failed: bool | None) -> bool:
     """Return whether a record replaces an earlier one of the same document: a failure never replaces a score.
 
-    Args:
-        is_failed: whether the new record is a failure.
-        was_failed: whether the earlier record is a failure; ``None`` if there is no earlier one.
+    ``was_failed``: whether the earlier record is a failure; ``None`` if there is no earlier one.
     """
     return not is_failed or was_failed is not False
 
@@ -222,11 +220,7 @@ class RunStore:
     """``response`` finds recorded responses by id, before anything is rendered."""
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Write a response, after its pictures.
-
-        Raises:
-            JournalError: a picture or the record could not be written.
-        """
+        """Write a response, after its pictures. Raises ``JournalError`` if that fails."""
         kept = self.images.take_in(response)
         self._response_writer.append(response_record(kept, prompt))
         if kept.error is None and not is_retry(kept.request_id):
@@ -237,9 +231,7 @@ class RunStore:
     def add_score(self, record: dict[str, Any], line: bytes = b"") -> None:
         """Write a scored or failed document; thread-safe.
 
-        Args:
-            record: the document's record.
-            line: the record's line in the journal of another process, which is written as it is.
+        ``line``: the record's line in the journal of another process, which is written as it is.
         """
         task, doc_id = record["task"], record["doc_id"]
         if record.get("key") != self.scoring_key:
@@ -323,10 +315,7 @@ class RunStore:
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of all finished documents that this process knows, scored or failed."""
         for task, places in self._scores.items():
-            for doc_id in places:
-                record = self.score(task, doc_id)
-                if record is not None:
-                    yield record
+            yield from self.scores(task, [*places])
 
     def add_prompts(self, fingerprint: str) -> None:
         """Add another process's prompts to the fingerprint."""

@@ -95,7 +95,6 @@ class Stream:
         prepare: prepares one request; ``None`` means that it is answered already, so the model does not receive it.
         on_failure: receives a request whose preparation raised.
         has_open: returns whether outstanding answers may cause further rounds.
-        limits: limits of preparation.
     """
 
     def __init__(
@@ -141,7 +140,6 @@ class Stream:
         self._started = 1
         self._slow_in_a_row = 0
         self._claimed = 0
-        self.taken = 0
         self.peak_bytes = 0
         """Maximum size of the requests that were ready or held by the model at the same time."""
 
@@ -156,12 +154,9 @@ class Stream:
         self.wake()
 
     def answered(self, request_id: str, further: Sequence[Request] = (), frees: bool = True) -> None:
-        """Release a request that was answered.
+        """Release a request that was answered, and push the requests of the next round.
 
-        Args:
-            request_id: the request.
-            further: requests of the next round.
-            frees: drop the payload, even if other objects still refer to the request.
+        ``frees``: drop the payload, even if other objects still refer to the request.
         """
         with self._lock:
             request = self._held.pop(request_id, None)
@@ -281,7 +276,6 @@ class Stream:
         self._ready_bytes -= size
         self._held_bytes += size
         self._held.update((request.id, request) for request in batch)
-        self.taken += len(batch)
         if batch and (not self._is_filled or self._next is not None or self._may_pull()):
             self._changed.notify_all()
         return batch

@@ -13,12 +13,13 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import orjson
 from msgspec import Struct
@@ -105,11 +106,7 @@ class StoreServer:
 
 
 class StoreClient:
-    """A ``KeyValueStore`` that is a client of a ``StoreServer``; thread-safe.
-
-    Raises:
-        OSError: the server has ended, or rejects the key.
-    """
+    """A thread-safe client of a ``StoreServer``. Raises ``OSError`` if that has ended, or rejects the key."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         try:
@@ -182,25 +179,13 @@ class KeyValueStore(Protocol):
 
 
 class HostedStore:
-    """A store in another process. If that process ends, every call raises ``TeamError``."""
+    """A ``KeyValueStore`` in another process. If that process ends, every call raises ``TeamError``."""
 
     def __init__(self, store: KeyValueStore) -> None:
         self._store = store
 
-    def set(self, key: str, value: bytes) -> None:
-        _hosted(self._store.set, key, value)
-
-    def get(self, key: str) -> bytes:
-        return _hosted(self._store.get, key)
-
-    def add(self, key: str, amount: int) -> int:
-        return _hosted(self._store.add, key, amount)
-
-    def delete_key(self, key: str) -> bool:
-        return _hosted(self._store.delete_key, key)
-
-    def check(self, keys: list[str]) -> bool:
-        return _hosted(self._store.check, keys)
+    def __getattr__(self, name: str) -> Any:
+        return partial(_hosted, getattr(self._store, name))
 
 
 def _hosted(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -247,7 +232,7 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
         TeamError: the host of the store has ended.
     """
     if STORE_PORT in os.environ:
-        return HostedStore(_hosted(StoreClient, os.environ))
+        return cast(KeyValueStore, HostedStore(_hosted(StoreClient, os.environ)))
     # Read when PyTorch is loaded: else each waiting call would print a C++ traceback if the host ends.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from datetime import timedelta
@@ -262,7 +247,14 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
         ) from error
 
     store, _, _ = next(iter(rendezvous("env://", place.rank, place.size, timeout=timedelta(seconds=timeout_s))))
-    return HostedStore(PrefixStore("lmms_eval", store))
+    return cast(KeyValueStore, HostedStore(PrefixStore("lmms_eval", store)))
+
+
+class Counter(Protocol):
+    """An object with counts of this process, which receives the sums over the other processes."""
+
+    def counts(self) -> Mapping[str, int]: ...
+    def add_others(self, counts: Mapping[str, int]) -> None: ...
 
 
 def _nothing() -> None: ...
@@ -277,7 +269,7 @@ class Team:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._on_failure: Callable[[], None] | None = None
-        self._counts: tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]] | None = None
+        self._counters: Sequence[Counter] = ()
         self._published: dict[str, int] = {}
         self._on_beat: Callable[[], None] = _nothing
         self._beat_s = BEAT_S
@@ -292,7 +284,7 @@ class Team:
     def begin(self, number: int) -> None:
         """Begin the next run of a batch, with its own values and counters."""
         with self._lock:
-            self._prefix, self._counts, self._published = f"{self.place.attempt}/{number}", None, {}
+            self._prefix, self._counters, self._published = f"{self.place.attempt}/{number}", (), {}
             self._on_beat, self._beat_s = _nothing, BEAT_S
 
     def _name(self, name: str) -> str:
@@ -316,8 +308,7 @@ class Team:
     def receive_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
         """Wait for bytes that another process publishes, for ``patience_s`` seconds or as long as it lives.
 
-        Raises:
-            TeamError: that process vanished, or any process failed.
+        Raises ``TeamError`` if that process vanished, or any process failed.
         """
         key = self._name(name)
         start = last_beat = time.monotonic()
@@ -369,14 +360,9 @@ class Team:
         if self.failure:
             on_failure()
 
-    def count(self, mine: Callable[[], Mapping[str, int]], take_others: Callable[[Mapping[str, int]], None]) -> None:
-        """Add up counts over all processes with each heartbeat.
-
-        Args:
-            mine: returns the counts of this process, which must only increase.
-            take_others: receives the sums over the other processes.
-        """
-        self._counts, self._published = (mine, take_others), {}
+    def count(self, *counters: Counter) -> None:
+        """Add up counts, which must only increase, over all processes with each heartbeat."""
+        self._counters, self._published = counters, {}
 
     def each_beat(self, call: Callable[[], None], seconds: float = BEAT_S) -> None:
         """Set the interval of heartbeats and a function to call with each; it may raise ``TeamError``."""
@@ -386,14 +372,13 @@ class Team:
     def exchange_counts(self) -> None:
         """Publish the counts of this process and receive those of the others."""
         with self._lock:
-            if self._counts is None:
-                return
-            (mine, take_others), others = self._counts, {}
-            for name, value in mine().items():
+            others: dict[str, int] = {}
+            for name, value in (pair for counter in self._counters for pair in counter.counts().items()):
                 step = value - self._published.get(name, 0)
                 others[name] = self.store.add(self._name(f"count/{name}"), step) - value
                 self._published[name] = value
-            take_others(others)
+            for counter in self._counters:
+                counter.add_others(others)
 
     def fail(self, message: str) -> None:
         """Report to the others that this process failed; if the host of the store is gone, they know."""

@@ -76,12 +76,7 @@ def errors_of(
 ) -> Errors:
     """Return the errors and the interval of a metric, according to the kind of aggregation.
 
-    Args:
-        task: the task.
-        definition: the metric.
-        values: the documents' values.
-        whole: the result of the aggregation: any value, or an ``Estimate`` with its own error.
-        bootstrap_iterations: maximum number of bootstrap samples.
+    ``whole`` is the result of the aggregation: any value, or an ``Estimate`` with its own error.
     """
     value = whole.value if isinstance(whole, Estimate) else whole
     name = definition.aggregation_name

@@ -35,7 +35,7 @@ from typing import Any, NoReturn
 import orjson
 
 from lmms_eval.engine.conversations import AnsweredDocument
-from lmms_eval.engine.records import failure_record
+from lmms_eval.engine.records import answer_record
 from lmms_eval.storage.run_folder import HUNG
 
 _INTERVAL = 0.6
@@ -135,9 +135,7 @@ class ScoringTimeout(BaseException):
 class ScoringWatch:
     """Context of one thread that scores documents through ``call``, each for at most ``limit_s`` seconds.
 
-    Args:
-        limit_s: the time limit.
-        folder: the run's folder, which holds the file ``HUNG``; without it nothing is recorded.
+    Without the run's ``folder``, which holds the file ``HUNG``, nothing is recorded.
     """
 
     def __init__(self, limit_s: float, folder: Path | None = None) -> None:
@@ -203,7 +201,8 @@ class ScoringWatch:
             _here.scores = False
             self._end()  # the exception may have interrupted the first call; another one could follow
             reason = f"scoring took more than {self._limit_s:g} s and was ended"
-            return failure_record(job.task.name, job.doc_id, job.answers, reason)
+            answers = [answer_record(answer) for answer in job.answers]
+            return {"task": job.task.name, "doc_id": job.doc_id, "answers": answers, "failed": reason}
 
     def _begin(self, job: AnsweredDocument) -> None:
         # Three lines at the beginning of the file; a longer name may have left bytes behind them. Written to shared

@@ -45,11 +45,7 @@ from lmms_eval.utils.where import Where, parse_where
 
 
 def check_integrity(tasks: Sequence[Task]) -> None:
-    """Check tasks as ``lmms-eval check`` does, and log what is doubtful or was skipped.
-
-    Raises:
-        TaskError: a task is broken.
-    """
+    """Check tasks as ``lmms-eval check`` does, and log the findings. Raises ``TaskError`` if a task is broken."""
     from lmms_eval.checks.findings import check_lines
     from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions, check_run
 
@@ -106,8 +102,7 @@ def log_files(tasks: Sequence[Task]) -> None:
 def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:
     """Look up the files of all planned documents, and leave out tasks that lack some, as ``load_tasks`` does.
 
-    Raises:
-        AbsentDataError: tasks that were named themselves lack files, or all tasks do.
+    Raises ``AbsentDataError`` if tasks that were named themselves lack files, or all tasks do.
     """
     absent: dict[str, AbsentDataError] = {}
     for plan in plans:
@@ -290,15 +285,8 @@ def collect(
 ) -> Collected:
     """Find and build everything that a run needs: first the tasks (names, YAML, data), then the judge and the model.
 
-    Args:
-        config: the options.
-        opened: closes the judge and the model, also if a later step fails.
-        given: a model object, which stays open.
-        place: the place of this process in a launch of several.
-        start: the catalogue and the recorded model, if the caller has them.
-
-    Raises:
-        UsageError: a mistake that the user can correct.
+    ``opened`` closes the judge and the model, also if a later step fails; a ``given`` model object stays open. Raises
+    ``UsageError`` for a mistake that the user can correct.
     """
     begin, place, start = time.monotonic(), place or Place(), start or Start()
     registry = ModelRegistry(config.names("plugins"))
@@ -339,10 +327,8 @@ def plan_run(
 ) -> tuple[Selection, tuple[TaskPlan, ...]]:
     """Select the tasks, open their data, and plan the documents of each task and of its controls.
 
-    This needs no model. If the model opens media, tasks whose files are absent are left out.
-
-    Raises:
-        UsageError: a name is wrong, or data are absent or damaged.
+    This needs no model. If the model opens media, tasks whose files are absent are left out. Raises ``UsageError`` if a
+    name is wrong, or data are absent or damaged.
     """
     selection = load_tasks(_selected(config, registry, task_options(config, choice), start))
     if config.check_integrity and place.rank == 0:
@@ -468,11 +454,7 @@ def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
 def _build_model(
     config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, opened: ExitStack
 ) -> Model:
-    """Build the model, or adapt the object that the caller gave.
-
-    Raises:
-        ModelError: it cannot be built.
-    """
+    """Build the model, or adapt the object that the caller gave. Raises ``ModelError`` if it cannot be built."""
     options = BuildOptions(
         batch_size=config.batch_size,
         max_batch_size=config.max_batch_size,
@@ -506,8 +488,7 @@ def _open_model(
 ) -> Model:  # fmt: skip
     """Open the model for these tasks and this process. With ``--t2i``, a second model draws what its answers describe.
 
-    Raises:
-        ModelError: one of them cannot be built, or the model cannot answer what is asked.
+    Raises ``ModelError`` if one of them cannot be built, or the model cannot answer what is asked.
     """
     model = _build_model(config, registry, choice, place, opened)
     log_files([plan.task for plan in plans])

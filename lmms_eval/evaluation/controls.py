@@ -37,13 +37,8 @@ _LONGEST_NAMES = 100_000
 def with_controls(config: RunConfig, plans: tuple[TaskPlan, ...], is_legacy: bool) -> tuple[TaskPlan, ...]:
     """Insert the plans of each task's controls and rotations after its own.
 
-    Args:
-        config: the options.
-        plans: those of the tasks themselves.
-        is_legacy: the model is a plugin of the class interface.
-
-    Raises:
-        UsageError: no task has the requested controls; a task does not state where its choices are, or has no choices.
+    Raises ``UsageError`` if no task has the requested controls, or a task does not state where its choices are, or has
+    none.
     """
     names = controls_of(config.ablate)
     if not names and config.permute_choices is None:

@@ -24,10 +24,8 @@ MOST_NAMED = 40
 def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
     """Refuse options of ``--gen_kwargs`` that have no place in the model's requests.
 
-    Returns the options that are ignored because of ``--allow_ignored``; the results name them.
-
-    Raises:
-        ModelError: there are such options, and ``--allow_ignored`` is not given.
+    Returns the options that are ignored because of ``--allow_ignored``; the results name them. Raises ``ModelError`` if
+    there are such options, and ``--allow_ignored`` is not given.
     """
     taken, stated = model.generation_options(), config.arguments("gen_kwargs")
     if config.retry_truncated:

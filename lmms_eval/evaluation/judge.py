@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
-from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
@@ -21,7 +19,6 @@ from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.models.argument_names import MODEL
 from lmms_eval.models.registry import NAMED_SERVICES
-from lmms_eval.results.document import judge_part
 from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
 from lmms_eval.utils.redaction import note_secrets, redact_text
 
@@ -39,8 +36,7 @@ The real one changes with the port, so that a continued run would ask everything
 def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
     """Return the options of the judge: ``--judge_model``, or the model that ``--launcher_args`` serves.
 
-    Raises:
-        ModelError: an argument of the launcher is wrong.
+    Raises ``ModelError`` if an argument of the launcher is wrong.
     """
     if not config.launcher_args:
         return JudgeOptions(config.judge_model, config.judge_base_url, config.arguments("judge_args"), device)
@@ -54,11 +50,7 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
 
 
 def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | None) -> Judge | None:
-    """Build the judge. Returns ``None`` if the options name no judge or no task needs it.
-
-    Raises:
-        ModelError: it cannot be built.
-    """
+    """Build the judge. Returns ``None`` if the options name no judge or no task needs it. Raises ``ModelError``."""
     options = judge_options(config, device)
     judged = [plan.task.name for plan in plans if plan.task.is_judged]
     if not judged or not options.is_given:
@@ -135,11 +127,6 @@ def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStac
     return served.model
 
 
-def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: AskReport) -> Mapping[str, Any]:
-    """Return ``judge`` of the results document."""
-    return {} if judge is None else judge_part(judge.describe(), tasks, report)
-
-
 def model_names(config: RunConfig) -> tuple[str, ...]:
     """Return the names that a table may use for the model, the most specific one first."""
     given: Mapping[str, Any] = config.arguments("model_args")
@@ -166,11 +153,7 @@ def tariffs_of(config: RunConfig) -> Tariffs | None:
 
 
 def find_tariffs(config: RunConfig, table: PriceTable) -> Tariffs:
-    """Find the prices of the model, and of the judge if one is named.
-
-    Raises:
-        UsageError: the table has no price for the model.
-    """
+    """Find the prices of the model, and of the judge if one is named. Raises ``UsageError`` if the model has none."""
     service = NAMED_SERVICES.get(config.model)
     is_batch = bool(config.arguments("model_args").get("batch") or (service is not None and service.fixed.get("batch")))
     model, judge = table.price_of(model_names(config), is_batch), judge_options(config)

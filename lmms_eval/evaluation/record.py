@@ -24,8 +24,7 @@ from lmms_eval.errors import JournalError, LmmsEvalError, UsageError
 from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.results.files import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.codec import load_record
-from lmms_eval.storage.lines import sealed, unsealed
+from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.utils.redaction import redact
 
@@ -84,14 +83,8 @@ class RunRecord(Struct, frozen=True):
     ) -> None:
         """Record how the run has ended, and hold the folder of a completed one.
 
-        Args:
-            state: its state at the end.
-            command: the command line that asks for the missing answers.
-            report: JSON of the report.
-            early_stops: the tasks that ended early.
-
-        Raises:
-            JournalError: the record cannot be written, or the folder has been deleted or moved meanwhile.
+        ``command`` asks for the missing answers, ``report`` is JSON. Raises ``JournalError`` if the record cannot be
+        written, or the folder has been deleted or moved meanwhile.
         """
         if not self.folder.state_file.exists():
             raise JournalError(
@@ -239,8 +232,7 @@ def _number_facts(task: Task) -> dict[str, Any]:
 def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:
     """Read ``run.json`` of an earlier start. If it is damaged, the name of the folder identifies the run.
 
-    Raises:
-        UsageError: it is damaged, and the folder has another name (``--resume DIR``).
+    Raises ``UsageError`` if it is damaged, and the folder has another name (``--resume DIR``).
     """
     try:
         return folder.read()
@@ -263,11 +255,7 @@ def _shown_again(
 
     The record stays unchanged until the command has ended. Otherwise, a second kill would make the run begin anew.
     """
-    try:
-        content = unsealed((folder.path / REPORT).read_bytes())
-    except OSError:
-        return None
-    report = None if content is None else load_record(content)
+    report = read_sealed(folder.path / REPORT)
     if report is None or earlier.get("arguments") != _arguments(config):
         return None
     files = None if base is None else ResultFiles(base, str(earlier["stamp"]))

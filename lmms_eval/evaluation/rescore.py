@@ -16,11 +16,12 @@ from loguru import logger
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.config import RunConfig, argument_text, build_config
-from lmms_eval.config.environment import environment_defaults
+from lmms_eval.config.options import environment_defaults
 from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
-from lmms_eval.evaluation.run import EvaluationRun, RunReport
+from lmms_eval.evaluation.run import EvaluationRun
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.results.facts import read_document
 from lmms_eval.results.files import RUNS, STATE, ResultFiles, find_run, model_folder
 from lmms_eval.results.journals import Journals
@@ -149,11 +150,7 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
 
 
 def run_folder(place: Path) -> Path:
-    """Find the folder of a run's journals.
-
-    Raises:
-        UsageError: there is no such folder, or more than one.
-    """
+    """Find the folder of a run's journals. Raises ``UsageError`` if there is no such folder, or more than one."""
     if place.is_dir():
         found = find_run(place)
         if found is None:

@@ -8,13 +8,12 @@ import itertools
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace, TracebackType
-from typing import Any
 
 from loguru import logger
 from msgspec import structs
@@ -22,13 +21,13 @@ from msgspec import structs
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.convert import truncation_budget
-from lmms_eval.config.environment import variables_without_effect
+from lmms_eval.config.options import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
-from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, evaluate
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.stopping import Limits
@@ -41,9 +40,9 @@ from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
-from lmms_eval.evaluation.record import open_record
-from lmms_eval.evaluation.writing import begin_tracking, lines_of_report, open_reporter, write_results
-from lmms_eval.results.samples_file import json_text, returned_samples
+from lmms_eval.evaluation.record import RunRecord, open_record
+from lmms_eval.evaluation.writing import RunReport, begin_tracking, lines_of_report, open_reporter, write_results
+from lmms_eval.results.samples_file import returned_samples, with_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.launch import STORE_PORT, accelerate_started_one, share_heap
@@ -108,34 +107,6 @@ def exported(config: RunConfig) -> Iterator[None]:
                 os.environ[variable] = value
 
 
-WITHHELD, BROKEN = 3, 1
-"""Exit codes: a result is withheld; a task is broken."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """The text that the command line prints, and its exit code."""
-
-    exit_code: int
-    table: str
-    lines: list[str] = field(default_factory=list)
-    results: dict[str, Any] = field(default_factory=dict)
-    """The results document (``results.json``)."""
-    end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """Must be called when the caller has received the report. From then on, the next start of a completed run begins
-    anew; before, it only shows the report again."""
-
-    def as_json(self) -> bytes:
-        """Return everything except ``end`` as JSON, which ``shown_again`` reads after a kill."""
-        shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
-        return json_text(shown).encode("utf-8", "replace")
-
-    def shown_again(self, date: str) -> RunReport:
-        """Return the report of a completed run whose command was killed before it had shown its results."""
-        line = f"This run, of {date}, is complete: its results are shown again, and nothing was asked or scored."
-        return replace(self, lines=[*self.lines, line])
-
-
 def run(
     config: RunConfig,
     model: Model | lmms | None = None,
@@ -170,11 +141,7 @@ class EvaluationRun:
         self._opened = ExitStack()
 
     def report(self, ends: bool = True) -> RunReport:
-        """Evaluate, which is possible once. ``ends``: call the report's ``end``.
-
-        Raises:
-            LmmsEvalError: as ``run``.
-        """
+        """Evaluate, which is possible once. ``ends``: call the report's ``end``. Raises what ``run`` raises."""
         share_heap()  # before the first thread starts
         check_config(self._config)
         with self._opened as opened:
@@ -216,10 +183,9 @@ class EvaluationRun:
         store = opened.enter_context(
             closing(RunStore(record.folder.path, record.scoring_key, rank, record.images, began))
         )
-        forgets_blank = collected.asks and not config.allow_blank
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
-        options = _engine_options(config, team)
+        options = _engine_options(config, team, record, store)
         judge = open_setup(config, collected.judge, record.folder.path, team, options.stream, opened)
         if config.write_out and rank == 0:
             _log_prompts(collected)
@@ -229,10 +195,10 @@ class EvaluationRun:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _write_outline(config, collected, record.folder.path)
-        options = structs.replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = structs.replace(
-            options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected)
-        )
+            options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected),
+            checks_continued=collected.asks, forgets_blank=collected.asks and not config.allow_blank,
+        )  # fmt: skip
         tracked = begin_tracking(config, record, opened, rank == 0) if collected.asks else None
         if tracked is not None:
             options = structs.replace(options, follow=tracked.follow)
@@ -240,10 +206,9 @@ class EvaluationRun:
         if result is None:
             return RunReport(0, "")
         log_cache(config, result.asking.cache)
-        written = write_results(config, collected, record, result, store, self._start)
+        report = write_results(config, collected, record, result, store, self._start)
         if tracked is not None:
-            written = tracked.finish(written, result, store, options.grace_s)
-        report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
+            report = tracked.finish(report, result, store, options.grace_s)
         early_stops = {one.task.name: one.early_stop.as_record() for one in result.tasks if one.early_stop is not None}
         record.finish(result.state, self._start.command, report.as_json(), early_stops)
         report = replace(report, lines=[*report.lines, *lines_of_report(reporter, result, options.grace_s)])
@@ -260,11 +225,14 @@ def _log_prompts(collected: Collected) -> None:
             logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
 
 
-def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
+def _engine_options(config: RunConfig, team: Team | None, record: RunRecord, store: RunStore) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
     # A process of several prefetches as little as it can: no other process can take what it has prefetched.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
     share, withholds = truncation_budget(config.truncation_budget)
+    read = None
+    if (files := record.files) is not None and config.log_samples:
+        read = lambda task, doc_ids: with_samples(files.samples(task.name), store, task, doc_ids)  # noqa: E731
     return EngineOptions(
         stream=limits if team is None else structs.replace(limits, least_requests=1),
         aggregate=AggregateOptions(
@@ -275,6 +243,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
             allow_blank=config.allow_blank,
+            read=read,
         ),
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers, config.verbosity),
@@ -300,16 +269,6 @@ def _limits(config: RunConfig, collected: Collected) -> Limits | None:
     if not collected.asks or (config.max_tokens is None and config.max_cost is None):
         return None
     return Limits(config.max_tokens, config.max_cost, collected.tariffs)
-
-
-def _exit_code(config: RunConfig, result: RunScores) -> int:
-    if result.asking.interrupted is not None:
-        return 128 + result.asking.interrupted
-    if result.broken:
-        return BROKEN
-    # With --max_restarts, a launcher would restart the run against a dead server again and again. The state is in the
-    # results anyway.
-    return WITHHELD if result.state == "withheld" and not config.max_restarts else 0
 
 
 def _seed(config: RunConfig) -> None:

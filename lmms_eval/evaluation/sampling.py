@@ -11,7 +11,7 @@ from lmms_eval.api.task import Group, MetricDefinition, Selection
 from lmms_eval.config import RunConfig
 from lmms_eval.config.convert import StoppingRule, stopping_rules
 from lmms_eval.engine.aggregate import leaves_of
-from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, HeadlinePart, RandomOrder, Statement
+from lmms_eval.engine.headline import LEAST, HeadlinePart, RandomOrder, Statement, excludes, half_width
 from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
@@ -166,7 +166,7 @@ def _stop(
     if rule.baseline:
         baseline = find_baseline(rule.baseline, config.baseline_presets)
         compared = tuple(_compared(part, plans[part.task], baseline) for part in parts)
-        return Stop(name, compared, Excludes(0.0), rule.text)
+        return Stop(name, compared, excludes(0.0), rule.text)
     return Stop(name, parts, _statement(name, rule, parts), rule.text)
 
 
@@ -177,11 +177,11 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[HeadlinePart]) -> 
     high = sum(part.weight / whole * part.ends.high for part in parts)
     number = rule.number * (high - low if rule.is_share else 1.0)
     if rule.kind == "halfwidth":
-        return HalfWidth(number)
+        return half_width(number)
     number += low if rule.is_share else 0.0
     if not low <= number <= high:
         raise UsageError(f"--until {rule.text}: the score of {name} lies from {low:g} to {high:g}")
-    return Excludes(number)
+    return excludes(number)
 
 
 def _compared(part: HeadlinePart, plan: TaskPlan, baseline: BaselineSamples) -> HeadlinePart:

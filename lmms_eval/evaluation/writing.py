@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from loguru import logger
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.config.tracking import DESTINATIONS, HUB, Destination, destination_arguments
@@ -26,15 +26,14 @@ from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
-from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.results.baseline import PairedScores, baseline_lines
 from lmms_eval.results.controls import control_findings
-from lmms_eval.results.document import GitState, RunFacts, git_state, results_document
+from lmms_eval.results.document import GitState, RunFacts, git_state, judge_part, results_document
 from lmms_eval.results.files import ResultFiles
-from lmms_eval.results.samples_file import json_text, sample_rows, write_samples
-from lmms_eval.results.summary import ReportFacts, benchmark_reports, header, notes
+from lmms_eval.results.samples_file import json_text, sample_rows
+from lmms_eval.results.summary import benchmark_reports, header, notes
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
@@ -128,31 +127,44 @@ def lines_of_report(reporter: RunReporter | None, result: RunScores, grace_s: fl
     return [reporter.finish(patience_s if result.asking.interrupted is None else grace_s)]
 
 
-class WrittenResults(Struct, frozen=True):
-    """The results document and its printed form."""
+WITHHELD, BROKEN = 3, 1
+"""Exit codes: a result is withheld; a task is broken."""
 
-    document: dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The text that the command line prints, and its exit code."""
+
+    exit_code: int
     table: str
     lines: list[str] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    """The results document (``results.json``)."""
+    end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """Must be called when the caller has received the report. From then on, the next start of a completed run begins
+    anew; before, it only shows the report again."""
+
+    def as_json(self) -> bytes:
+        """Return everything except ``end`` as JSON, which ``shown_again`` reads after a kill."""
+        shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
+        return json_text(shown).encode("utf-8", "replace")
+
+    def shown_again(self, date: str) -> RunReport:
+        """Return the report of a completed run whose command was killed before it had shown its results."""
+        line = f"This run, of {date}, is complete: its results are shown again, and nothing was asked or scored."
+        return replace(self, lines=[*self.lines, line])
 
 
 def write_results(
     config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, store: RunStore, start: Start
-) -> WrittenResults:
-    """Write the samples, then the results file, each one atomically.
-
-    Raises:
-        JournalError: a file could not be written. The journal keeps every answer and score.
-    """
-    written = _samples(config, record, result, store)
+) -> RunReport:
+    """Write the results file, and return what the command prints. Raises ``JournalError`` if it cannot be written."""
+    written = []
+    if record.files is not None and config.log_samples:  # they were written while the scores were aggregated
+        paths = [record.files.samples(task.task.name) for task in result.tasks]
+        written += [str(path) for path in paths if path.is_file()]
     paired = _paired(config, collected, result, store)
-    facts = replace(
-        _facts(config, collected, record, start),
-        cache=cache_part(config, result.asking.cache),
-        judge=recorded_judge(collected.judge, result.tasks, result.asking),
-        requests=effective_requests(collected.model, collected.plans),
-        ignored=collected.ignored,
-    )
+    facts = _facts(config, collected, record, result, start)
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
     stem = record.files.benchmark if record.files is not None else None
@@ -164,37 +176,23 @@ def write_results(
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
-    shown = ReportFacts(
-        model=config.model,
-        model_args=str(redact(argument_text(config.model_args))),
-        gen_kwargs=argument_text(config.gen_kwargs),
-        limit=config.limit,
-        offset=config.offset,
-        num_fewshot=config.num_fewshot,
-        batch_size=config.batch_size,
-        command=start.command,
-        files=tuple(written),
-        model_asked=str(collected.model.identity().get("model", "")),
-        tariffs=collected.tariffs,
-        ids=config.ids,
-        where=config.where,
-        ignored=collected.ignored,
-        ignored_of_tasks=tuple(facts.model.get("ignored_generation_options", ())),
-    )
-    lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
+    lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, facts, written)]
     if config.show_config:
         lines.append(json_text(document, indent=2))
-    parts = [header(shown), tables(document, result, controls)]
+    parts = [header(config), tables(document, result, controls)]
     parts += [report.text.rstrip("\n") for report in reports]
-    return WrittenResults(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
+    table, shown = mask_known("\n\n".join(parts)), [mask_known(line) for line in lines]
+    return RunReport(_exit_code(config, result), table, shown, document, record.end)
 
 
-def _samples(config: RunConfig, record: RunRecord, result: RunScores, store: RunStore) -> list[str]:
-    """Write the samples file of each task, and return the paths."""
-    if record.files is None or not config.log_samples:
-        return []
-    paths = [(record.files.samples(task.task.name), task) for task in result.tasks]
-    return [str(path) for path, task in paths if write_samples(path, task, store)]
+def _exit_code(config: RunConfig, result: RunScores) -> int:
+    if result.asking.interrupted is not None:
+        return 128 + result.asking.interrupted
+    if result.broken:
+        return BROKEN
+    # With --max_restarts, a launcher would restart the run against a dead server again and again. The state is in the
+    # results anyway.
+    return WITHHELD if result.state == "withheld" and not config.max_restarts else 0
 
 
 def _paired(
@@ -224,33 +222,12 @@ def _paired(
     return found
 
 
-def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: Start) -> RunFacts:
-    git, arguments = git_state(), resolved_cli_args(config)
-    name = model_name_from_args(argument_text(config.model_args))
-    seeds = (*config.seed, None, None, None, None)[:4]
-    block = {
-        "model": config.model,
-        "model_args": arguments["model_args"],
-        "model_backend": collected.choice.backend,
-        "batch_size": config.batch_size,
-        "batch_sizes": [],
-        "device": config.device,
-        "use_cache": config.use_cache,
-        "limit": config.limit,
-        "offset": config.offset,
-        "bootstrap_iters": config.bootstrap_iters,
-        "gen_kwargs": arguments["gen_kwargs"],
-        "random_seed": seeds[0],
-        "numpy_seed": seeds[1],
-        "torch_seed": seeds[2],
-        "fewshot_seed": seeds[3],
-        "resolved_cli_args": arguments,
-    }
+def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, start: Start) -> RunFacts:
+    git, judge = git_state(), collected.judge
     return RunFacts(
-        config=block,
-        model_source=config.model,
-        model_name=name,
-        model_name_sanitized=sanitize_model_name(name),
+        config=config,
+        model_backend=collected.choice.backend,
+        command=start.command,
         date=record.date,
         git=GitState(git.commit or config.git_commit, git.branch or config.git_branch),
         start_time=start.began,
@@ -261,11 +238,12 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in dict(collected.model.describe()).items()
         },
-        system_instruction=config.system_instruction,
-        fewshot_as_multiturn=config.fewshot_as_multiturn,
-        log_samples=config.log_samples,
-        error_budget=config.error_budget,
+        model_asked=str(collected.model.identity().get("model", "")),
+        cache=cache_part(config, result.asking.cache),
+        judge={} if judge is None else judge_part(judge.describe(), result.tasks, result.asking),
         tariffs=collected.tariffs,
+        requests=effective_requests(collected.model, collected.plans),
+        ignored=collected.ignored,
     )
 
 
@@ -290,17 +268,11 @@ class RunTrackers(Struct, frozen=True):
     def folder(self) -> Path:
         return self.record.folder.path / FOLDER
 
-    def finish(self, written: WrittenResults, result: RunScores, store: RunStore, grace_s: float) -> WrittenResults:
+    def finish(self, report: RunReport, result: RunScores, store: RunStore, grace_s: float) -> RunReport:
         """Send the results to the trackers, wait for them, and add their outcome to the results.
 
-        Args:
-            written: the results.
-            result: the numbers of the results.
-            store: the run's journals.
-            grace_s: seconds that the trackers may take after a signal.
-
-        Raises:
-            JournalError: the results file cannot be written again.
+        ``grace_s``: seconds that the trackers may take after a signal. Raises ``JournalError`` if the results file
+        cannot be written again.
         """
         from lmms_eval.trackers.content import results_of
         from lmms_eval.trackers.contract import RunEnding
@@ -311,7 +283,7 @@ class RunTrackers(Struct, frozen=True):
         names = {one.name for one in wanted(self.config)}
         try:
             self.folder.mkdir(exist_ok=True)
-            results = results_of(written.document, documents, str(self._results_file(written)))
+            results = results_of(report.results, documents, str(self._results_file(report.results)))
             self.session.send(results, names)
             self._send_files(result.tasks, documents)
             with_samples = {
@@ -326,16 +298,16 @@ class RunTrackers(Struct, frozen=True):
         ending = RunEnding(result.state, has_succeeded=result.state in ("complete", "stopped early"))
         reports = self.session.end(ending, grace_s, result.asking.interrupted)
         shutil.rmtree(self.folder, ignore_errors=True)
-        document = {**written.document, "trackers": report_part(reports)}
+        document = {**report.results, "trackers": report_part(reports)}
         if self.record.files is not None:
             write_atomically(self.record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
-        return replace(written, document=document, lines=[*written.lines, *report_lines(reports)])
+        return replace(report, results=document, lines=[*report.lines, *report_lines(reports)])
 
-    def _results_file(self, written: WrittenResults) -> Path:
+    def _results_file(self, document: Mapping[str, Any]) -> Path:
         if self.record.files is not None:
             return self.record.files.results.absolute()
         file = self.folder / "results.json"
-        file.write_bytes(json_text(written.document, indent=2).encode("utf-8", "replace"))
+        file.write_bytes(json_text(document, indent=2).encode("utf-8", "replace"))
         return file.absolute()
 
     def _send_files(self, tasks: Sequence[TaskResult], documents: int) -> None:
@@ -367,7 +339,7 @@ class RunTrackers(Struct, frozen=True):
                     task.task.name,
                     task.doc_ids,
                     tuple(metric.name for metric in task.task.metrics),
-                    lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
+                    lambda doc_ids, task=task.task: sample_rows(task, store, doc_ids),
                     self._samples_file(task.task.name),
                 )
                 self.session.send(task_samples(found, documents, media, folders, limits_of(len(tasks))), names)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
-
-from msgspec import Struct
+from typing import Any
 
 from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import UnknownNameError, UsageError
 
 FILTERS: dict[str, str] = {
     "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
@@ -28,77 +26,44 @@ FILTERS: dict[str, str] = {
 """Name in a ``filter_list`` → ``module:class``."""
 
 
-class AppliesToAnswers(Protocol):
-    """The interface of a filter, which ``lmms_eval.api.filter.Filter`` has."""
+def run_filters(
+    pipeline: FilterEnsemble, answers: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """Return the filtered value of each document, from the raw answers of each document.
 
-    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]: ...
-
-
-class FilterPipeline(Struct, frozen=True):
-    """Filters that are applied in sequence, with the name that they have in the results."""
-
-    name: str
-    filters: tuple[AppliesToAnswers, ...]
-
-    def run(self, answers: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return the filtered value of each document, in the order of ``docs``.
-
-        Args:
-            answers: the raw answers of each document.
-            docs: the documents that the answers belong to.
-
-        Raises:
-            UsageError: the numbers of answers, documents or results differ, or a filter refuses its input.
-        """
-        if len(answers) != len(docs):
-            raise UsageError(
-                f"filter pipeline {self.name!r}: {len(answers)} lists of answers for {len(docs)} documents"
-            )
-        values: Sequence[Any] = [list(of_document) for of_document in answers]
-        for step in self.filters:
-            values = list(step.apply(values, docs))  # a plugin may return a lazy map
-            if len(values) != len(docs):
-                raise UsageError(
-                    f"filter pipeline {self.name!r}: {type(step).__name__} returned {len(values)} values"
-                    f" for {len(docs)} documents; return one for each"
-                )
-        return list(values)
-
-
-def filter_class(name: str) -> type[Filter]:
-    """Import a built-in filter.
-
-    Raises:
-        UnknownNameError: no filter of that name.
+    Raises ``UsageError`` if the numbers of answers, documents or results differ, or if a filter refuses its input.
     """
-    from lmms_eval.errors import UnknownNameError
+    if len(answers) != len(docs):
+        raise UsageError(
+            f"filter pipeline {pipeline.name!r}: {len(answers)} lists of answers for {len(docs)} documents"
+        )
+    values: list[Any] = [list(of_document) for of_document in answers]
+    for step in pipeline.filters:
+        values = list(step.apply(values, docs))  # a plugin may return a lazy map
+        if len(values) != len(docs):
+            raise UsageError(
+                f"filter pipeline {pipeline.name!r}: {type(step).__name__} returned {len(values)} values"
+                f" for {len(docs)} documents; return one for each"
+            )
+    return values
 
-    if name not in FILTERS:
+
+def get_filter(name: str) -> type[Filter]:
+    """Return the class of a registered or built-in filter. Raises ``UnknownNameError`` if there is no such filter."""
+    if name not in ADDED_FILTERS and name not in FILTERS:
         raise UnknownNameError("filter", name, FILTERS)
+    if name in ADDED_FILTERS:
+        return ADDED_FILTERS.get(name)  # type: ignore[no-any-return]
     module, _, attribute = FILTERS[name].partition(":")
     found: type[Filter] = getattr(importlib.import_module(module), attribute)
     return found
 
 
-def get_filter(name: str) -> type[Filter]:
-    """Return the class of a registered or built-in filter.
-
-    Raises:
-        UnknownNameError: no filter of that name.
-    """
-    found: type[Filter] = ADDED_FILTERS.get(name) if name in ADDED_FILTERS else filter_class(name)
-    return found
-
-
 def build_filter_ensemble(filter_name: str, components: Sequence[Sequence[Any]]) -> FilterEnsemble:
-    """Build filters that are applied in sequence.
+    """Build filters that are applied in sequence. Raises ``UnknownNameError`` if there is no such filter.
 
-    Args:
-        filter_name: the name of the result in each request.
-        components: the name or class of each filter, and its arguments (``None`` or a mapping).
-
-    Raises:
-        UnknownNameError: no filter of that name.
+    A component is the name or class of a filter, and its arguments (``None`` or a mapping). ``filter_name`` is the name
+    of the result in each request.
     """
     made = []
     for named, *arguments in components:
@@ -111,8 +76,7 @@ __all__ = [
     "FILTERS",
     "Filter",
     "FilterEnsemble",
-    "FilterPipeline",
     "build_filter_ensemble",
-    "filter_class",
     "get_filter",
+    "run_filters",
 ]

@@ -29,8 +29,7 @@ class TakeFirst(Filter):
 class TakeFirstK(Filter):
     """The first ``k`` answers.
 
-    Raises:
-        UsageError: ``k`` is not an integer of at least 1, or a document has fewer answers.
+    Raises ``UsageError`` if ``k`` is not an integer of at least 1, or if a document has fewer answers.
     """
 
     def __init__(self, k: int = 1, **kwargs: Any) -> None:
@@ -80,10 +79,7 @@ class WhitespaceFilter(Filter):
 class MapFilter(Filter):
     """Each answer becomes its value in ``mapping_dict``, or ``default_value`` if it is not a key.
 
-    Subclasses in task files read these attributes.
-
-    Raises:
-        ArgumentError: ``mapping_dict`` is not a mapping.
+    Subclasses in task files read these attributes. Raises ``ArgumentError`` if ``mapping_dict`` is not a mapping.
     """
 
     def __init__(self, mapping_dict: Mapping[Hashable, Any] | None = None, default_value: Any = None) -> None:
@@ -135,10 +131,8 @@ class RegexFilter(Filter):
     """Each answer becomes what the pattern finds in it, or ``fallback``.
 
     ``group_select`` is the number of the match (−1: the last). Subclasses in task files read the attributes
-    ``regex_pattern``, ``regex`` (compiled), ``group_select`` and ``fallback``.
-
-    Raises:
-        PatternError: the pattern is not a valid regular expression.
+    ``regex_pattern``, ``regex`` (compiled), ``group_select`` and ``fallback``. Raises ``PatternError`` if the pattern
+    is not a valid regular expression.
     """
 
     def __init__(
@@ -169,13 +163,8 @@ class PunctuationTable(dict[int, int | None]):
 class ReducingRegexFilter(RegexFilter):
     """Finds a pattern in an answer; subclasses fall back to a search in a reduced form of the answer.
 
-    Args:
-        regex_pattern: as in ``RegexFilter``.
-        group_select: as in ``RegexFilter``.
-        fallback: as in ``RegexFilter``.
-        ignore_case: the reduced form is in lower case.
-        ignore_punctuation: it has no punctuation.
-        regexes_to_ignore: patterns that are first removed from it, in this order.
+    The reduced form lacks what ``regexes_to_ignore`` match, one after the other. With ``ignore_case`` it is in lower
+    case, and with ``ignore_punctuation`` it has no punctuation. The other arguments are those of ``RegexFilter``.
     """
 
     punct_tbl: ClassVar[Mapping[int, int | None]] = PunctuationTable()

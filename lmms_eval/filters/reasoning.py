@@ -37,18 +37,12 @@ _DECODED_CHANNELS = ("analysis", "assistantfinal")
 def split_thoughts(
     text: str, pairs: Sequence[tuple[str, str]] = THOUGHT_TAGS, is_opened: bool = False
 ) -> tuple[Thoughts | None, str]:
-    """Split a response into the thoughts at its start and the answer after them.
+    """Split a response into the thoughts at its start (``None`` without any) and the answer after them.
 
     Several thoughts in a row count as one. A closing tag without an opening tag ends a thought that the chat template
-    opened. An opening tag without a closing tag begins an unfinished thought, and the answer is empty.
-
-    Args:
-        text: the response as the model wrote it.
-        pairs: opening and closing tags; without pairs nothing is split.
-        is_opened: the prompt ends with an opening tag, so a text without any tag is an unfinished thought.
-
-    Returns:
-        The thoughts (``None`` without any) and the answer. ``thoughts.before(answer)`` restores ``text``.
+    opened. An opening tag without a closing tag begins an unfinished thought, and the answer is empty. If the prompt
+    ends with an opening tag (``is_opened``), a text without any tag is an unfinished thought too.
+    ``thoughts.before(answer)`` restores ``text``.
     """
     if not pairs or not (is_opened or any(map(text.__contains__, _marks(tuple(pairs))))):
         return None, text  # as for most texts: it lacks the characters that tags begin with
@@ -77,11 +71,8 @@ def thoughts_apart(response: Response, pairs: Sequence[tuple[str, str]] | None =
     """Return the response with the thoughts at its start separated from its text.
 
     Thoughts that the back end returned separately stay as they are. Thoughts that were in the text are searched for
-    again, so that a recorded response is read with the current tags.
-
-    Args:
-        response: any response; one without text has no thoughts.
-        pairs: opening and closing tags; ``None`` means the known ones. If empty, tagged thoughts stay in the text.
+    again, so that a recorded response is read with the current tags. ``pairs`` are opening and closing tags, by default
+    the known ones. If they are empty, tagged thoughts stay in the text.
     """
     text, known = response.text, response.thoughts
     if text is None or response.error is not None:
@@ -154,10 +145,7 @@ def strip_reasoning_tags(text: str, tag_pairs: TagPairs = DEFAULT_TAGS) -> str:
 
     For each pair, the text from the first opening tag to the first closing tag after it is removed, as long as both
     exist. If only closing tags are left then, only the text after the last one stays. An opening tag that is never
-    closed stays. Tags are case-sensitive.
-
-    Raises:
-        UsageError: a tag is empty, or a pair does not have two tags.
+    closed stays. Tags are case-sensitive. Raises ``UsageError`` if a tag is empty or a pair does not have two tags.
     """
     return strip_pairs(text, _checked(tag_pairs))
 
@@ -190,9 +178,7 @@ def parse_reasoning_tags_config(
     """Return the tag pairs that apply to a task; ``None`` if nothing is to be stripped.
 
     The task's value takes precedence. Each value is a list of pairs, the JSON text of one, or ``none`` (``False``).
-
-    Raises:
-        UsageError: the text is not JSON, or not a list of pairs.
+    Raises ``UsageError`` if the text is neither JSON nor a list of pairs.
     """
     value: Any = cli_value if task_value is None else task_value
     if isinstance(value, str):

@@ -98,13 +98,7 @@ def _network(client: str) -> str:
 
 
 class Refusal(Struct, frozen=True):
-    """Refusal of a request.
-
-    Args:
-        status: status code of the answer.
-        text: the reason.
-        is_guess: the request had a wrong token.
-    """
+    """Refusal of a request by a status code and a reason. With ``is_guess``, the request had a wrong token."""
 
     status: int
     text: str
@@ -251,14 +245,7 @@ def json_answer(refusal: Refusal) -> Response:
 
 
 class Guarded:
-    """Application that answers only the requests that a guard allows.
-
-    Args:
-        app: the application.
-        guard: the rules.
-        answer: builds the answer to a refused request.
-        failures: limit of wrong tokens per client. Above it, the client's requests are refused for a while.
-    """
+    """Application that answers only what a guard allows. Above the limit of ``failures``, a client must wait."""
 
     def __init__(
         self,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.engine.conversations import Conversations
-from lmms_eval.engine.drive import Drive, Driven, Journal, NoJournal
+from lmms_eval.engine.drive import Driven, Journal, NoJournal, drive_all
 from lmms_eval.engine.judging import ENDED, Inquiry, Interview
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.judges.providers import Judge
@@ -62,13 +60,6 @@ def ask(
             place = str(number) if places is None else places[number]
             yield Interview(question, place, task, number, inquiry, partial(finish, number))
 
-    conversations = Conversations(interviews())
     # One thread prepares, so that a judge that repeats recorded replies sees the questions in order.
-    drive = Drive(Driven(judge.model, journal or NoJournal()), conversations, StreamLimits(threads=1))
-    try:
-        drive.run()
-    finally:
-        drive.stream.close()
-    drive.fail_open(drive.report.give_up or ENDED)
-    deque(conversations.source(), maxlen=0)  # questions that were not started end with the same reason
+    drive_all(Driven(judge.model, journal or NoJournal()), interviews(), StreamLimits(threads=1), ENDED)
     return [verdicts[number] for number in range(len(questions))]

@@ -129,10 +129,8 @@ def user_turn(text: str, pictures: Iterable[Any] = ()) -> ChatMessages:
 def bounded_picture(value: Any, max_side: int | None = MAX_SIDE) -> Any:
     """Return a picture as a judge gets it: RGB over white, with no side longer than ``max_side``.
 
-    A file that already meets this is returned unchanged; anything else is returned as the bytes of a JPEG.
-
-    Raises:
-        MediaError: the picture cannot be found or read.
+    A file that already meets this is returned unchanged; anything else is returned as the bytes of a JPEG. Raises
+    ``MediaError`` if the picture cannot be found or read.
     """
     from lmms_eval.media import encode_image, header, load_image, shrink, to_rgb
 

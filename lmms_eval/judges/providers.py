@@ -32,11 +32,7 @@ _SERVERS = ("openai", "azure", "anthropic", "gemini", "litellm")
 
 
 class RecordedJudge(Model):
-    """Repeats the replies that are recorded in a file.
-
-    Raises:
-        ModelError: the file cannot be read, or a line is not a recorded reply.
-    """
+    """Repeats the replies that are recorded in a file. Raises ``ModelError`` if the file cannot be used."""
 
     concurrency = TAKE
 
@@ -160,11 +156,7 @@ class Judge(Struct, frozen=True):
 
 
 def open_judge(options: JudgeOptions, environ: Mapping[str, str] | None = None) -> Judge:
-    """Build the judge.
-
-    Raises:
-        ModelError: no judge is given, its back end rejects the arguments, or it does not take chat messages.
-    """
+    """Build the judge. Raises ``ModelError`` if no judge is given, or it does not take chat messages."""
     if not options.is_given:
         raise ModelError(f"no judge model: {REMEDY}")
     environ = os.environ if environ is None else environ

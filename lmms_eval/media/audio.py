@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.reference import MediaRef, Root, resolve
+from lmms_eval.media.reference import MediaRef, resolve
 from lmms_eval.media.sent import is_recording, note_file
 from lmms_eval.media.video_file import open_container
 
@@ -59,21 +59,13 @@ class EncodedAudio(Struct, frozen=True):
         return {"type": "input_audio", "input_audio": {"data": self.base64, "format": self.format}}
 
 
-def load_audio(
-    value: Any, sampling_rate: int | None = None, root: Root = None, *, max_seconds: float | None = None
-) -> Audio:
-    """Decode a sound to mono float samples.
+def load_audio(value: Any, sampling_rate: int | None = None, *, max_seconds: float | None = None) -> Audio:
+    """Decode a sound, or the sound track of a video, to mono float samples, if wanted at another ``sampling_rate``.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes; the sound track of a video too.
-        sampling_rate: resample to this many samples per second.
-        root: folders for relative paths.
-        max_seconds: a longer encoded sound is rejected; decoding stops there.
-
-    Raises:
-        MediaError: not found, unreadable, without samples, or too long.
+    An encoded sound that is longer than ``max_seconds`` is rejected; decoding stops there. Raises ``MediaError`` if it
+    is not found, unreadable, without samples, or too long.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "array":
         samples = _mono(ref)
         sound = Audio(samples, ref.sampling_rate)
@@ -87,13 +79,12 @@ def load_audio(
     return sound
 
 
-def audio_seconds(value: Any, root: Root = None) -> float:
+def audio_seconds(value: Any) -> float:
     """Return the length of a sound in seconds: from its header, or by decoding it if the header has no length.
 
-    Raises:
-        MediaError: as in :func:`load_audio`.
+    Raises ``MediaError`` as :func:`load_audio` does.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "array":
         return len(_mono(ref)) / ref.sampling_rate
     return _header_seconds(ref) or load_audio(ref).duration
@@ -115,13 +106,12 @@ def _header_seconds(ref: MediaRef) -> float | None:
     return seconds if seconds > 0 else None
 
 
-def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
+def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS) -> EncodedAudio:
     """Encode a sound in base64 for an API: the original bytes of a file in one of ``formats``, else 16-bit wav.
 
-    Raises:
-        MediaError: not found, unreadable, or without samples.
+    Raises ``MediaError`` if it is not found, unreadable, or without samples.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     seconds: float | None = None
     if ref.kind == "array":
         made = _encoded("wav", encode_wav(ref.array, ref.sampling_rate))
@@ -144,13 +134,9 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root =
 def encode_wav(array: Any, sampling_rate: int) -> bytes:
     """Encode samples as a mono 16-bit PCM wav file.
 
-    Args:
-        array: ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``; floats in -1 ... 1 (clipped), or
-            integers that use the full range of their type.
-        sampling_rate: samples per second.
-
-    Raises:
-        MediaError: no samples, or a shape with more than two axes.
+    The shape is ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``. Samples are floats in -1 ... 1
+    (clipped), or integers that use the full range of their type. Raises ``MediaError`` for any other shape, or without
+    samples.
     """
     import numpy as np
 

@@ -29,8 +29,7 @@ _LOCK = threading.Lock()
 def blank_image(value: Any) -> Image.Image:
     """Return a grey picture with the upright size of another.
 
-    Raises:
-        MediaError: the other one is missing, or is not a picture.
+    Raises ``MediaError`` if the other one is missing or is not a picture.
     """
     from PIL import Image
 
@@ -40,10 +39,8 @@ def blank_image(value: Any) -> Image.Image:
 def blank_video(value: Any) -> str:
     """Return the path of a grey video without sound.
 
-    It has the frame count, the frame rate and the size (sides rounded up to even numbers) of another video.
-
-    Raises:
-        MediaError: the other video is missing, or has no readable frame.
+    It has the frame count, the frame rate and the size (sides rounded up to even numbers) of another video. Raises
+    ``MediaError`` if the other video is missing or has no readable frame.
     """
     info = probe(value, counts=True)
     rate = Fraction(info.fps).limit_denominator(1001) if info.fps else _RATE
@@ -55,8 +52,7 @@ def blank_video(value: Any) -> str:
 def blank_audio(value: Any) -> Any:
     """Return silence with the length of another sound: the path of a file if the other is a file, else samples.
 
-    Raises:
-        MediaError: the other one is missing, or is not a sound.
+    Raises ``MediaError`` if the other one is missing or is not a sound.
     """
     import numpy as np
 

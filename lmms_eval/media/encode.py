@@ -27,7 +27,7 @@ from lmms_eval.media.image import (
     to_rgb,
 )
 from lmms_eval.media.originals import ByteLRU, original_of
-from lmms_eval.media.reference import MediaRef, Root, content, digest, known_digest, resolve
+from lmms_eval.media.reference import MediaRef, content, digest, known_digest, resolve
 from lmms_eval.media.sent import note_file, note_picture
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ class WireOptions(Struct, frozen=True):
             raise ValueError(f"unknown image format {self.image_format!r}: use one of {', '.join(MIME)}")
 
 
-def wire_image(
-    value: Any, *, max_bytes: int | None = None, max_pixels: int | None = None, options: WireOptions | None = None,
-    root: Root = None,
-) -> EncodedImage:  # fmt: skip
+def wire_image(value: Any, options: WireOptions | None = None) -> EncodedImage:
     """Encode a picture in base64 for an API.
 
     A JPEG, PNG or WebP picture is sent as the original bytes if it is RGB or grey, has no transparency, no EXIF
@@ -88,18 +85,10 @@ def wire_image(
     from if they still show the same pixels (``lmms_eval.media.originals``). Anything else is turned upright, laid over
     white, scaled to 8 bits, shrunk to the limits, and encoded once. Results are cached by content.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes; a URL is fetched.
-        max_bytes: bound on the encoded picture, before base64.
-        max_pixels: bound on width x height.
-        options: all settings, instead of the two above.
-        root: folders for relative paths.
-
-    Raises:
-        MediaError: the picture is not found, unreadable or truncated, or cannot be shrunk to ``max_bytes``.
+    Raises ``MediaError`` if the picture is not found, unreadable or truncated, or cannot be shrunk to the limits.
     """
-    ref = resolve(value, root)
-    key, image = _wired(ref, options or WireOptions(max_bytes=max_bytes, bounds=Bounds(max_pixels=max_pixels)))
+    ref = resolve(value)
+    key, image = _wired(ref, options or WireOptions())
     note_picture(ref, image.size, image.nbytes, key)
     return image
 
@@ -123,17 +112,16 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
     return key, ENCODED.get_or_make((key, options), lambda: _wire_bytes(data, options, ref))
 
 
-def image_url(value: Any, options: WireOptions | None = None, root: Root = None) -> str:
+def image_url(value: Any, options: WireOptions | None = None) -> str:
     """Return the text of an ``image_url`` part: a remote picture's own URL, or a data URL of any other picture.
 
-    Raises:
-        MediaError: as in :func:`wire_image`.
+    Raises ``MediaError`` as :func:`wire_image` does.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "url":
         note_file(ref, "image")
         return ref.url
-    return wire_image(ref, options=options).data_url
+    return wire_image(ref, options).data_url
 
 
 def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality: int = 85) -> bytes:

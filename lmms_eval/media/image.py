@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach
-from lmms_eval.media.reference import MediaRef, Root, content, digest_of, identity, resolve
+from lmms_eval.media.reference import MediaRef, content, digest_of, identity, resolve
 from lmms_eval.media.sent import is_recording, note_picture
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ class ImageHeader(Struct, frozen=True):
 class Bounds(Struct, frozen=True):
     """Bounds on the size of a picture in pixels. If they contradict each other, the upper bounds take precedence.
 
-    Raises:
-        ValueError: a bound is not positive.
+    Raises ``ValueError`` if a bound is not positive.
     """
 
     max_pixels: int | None = None
@@ -132,9 +131,8 @@ def open_image(source: Any, ref: MediaRef | None = None) -> Image.Image:
     """Open a picture with ``Image.open``, in the formats that occur in data sets.
 
     Other formats are not recognised, whatever the file is named: some start a program (EPS) or an unmaintained parser.
-
-    Raises:
-        MediaError: it is not a readable picture; without ``ref``, which names it, any of ``read_errors`` instead.
+    Raises ``MediaError`` if it is not a readable picture; without ``ref``, which names it, any of ``read_errors``
+    instead.
     """
     from PIL import Image
 
@@ -155,13 +153,12 @@ def _formats() -> tuple[str, ...]:
     return (*_FORMATS, "AVIF") if has_avif else _FORMATS
 
 
-def header(value: Any, root: Root = None) -> ImageHeader:
+def header(value: Any) -> ImageHeader:
     """Read the size, format and transparency of a picture without decoding it.
 
-    Raises:
-        MediaError: the file does not exist, or is not a picture.
+    Raises ``MediaError`` if the file does not exist or is not a picture.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "image" and ref.image is not None:
         return header_of(ref.image, 0)
     if ref.kind == "path" and ref.path is not None:
@@ -199,18 +196,13 @@ def orientation(image: Image.Image) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT
 
 
-def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.Image:
+def load_image(value: Any, *, rotate: bool = True) -> Image.Image:
     """Decode a picture in its own mode. A PIL image is returned unchanged.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes.
-        root: folders for relative paths.
-        rotate: turn a file or bytes upright by their EXIF orientation.
-
-    Raises:
-        MediaError: the source is not found, not a picture, truncated or damaged.
+    A file or bytes are turned upright by their EXIF orientation, unless ``rotate`` is false. Raises ``MediaError`` if
+    the source is not found, not a picture, truncated or damaged.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "image" and ref.image is not None:
         _load(ref, ref.image)
         return ref.image
@@ -221,9 +213,7 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
     return upright(image) if rotate else image
 
 
-def load_rgb(
-    value: Any, root: Root = None, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, shared: bool = False
-) -> Image.Image:
+def load_rgb(value: Any, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, shared: bool = False) -> Image.Image:
     """Decode a picture as RGB over white, at a size within ``bounds``. The caller owns the copy.
 
     With ``shared``, the cached picture itself is returned for a file or bytes. It is read-only: Pillow's own functions
@@ -231,12 +221,10 @@ def load_rgb(
 
     A JPEG file of at least twice the wanted width and height is decoded at a smaller scale (Pillow's ``draft``).
 
-    Files and bytes are decoded once per (content, transform) while they stay in a cache of 32 MiB.
-
-    Raises:
-        MediaError: as in :func:`load_image`.
+    Files and bytes are decoded once per (content, transform) while they stay in a cache of 32 MiB. Raises
+    ``MediaError`` as :func:`load_image` does.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind not in ("path", "bytes"):
         image = fit(to_rgb(load_image(ref, rotate=rotate)), bounds)
         note_picture(ref, image.size)
@@ -252,8 +240,7 @@ def load_rgb(
 def load_preview(value: Any, max_side: int) -> Image.Image:
     """Decode a small RGB picture for display. It is made with a faster filter and is not cached.
 
-    Raises:
-        MediaError: as in :func:`load_image`.
+    Raises ``MediaError`` as :func:`load_image` does.
     """
     return _decode_rgb(resolve(value), True, Bounds(max_side=max_side), is_preview=True)
 
@@ -330,10 +317,7 @@ def to_eight_bits(image: Image.Image) -> Image.Image:
 def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int | None = None) -> Image.Image:
     """Shrink a picture to at most ``max_pixels`` pixels and sides of at most ``max_side``, keeping the proportions.
 
-    A picture that fits is returned unchanged.
-
-    Raises:
-        ValueError: a bound is not positive.
+    A picture that fits is returned unchanged. Raises ``ValueError`` if a bound is not positive.
     """
     return fit(image, Bounds(max_pixels=max_pixels, max_side=max_side))
 

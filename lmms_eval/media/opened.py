@@ -43,10 +43,8 @@ _Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 class Deferred(Image.Image):
     """A picture whose original is decoded when its pixels are first needed. Then it becomes a plain ``Image.Image``.
 
-    Args:
-        original: the encoded picture, of mode ``RGB`` or ``L``.
-        info: Pillow's metadata of the picture.
-        where: the place of the picture, for the error about a damaged one. Without it, Pillow's own error is raised.
+    The mode of the original is ``RGB`` or ``L``. ``where`` is the place of the picture, for the error about a damaged
+    one. Without it, Pillow's own error is raised.
     """
 
     def __init__(self, original: Original, info: dict[Any, Any], where: str = "") -> None:
@@ -225,15 +223,10 @@ def _keeping(factory: _Factory) -> _Factory:
 
 
 def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: bool = False) -> Original | None:
-    """Return the original of an unchanged picture that was opened from ``data``.
+    """Return the original of an unchanged picture that was opened from ``data``, the whole file, by Pillow.
 
-    ``None`` if these bytes may look different on other machines (see ``originals``).
-
-    Args:
-        image: the picture as returned by Pillow's ``open``.
-        data: the whole file.
-        path: the path of the file, if known.
-        decoded: the pixels have been read, so the file is known to be complete, with all its metadata.
+    ``None`` if these bytes may look different on other machines (see ``originals``). If the picture is ``decoded``, the
+    file is known to be complete, with all its metadata.
     """
     is_mpo = image.format == "MPO"  # its first picture is a plain JPEG
     name, frames = "JPEG" if is_mpo else image.format or "", 1 if is_mpo else int(getattr(image, "n_frames", 1))

@@ -33,14 +33,10 @@ _KEY = "lmms_eval_original"
 
 
 class ByteLRU(Generic[Value]):
-    """A cache of the most recently used values, of at most ``max_bytes`` in total.
+    """A cache of the most recently used values, of at most ``max_bytes`` in total; 0 keeps nothing.
 
     A value that is larger than ``max_bytes`` is not kept. Two threads that miss the same key at the same time both
     compute it: that is cheaper than holding a lock while pictures are encoded.
-
-    Args:
-        max_bytes: bound on the total size; 0 keeps nothing.
-        size_of: size of a value in bytes.
     """
 
     def __init__(self, max_bytes: int, size_of: Callable[[Value], int]) -> None:

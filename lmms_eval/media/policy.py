@@ -62,10 +62,9 @@ class MediaPolicy:
     def turns(self, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Check the media in messages. Addresses in the result carry the policy.
 
-        Raises:
-            MediaError: a file or an address is refused.
+        Raises ``MediaError`` if a file or an address is refused.
         """
-        return [{**turn, "content": [self._part(part) for part in turn["content"]]} for turn in turns]
+        return [{**turn, "content": self.media(turn["content"])} for turn in turns]
 
     def media(self, values: Iterable[Any]) -> list[Any]:
         """Check a series of media."""
@@ -74,8 +73,7 @@ class MediaPolicy:
     def medium(self, value: Any) -> Any:
         """Check one medium: a path, an address, a mapping with one of these, or media in memory.
 
-        Raises:
-            MediaError: the file or address is refused.
+        Raises ``MediaError`` if the file or address is refused.
         """
         if isinstance(value, str):
             scheme = value[:8].lower()
@@ -144,17 +142,12 @@ class MediaPolicy:
         """Return an opener for http and https only. It checks each established connection, also of redirects."""
         opened = urllib.request.OpenerDirector()
         for handler in (
-            urllib.request.ProxyHandler(), _Http(self), _Https(self), urllib.request.HTTPRedirectHandler(),
+            urllib.request.ProxyHandler(), _Web(self), urllib.request.HTTPRedirectHandler(),
             urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor(),
             urllib.request.UnknownHandler(),
         ):  # fmt: skip
             opened.add_handler(handler)
         return opened
-
-    def _part(self, part: Mapping[str, Any]) -> dict[str, Any]:
-        if part.get("type") == "text":
-            return dict(part)
-        return {key: self.medium(value) if key in _MEDIA_KEYS else value for key, value in part.items()}
 
     def _holds(self, real: str) -> bool:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
@@ -206,32 +199,23 @@ class _TlsConnection(http.client.HTTPSConnection, _Connection):
     """The same over TLS; the check comes before the handshake."""
 
 
-class _Http(urllib.request.HTTPHandler):
-    def __init__(self, policy: MediaPolicy) -> None:
-        super().__init__()
-        self._policy = policy
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        checked = _needs_check(self._policy, req)
-        return self.do_open(_Connection if checked else http.client.HTTPConnection, req)
-
-
-class _Https(urllib.request.HTTPSHandler):
+class _Web(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     def __init__(self, policy: MediaPolicy) -> None:
         super().__init__()
         self._policy, self._tls = policy, ssl.create_default_context()
 
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection if _needs_check(self._policy, req) else http.client.HTTPConnection, req)
+
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        checked = _needs_check(self._policy, req)
-        connection = _TlsConnection if checked else http.client.HTTPSConnection
+        connection = _TlsConnection if _needs_check(self._policy, req) else http.client.HTTPSConnection
         return self.do_open(connection, req, context=self._tls)
 
 
 def _needs_check(policy: MediaPolicy, request: urllib.request.Request) -> bool:
     """Return whether to check the connection: not if the address is allowed, or if it leads to the user's proxy.
 
-    Raises:
-        MediaError: the address that the proxy would fetch is refused.
+    Raises ``MediaError`` if the address that the proxy would fetch is refused.
     """
     if policy.allows(request.full_url):
         return False

@@ -74,8 +74,7 @@ class MediaRef:
     def read_bytes(self) -> bytes:
         """Return the encoded content of a file, of bytes, or fetched from the URL.
 
-        Raises:
-            MediaError: it cannot be read, or the source is a decoded picture or sound.
+        Raises ``MediaError`` if it cannot be read, or if the source is a decoded picture or sound.
         """
         if self.kind == "path" and self.path is not None:
             try:
@@ -122,17 +121,15 @@ def resolve(value: Any, root: Root = None) -> MediaRef:
     )
 
 
-def digest(value: Any, root: Root = None) -> str:
+def digest(value: Any) -> str:
     """Return the hexadecimal SHA-256 digest of the content.
 
     It covers the encoded bytes, which for a PIL image are those that it was decoded from if it still equals them;
-    otherwise the mode, size and pixels of a picture; the type, shape, rate and samples of a sound; the address of a
-    URL (its content is not fetched). Digests of files are cached by (path, modification time, size).
-
-    Raises:
-        MediaError: the source cannot be read.
+    otherwise the mode, size and pixels of a picture; the type, shape, rate and samples of a sound; the address of a URL
+    (its content is not fetched). Digests of files are cached by (path, modification time, size). Raises ``MediaError``
+    if the source cannot be read.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     if ref.kind == "path":
         return known_digest(ref) or content(ref)[1]
     if ref.kind == "url":

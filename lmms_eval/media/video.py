@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import ByteLRU
-from lmms_eval.media.reference import MediaRef, Root, identity, resolve
+from lmms_eval.media.reference import MediaRef, identity, resolve
 from lmms_eval.media.sent import Frame, mark, note_frames, source_of
 from lmms_eval.media.video_file import PacketIndex, VideoFile, VideoInfo
 
@@ -117,19 +117,11 @@ def one_thread() -> dict[str, int]:
 
 
 def sample_count(total: int, max_frames: int, fps: float | None = None, video_fps: float | None = None) -> int:
-    """Return the number of frames to take from a video.
+    """Return the number of frames to take from a video with ``total`` frames; 0 means unknown and sets no bound.
 
     With ``fps`` (wanted frames per second) it is ``int(duration * fps)``, at least 1. It is never more than
-    ``max_frames`` or the frames of the video.
-
-    Args:
-        total: frames in the video; 0 if unknown, which sets no bound.
-        max_frames: upper bound.
-        fps: wanted rate in frames per second, or ``None`` for ``max_frames`` frames.
-        video_fps: the video's own rate in frames per second; without it, ``fps`` is ignored.
-
-    Raises:
-        ValueError: ``max_frames`` or ``fps`` is not positive.
+    ``max_frames`` or the frames of the video. Without the video's own rate, ``fps`` is ignored. Raises ``ValueError``
+    if ``max_frames`` or ``fps`` is not positive.
     """
     if max_frames < 1:
         raise ValueError(f"the number of frames to sample must be at least 1, not {max_frames}")
@@ -144,15 +136,9 @@ def sample_count(total: int, max_frames: int, fps: float | None = None, video_fp
 def uniform_indices(total: int, count: int, include_last: bool = False) -> list[int]:
     """Return ``count`` evenly spaced indices from 0 to ``total - 1``, truncated to integers.
 
-    The same numbers as ``numpy.linspace(0, total - 1, count, dtype=int)``, repetitions included.
-
-    Args:
-        total: frames in the video.
-        count: indices wanted.
-        include_last: make a single index ``total - 1`` instead of 0 (for more indices, that is always the last one).
-
-    Raises:
-        ValueError: ``total`` is negative or ``count`` is not positive.
+    The same numbers as ``numpy.linspace(0, total - 1, count, dtype=int)``, repetitions included. With ``include_last``
+    a single index is ``total - 1`` instead of 0. Raises ``ValueError`` if ``total`` is negative or ``count`` is not
+    positive.
     """
     if total < 0 or count < 1:
         raise ValueError(f"cannot take {count} frames of {total}")
@@ -217,18 +203,13 @@ class VideoFrames(Struct, frozen=True, eq=False):
         return [index / self.fps if self.fps else 0.0 for index in self.indices]
 
 
-def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
+def probe(value: Any, *, counts: bool = False) -> VideoInfo:
     """Return the frame count, rate, length and size of a video. It is decoded only if the container has no count.
 
-    Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes.
-        root: folders for relative paths.
-        counts: count the frames in the file, which reads it once, instead of trusting its header.
-
-    Raises:
-        MediaError: the source is not found, not a video, or a video without frames.
+    With ``counts``, the frames are counted in the file, which reads it once, instead of trusting its header. Raises
+    ``MediaError`` if the source is not found, not a video, or a video without frames.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     with VideoFile(ref) as file:
         info = file.info()
     if info.frames > 0 and not counts:
@@ -249,18 +230,16 @@ def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
     return info.of_length(number)
 
 
-def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
+def read_frames(value: Any, sampling: Sampling = Sampling(count=32)) -> VideoFrames:
     """Read frames of a video as RGB arrays, in order of time. Repeated indices give repeated frames.
 
     The video is decoded once up to the last wanted frame, or by seeking (see ``collect_frames``). If a video ends
     earlier than its header states, a warning is logged, and the frames are selected again among the existing ones.
-    Damaged frames are left out. Results are kept in a cache of 48 MiB.
-
-    Raises:
-        MediaError: the source is not found or not a video, no frame can be read, or ``sampling`` selects no frame or
-            an index that the video does not have.
+    Damaged frames are left out. Results are kept in a cache of 48 MiB. Raises ``MediaError`` if the source is not found
+    or not a video, if no frame can be read, or if ``sampling`` selects no frame or an index that the video does not
+    have.
     """
-    ref = resolve(value, root)
+    ref = resolve(value)
     key = identity(ref)
     source = source_of(ref, "video", key if isinstance(key, str) else "")
     frames = FRAMES.get_or_make((key, sampling), lambda: replace(_read(ref, sampling), source=source))
@@ -272,9 +251,8 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
 def select(info: VideoInfo, sampling: Sampling) -> list[int]:
     """Return the frame numbers that ``sampling`` selects from a video.
 
-    Raises:
-        MediaError: the part from ``start`` to ``end`` contains no frame, or an index is out of range.
-        ValueError: a count or rate is not positive.
+    Raises ``MediaError`` if the part from ``start`` to ``end`` contains no frame or an index is out of range, and
+    ``ValueError`` if a count or rate is not positive.
     """
     if sampling.indices is not None:
         outside = [index for index in sampling.indices if not 0 <= index < info.frames]

@@ -21,8 +21,7 @@ def _need_items(items: Sequence[Any], name: str) -> None:
 def mean(items: Sequence[float]) -> float:
     """Arithmetic mean of an exactly rounded sum.
 
-    Raises:
-        UsageError: no values. All aggregations of this module but ``bypass`` raise it.
+    Raises ``UsageError`` without values, as all aggregations of this module except ``bypass`` do.
     """
     _need_items(items, "mean")
     return math.fsum(items) / len(items)
@@ -71,8 +70,7 @@ def bits_per_byte(items: Sequence[tuple[float, float]]) -> float:
 def f1(items: Sequence[tuple[Any, Any]]) -> float:
     """Binary F1 of (gold, prediction) pairs with 1 as the positive class; 0 if no label is 1.
 
-    Raises:
-        UsageError: a label is neither 0 nor 1.
+    Raises ``UsageError`` if a label is neither 0 nor 1.
     """
     _need_items(items, "f1")
     for pair in items:

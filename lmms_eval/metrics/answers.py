@@ -58,10 +58,8 @@ def named_choice(
 ) -> str:
     """Find the choice that an answer names by the clearest sign, or return empty text; the audit records the sign.
 
-    Args:
-        response: the answer; ``None`` counts as empty. Marks around it are dropped, and blanks are added at both ends.
-        choices: the letters.
-        signs, wins: as for :func:`clearest_choice`.
+    Marks around the answer are dropped, and blanks are added at both ends. ``signs`` and ``wins`` are those of
+    :func:`clearest_choice`.
     """
     text = (response or "").strip()
     for mark in _OUTER_MARKS:
@@ -78,12 +76,9 @@ def clearest_choice(
 ) -> str | None:
     """Find the choice with the clearest sign in a padded text; ``None`` without any. The audit records the sign.
 
-    Args:
-        text: the padded text.
-        choices: the letters.
-        signs: groups of signs from the clearest to the weakest; the signs of a group are equally clear.
-        wins: ``min`` or ``max``: selects a position if several choices have a sign of the same group. At equal
-            positions the first choice wins.
+    The groups of signs are ordered from the clearest to the weakest; the signs of a group are equally clear. If several
+    choices have a sign of the same group, ``wins`` (``min`` or ``max``) selects a position, and at equal positions the
+    first choice wins.
     """
     for alike in signs:
         found = [(sign.place(text, choice), choice, sign.name) for sign in alike for choice in choices]
@@ -102,15 +97,11 @@ def last_place(form: str) -> Sign:
 
 
 def extract_mcq_answer(response: str | None, choices: Sequence[str] | None = None) -> str:
-    """Find the choice that an answer names, or return empty text.
+    """Find the choice (by default a letter from A to H) that an answer names, or return empty text.
 
     Signs are tried from the clearest to the weakest: the answer begins with the choice, ends with it, names it after a
     phrase ("the answer is"), in parentheses, before a full stop, a colon, a closing parenthesis or a blank, anywhere.
     If several choices have the same sign, the last one in the text wins. Case matters.
-
-    Args:
-        response: the answer; ``None`` counts as empty.
-        choices: the letters, by default A to H.
     """
     return named_choice(response, choices or _CHOICES, _SIGNS, max)
 
@@ -137,7 +128,6 @@ _SIGNS = (
     (Sign("letter after a phrase", _after_phrase),),
     *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ", "{}")),
 )
-
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 REL_TOL, ABS_TOL = 1e-3, 1e-6
@@ -166,19 +156,15 @@ def read_number(text: str) -> float | None:
 def contains(references: Sequence[Any], predictions: Sequence[Any], *, ignore_case: bool = True) -> float:
     """1.0 if the truth is a part of the answer.
 
-    Raises:
-        UsageError: no reference or no prediction. All metrics of this module raise it.
+    Raises ``UsageError`` without a reference or a prediction, as all metrics of this module do.
     """
     return float(is_contained(*_pair("contains", references, predictions), ignore_case))
 
 
 def mcq_match(references: Sequence[Any], predictions: Sequence[Any], *, choices: Sequence[str] | None = None) -> float:
-    """1.0 if the answer names the letter of the truth.
+    """1.0 if the answer names the letter of the truth (:func:`extract_mcq_answer`).
 
-    :func:`extract_mcq_answer` finds the letter. An answer without one is compared as a whole.
-
-    Args:
-        choices: the letters, by default A to H.
+    An answer that names no letter is compared as a whole.
     """
     truth, answer = _pair("mcq_match", references, predictions)
     letter = extract_mcq_answer(answer, choices)
@@ -192,8 +178,7 @@ def numeric(
 ) -> float:
     """1.0 if the numbers of both texts are close (``math.isclose``); a text that is not a number gives its last one.
 
-    Raises:
-        UsageError: a negative tolerance.
+    Raises ``UsageError`` if a tolerance is negative.
     """
     if rel_tol < 0 or abs_tol < 0:
         raise UsageError(f"metric 'numeric': rel_tol {rel_tol} and abs_tol {abs_tol} must not be negative")

@@ -43,11 +43,7 @@ class Caption(Struct, frozen=True):
 
 
 def require_java() -> str:
-    """Return the path of the Java runtime.
-
-    Raises:
-        NotEvaluated: Java is not installed.
-    """
+    """Return the path of the Java runtime. Raises ``NotEvaluated`` if Java is not installed."""
     found = shutil.which("java")
     if found is None:
         raise NotEvaluated(JAVA)
@@ -57,8 +53,7 @@ def require_java() -> str:
 def caption_tokens(texts: Sequence[str]) -> list[tuple[str, ...]]:
     """Tokenise texts as the toolkit does: Stanford's PTB tokenizer, lower case, without punctuation.
 
-    Raises:
-        NotEvaluated: Java is missing, or the tokenizer failed.
+    Raises ``NotEvaluated`` if Java is missing or the tokenizer fails.
     """
     new = dict.fromkeys(text for text in texts if text not in _known)
     if len(_known) + len(new) > _MOST_KNOWN:
@@ -182,10 +177,7 @@ def rouge_l(caption: Caption) -> float:
 def meteor(captions: Sequence[Caption]) -> tuple[float, list[float]]:
     """Return METEOR 1.5 of a corpus and of its items, 0 to 1, by the toolkit's program.
 
-    Denkowski and Lavie 2014, "Meteor Universal".
-
-    Raises:
-        NotEvaluated: Java is missing, or the program failed.
+    Denkowski and Lavie 2014, "Meteor Universal". Raises ``NotEvaluated`` if Java is missing or the program fails.
     """
     lines = []
     for caption in captions:

@@ -62,8 +62,7 @@ def acc_norm(item: ChoiceItem) -> float:
 def acc_mutual_info(item: ChoiceItem) -> float:
     """Score as ``acc`` does, with the loss without context subtracted.
 
-    Raises:
-        UsageError: not one unconditional loss for each choice.
+    Raises ``UsageError`` unless there is one unconditional loss for each choice.
     """
     if len(item.unconditional) != len(item.losses):
         raise UsageError("metric 'acc_mutual_info': needs one unconditional loss for each choice")
@@ -112,10 +111,8 @@ def byte_perplexity(item: LikelihoodItem) -> tuple[float, int]:
 def all_right_by_question(items: Sequence[tuple[Mapping[str, Any], Any]]) -> list[float]:
     """One value per question of (document, predicted bool) pairs: 1 if all of its answers are judged right.
 
-    A document names its question by ``idx.paragraph`` and ``idx.question`` and the truth by ``label`` (MultiRC).
-
-    Raises:
-        UsageError: a document lacks one of these keys.
+    A document names its question by ``idx.paragraph`` and ``idx.question`` and the truth by ``label`` (MultiRC). Raises
+    ``UsageError`` if a document lacks one of these keys.
     """
     by_question: dict[tuple[Any, Any], bool] = {}
     for doc, predicted in items:

@@ -26,12 +26,8 @@ class JobError(LmmsEvalError):
 class GuardedProcess:
     """One child process, started at the first call, replaced after ``calls_per_child`` calls or when it was killed.
 
-    Calls from several threads wait for each other. After a fork, the forked process starts a child of its own.
-
-    Args:
-        worker: module that serves the jobs (``guarded_worker.run``).
-        needs: packages that the worker needs, for the message if it does not start.
-        calls_per_child: a child is replaced after so many jobs.
+    The module ``worker`` serves the jobs (``guarded_worker.run``); it ``needs`` these packages. Calls from several
+    threads wait for each other. After a fork, the forked process starts a child of its own.
     """
 
     def __init__(self, worker: str, needs: str, calls_per_child: int = CALLS_PER_CHILD) -> None:

@@ -38,11 +38,9 @@ def _set_alarm(seconds: float) -> None:
 
 
 def run(jobs: Jobs, prepare: Callable[[], object]) -> None:
-    """Serve jobs by name until the input ends.
+    """Serve jobs by name until the input ends. Arguments and results are JSON values.
 
-    Args:
-        jobs: functions whose arguments and results are JSON values.
-        prepare: does imports and first calls before the first time limit starts.
+    ``prepare`` does imports and first calls before the first time limit starts.
     """
     with contextlib.suppress(ImportError, ValueError, OSError):  # no such limit on this platform
         import resource

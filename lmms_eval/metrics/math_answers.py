@@ -13,8 +13,6 @@ import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.outcome import NotEvaluated, note_absence
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.guard import GuardedProcess, JobError, LimitExceeded
@@ -35,9 +33,8 @@ def _is_installed() -> bool:
 def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
     """Run a job of ``math_worker``; return ``None`` if it raised, or exceeded its time or memory.
 
-    Raises:
-        NotEvaluated: the package is not installed, or its process does not start. The absence is recorded even if task
-            code treats any error as a wrong answer.
+    Raises ``NotEvaluated`` if the package is not installed or its process does not start. The absence is recorded even
+    if task code treats any error as a wrong answer.
     """
     try:
         if not _is_installed():
@@ -53,8 +50,7 @@ def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
 def default_verify(truth: str, predict: str) -> bool:
     """Compare two texts as the package reads them by default; unreadable or incomparable texts are not equal.
 
-    Raises:
-        NotEvaluated: the package is not installed.
+    Raises ``NotEvaluated`` if the package is not installed.
     """
     return bool(evaluate("default_verify", truth, predict, timeout_s=DEFAULT_TIMEOUT_S))
 
@@ -64,36 +60,26 @@ MAX_NUMBER_CHARS = 1000
 _NUMBER_TIMEOUT_S = 2
 
 
-class LatexNumber(Struct, frozen=True):
-    """The rounded value of a number in LaTeX."""
-
-    value: float
-    is_of_integers: bool
-    """The number is computed from integers only, without a quotient, a root or a decimal fraction."""
-
-    def __str__(self) -> str:
-        """Print it as Python does, so that 3.0 differs from 3."""
-        return str(int(self.value) if self.is_of_integers else self.value)
-
-
 @functools.lru_cache(maxsize=4096)
-def latex_number(text: str, decimals: int) -> LatexNumber | None:
+def latex_number(text: str, decimals: int) -> float | None:
     """Return the rounded value of a number in LaTeX; ``None`` for any other text, or one that takes seconds to read.
 
-    Raises:
-        NotEvaluated: the package is not installed.
+    It is an ``int`` if it is computed from integers only, without a quotient, a root or a decimal fraction, so that it
+    is printed as Python prints it. Raises ``NotEvaluated`` if the package is not installed.
     """
     if len(text) > MAX_NUMBER_CHARS:
         return None
     found = evaluate("latex_number", text, decimals, timeout_s=_NUMBER_TIMEOUT_S)
-    return None if found is None else LatexNumber(*found)
+    if found is None:
+        return None
+    value, is_of_integers = found
+    return int(value) if is_of_integers else float(value)
 
 
 def installed_reader() -> str:
     """Return the release of the package that reads LaTeX, for ``depends_on``.
 
-    Raises:
-        DataError: it is not installed. The run ends before any request.
+    Raises ``DataError`` if it is not installed, which ends the run before any request.
     """
     try:
         return f"latex2sympy2_extended {importlib.metadata.version('latex2sympy2_extended')}"
@@ -113,11 +99,8 @@ def boxed(answer: str) -> str:
 def math_verify(references: Sequence[str], predictions: Sequence[Any]) -> float:
     """1.0 if the answer is mathematically equal to the truth, which is read as LaTeX or a number.
 
-    A null on either side is never equal.
-
-    Raises:
-        NotEvaluated: the package is not installed.
-        UsageError: no reference or no prediction.
+    A null on either side is never equal. Raises ``NotEvaluated`` if the package is not installed, and ``UsageError``
+    without a reference or a prediction.
     """
     if not references or not predictions:
         raise UsageError("metric 'math_verify': needs one reference and one prediction")

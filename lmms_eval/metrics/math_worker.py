@@ -63,12 +63,11 @@ def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
     """Read LaTeX as latex2sympy2 1.9 does; return ``None`` for anything but a number.
 
     Adjacent factors are multiplied (``2\\frac{1}{2}`` is 1), ``x=5`` is 5, and the text after the first complete
-    expression is ignored (``\\frac{1}{2}}since{x}`` is a half).
+    expression is ignored (``\\frac{1}{2}}since{x}`` is a half). ``3.0`` is read as 3. A complex or infinite value is
+    not a number, nor is an expression that Python's ``math`` has no name for (``e`` by itself, an absolute value).
 
-    Returns:
-        The rounded value, and whether it is computed from integers only: a quotient, a root or a decimal fraction is a
-        floating-point number, even if its rounded value is whole. ``3.0`` is read as 3. A complex or infinite value is
-        not a number, nor is an expression that Python's ``math`` has no name for (``e`` by itself, an absolute value).
+    Returns the rounded value, and whether it is computed from integers only: a quotient, a root or a decimal fraction
+    is a floating-point number, even if its rounded value is whole.
     """
     import sympy
     from latex2sympy2_extended import NormalizationConfig, normalize_latex

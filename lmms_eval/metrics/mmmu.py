@@ -17,12 +17,10 @@ SHORTEST_SENTENCE = 6
 
 
 def letter_sign(pattern: str, place: str, name: str) -> Sign:
-    """Return the sign for a letter in a form.
+    """Return the sign for a letter in a form. The audit calls it ``name``.
 
-    Args:
-        pattern: regular expression that finds it, with ``{}`` for the letter.
-        place: text whose last position decides between several letters.
-        name: rule that the audit names.
+    The regular expression ``pattern`` finds the form, with ``{}`` for the letter. The last position of the text
+    ``place`` decides between several letters.
     """
 
     def find(text: str, letter: str) -> int:
@@ -51,15 +49,8 @@ def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> st
 
     A letter in parentheses takes precedence over a letter before a blank, this over one before a full stop, and this
     over the text of an option (in answers of six words or more). If there are several, the last one counts; letters
-    that never occur between blanks have no position, and then the first option's letter counts.
-
-    Args:
-        answer: the answer.
-        options: texts of the options by their letters.
-        document: identifies the document; the draw depends on it.
-
-    Raises:
-        IndexError: there are no options.
+    that never occur between blanks have no position, and then the first option's letter counts. The draw depends on
+    ``document``, which identifies the document. Raises ``IndexError`` if there are no options.
     """
     found = clearest(padded(answer), tuple(options), options, _MMMU)
     return guessed(tuple(options), document) if found is None else found
@@ -69,16 +60,8 @@ def audio_letter(answer: str, letters: Sequence[str], document: object, drawn: S
     """Find the letter that an answer to a question of MMAU or AIR-Bench names, or draw one.
 
     Unlike ``mmmu_letter``, a letter before a blank needs a blank on its other side too, and texts of options are not
-    searched. If several letters are in parentheses, the last one between blanks counts, else the first one.
-
-    Args:
-        answer: the answer.
-        letters: the letters to search for.
-        document: identifies the document; the draw depends on it.
-        drawn: the letters to draw from, if they differ.
-
-    Raises:
-        IndexError: no letters were given.
+    searched. If several letters are in parentheses, the last one between blanks counts, else the first one. The draw is
+    from ``drawn``, if given. Raises ``IndexError`` if there are no letters.
     """
     found = clearest(padded(answer), letters, {}, _AUDIO)
     return guessed(letters if drawn is None else drawn, document) if found is None else found
@@ -87,8 +70,7 @@ def audio_letter(answer: str, letters: Sequence[str], document: object, drawn: S
 def egoschema_letter(answer: str, options: Mapping[str, str], document: object) -> str:
     """Find the letter that an answer to a question of EgoSchema names (``egoschema_named``), or draw one.
 
-    Raises:
-        IndexError: there are no options.
+    Raises ``IndexError`` if there are no options.
     """
     return egoschema_named(answer, options) or guessed(tuple(options), document)
 
@@ -118,13 +100,8 @@ def padded(answer: str, marks: str = MARKS) -> str:
 def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[Sign]) -> str | None:
     """Return the letter with the first sign that any letter has, else the letter of an option whose text occurs.
 
-    If there are several, the last one counts; without positions, the first letter. The audit records the sign.
-
-    Args:
-        text: the padded answer.
-        letters: the letters.
-        options: texts of options by letters; empty to ignore them.
-        signs: from the clearest to the weakest.
+    ``signs`` are ordered from the clearest to the weakest. If there are several letters, the last one counts; without
+    positions, the first letter. The audit records the sign. Without ``options``, their texts are ignored.
     """
     letter = clearest_choice(text, letters, ([sign] for sign in signs), max)
     if letter is not None:
@@ -190,13 +167,9 @@ def normalised(text: str) -> list[Candidate]:
 
 
 def is_right(said: Iterable[Candidate], gold: Sequence[str]) -> bool:
-    """Return whether a number equals one of the reference answers, or a text contains one.
+    """Return whether one of the ``candidates`` is a number equal to a reference answer, or a text that contains one.
 
     Nothing equals a reference answer that Python reads as infinite or NaN (``inf``, ``nan``).
-
-    Args:
-        said: the values that the answer may mean, from ``candidates``.
-        gold: the reference answers.
     """
     wanted = [meaning for text in gold if not _is_without_value(text) for meaning in normalised(text)]
     texts = [meaning for meaning in wanted if isinstance(meaning, str)]

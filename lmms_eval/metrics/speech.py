@@ -27,33 +27,28 @@ def without_punctuation(text: str) -> str:
 def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_languages: Collection[str] = ()) -> str:
     """Remove special tokens ``<|…|>`` and superfluous white space from a transcript.
 
-    Args:
-        text: the transcript.
-        language: its language.
-        puncs: marks that lose one blank before them, in the syntax of a regular expression's character class.
-        no_space_languages: languages whose texts lose all white space.
+    Texts of ``no_space_languages`` lose all white space. The marks ``puncs`` (in the syntax of a regular expression's
+    character class) lose one blank before them.
     """
-    text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))
+    text = re.sub(r"\s+", " ", "\n".join(without_spans(line, "<|", "|>", " ") for line in text.split("\n")))
     text = re.sub(f" ?([{puncs}])", r"\1", text).lstrip(" ")
     return re.sub(r"\s+", "", text) if language in no_space_languages else text
 
 
-def _without_tags(line: str) -> str:
-    """Replace each ``<|…|>`` of a line by a blank, in linear time."""
+def without_spans(text: str, opening: str, closing: str, instead: str = "") -> str:
+    """Replace each text from an opening mark to the next closing one, in linear time."""
     pieces, at = [], 0
-    while (start := line.find("<|", at)) >= 0 and (end := line.find("|>", start + 2)) >= 0:
-        pieces.append(line[at:start])
-        at = end + 2
-    return " ".join([*pieces, line[at:]])
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
+        pieces.append(text[at:start])
+        at = end + len(closing)
+    return instead.join([*pieces, text[at:]])
 
 
 def wer(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[int, int]:
     """(edits, words of the reference) for the aggregation of that name, against the nearest of several references.
 
-    Words are compared in lower case; those of punctuation alone do not count.
-
-    Raises:
-        UsageError: no reference or no prediction.
+    Words are compared in lower case; those of punctuation alone do not count. Raises ``UsageError`` without a reference
+    or a prediction.
     """
     if not references or not predictions:
         raise UsageError("metric 'wer': needs at least one reference and one prediction")
@@ -84,11 +79,8 @@ Normaliser = Callable[[str], str]
 def british_spellings() -> Mapping[str, str]:
     """Read the American spellings of British words, as Whisper's authors list them.
 
-    The package is found but not imported: its list alone is needed.
-
-    Raises:
-        NotEvaluated: the package is not installed.
-        DataError: its list is missing or damaged.
+    The package is found but not imported: its list alone is needed. Raises ``NotEvaluated`` if it is not installed, and
+    ``DataError`` if its list is missing or damaged.
     """
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
@@ -114,11 +106,8 @@ def installed_spellings() -> str:
 def english_normaliser() -> Normaliser:
     """Make the normaliser of English transcripts: Whisper's English rules, and after them its basic ones.
 
-    The basic rules remove the ``$``, ``%`` and decimal points that the English rules keep, on both sides alike.
-
-    Raises:
-        NotEvaluated: the package that holds the spellings is not installed.
-        DataError: its list is damaged.
+    The basic rules remove the ``$``, ``%`` and decimal points that the English rules keep, on both sides alike. Raises
+    as ``british_spellings`` does.
     """
     from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
 

@@ -19,10 +19,7 @@ _TOLERANCE = 0.05
 def relaxed_accuracy(answer: str, reference: str, is_zero_a_number: bool = False) -> float:
     """Return 1.0 for a number within five percent of the reference, or for the same text in any case, else 0.0.
 
-    Args:
-        answer: the answer.
-        reference: the reference answer; numbers may end in a percent sign.
-        is_zero_a_number: compare a reference of 0 as a number; the benchmark's rule compares it as a text.
+    Numbers may end in a percent sign. The benchmark's rule compares a reference of 0 as a text, not as a number.
     """
     given, wanted = _number(answer), _number(reference)
     if given is not None and wanted is not None and (wanted or is_zero_a_number):
@@ -59,10 +56,8 @@ def anls(references: Sequence[str], predictions: Sequence[Any], thresh_hold: flo
     """Average normalised Levenshtein similarity of the first prediction to the nearest reference (Biten et al. 2019).
 
     Case and runs of white space are ignored. The value is 1 − distance / length of the longer text, or 0 below
-    ``thresh_hold``. Lengths are measured in upper case, where a character may become two.
-
-    Raises:
-        NothingToCompareError: no reference or no prediction.
+    ``thresh_hold``. Lengths are measured in upper case, where a character may become two. Raises
+    ``NothingToCompareError`` without a reference or a prediction.
     """
     if not references or not predictions:
         raise NothingToCompareError("metric 'anls': needs at least one reference and one prediction")
@@ -88,10 +83,8 @@ def exact_match(
 ) -> dict[str, float]:
     """Share of equal pairs, after the parts to ignore are removed from both sides in the order of the arguments.
 
-    Punctuation and digits are the ASCII ones.
-
-    Raises:
-        UsageError: lists of different length or without items, or a broken regular expression.
+    Punctuation and digits are the ASCII ones. Raises ``UsageError`` if the lists differ in length or are empty, or if a
+    regular expression is broken.
     """
     if len(references) != len(predictions) or not references:
         raise UsageError(f"metric 'exact_match': {len(references)} references for {len(predictions)} predictions")
@@ -115,8 +108,7 @@ def exact_match(
 def text_pair(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[str | list[str], str]:
     """(reference or list of references, prediction) for the corpus scores ``bleu``, ``chrf`` and ``ter``.
 
-    Raises:
-        UsageError: no reference or no prediction.
+    Raises ``UsageError`` without a reference or a prediction.
     """
     if not references or not predictions:
         raise UsageError("text metric: needs at least one reference and one prediction")
@@ -127,8 +119,7 @@ def text_pair(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[st
 def label_pair(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[Any, Any]:
     """(gold, prediction) for ``f1`` and ``mcc``; texts that are whole numbers become numbers.
 
-    Raises:
-        UsageError: no reference or no prediction.
+    Raises ``UsageError`` without a reference or a prediction.
     """
     if not references or not predictions:
         raise UsageError("label metric: needs at least one reference and one prediction")

@@ -26,7 +26,6 @@ CONTRACTIONS: Mapping[str, str] = MappingProxyType(
 )
 """Contractions by their spellings with one apostrophe left out; one entry of the script's list is reversed."""
 
-
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 _NUMBERS = MappingProxyType(
     {
@@ -58,9 +57,7 @@ def answer_accuracy(answer: str, people: Sequence[str]) -> float:
 def normalised(text: str, has_words_apart: bool = True) -> str:
     """Return an answer without case, punctuation and articles, with digits for number words.
 
-    Args:
-        text: the answer.
-        has_words_apart: begin with ``words_apart``; VQAv2's script does not.
+    The first step is ``words_apart``, which VQAv2's script omits.
     """
     words = words_apart(text) if has_words_apart else text
     words = words.replace("\n", " ").replace("\t", " ").strip()
@@ -76,12 +73,8 @@ def without_punctuation(text: str, full_stops: int = 0, comma_in_number: re.Patt
     """Return the text without punctuation.
 
     A mark that is next to a blank anywhere is removed, and so are all marks of a text that has a number with a comma;
-    any other mark becomes a blank. Full stops are removed unless a digit follows.
-
-    Args:
-        text: any text.
-        full_stops: how many full stops are removed, from the left; 0 for all.
-        comma_in_number: finds a number with a comma.
+    any other mark becomes a blank. Full stops are removed unless a digit follows, and only the first ``full_stops`` of
+    them unless that is 0.
     """
     has_comma_in_number = comma_in_number.search(text) is not None
     kept = text

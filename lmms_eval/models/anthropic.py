@@ -44,14 +44,7 @@ class Arguments(RemoteArguments):
 
 
 class Anthropic(SdkModel[Arguments]):
-    """Sends requests to Claude models.
-
-    Args:
-        arguments: see ``docs/models/anthropic.md``.
-
-    Raises:
-        ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
-    """
+    """Sends requests to Claude models; for the arguments see ``docs/models/anthropic.md``. Raises ``ModelError``."""
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "sampling_options")
     arguments_kind = Arguments
@@ -152,9 +145,7 @@ class Anthropic(SdkModel[Arguments]):
             timeout=self._arguments.timeout,
             max_retries=0,
             http_client=sdk.DefaultAsyncHttpxClient(
-                mounts=direct,
-                headers={"Accept-Encoding": "identity"},
-                event_hooks={"response": [self._bound_reply()]},
+                mounts=direct, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [self._bound_reply()]}
             ),
         )
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmms_eval import media
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatVideoContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
@@ -33,23 +34,17 @@ COUNTED = ("pictures", "videos", "frames", "sounds", "bytes", "seconds")
 
 
 def open_media(messages: ChatMessages) -> None:
-    """Decode every picture and sound of a conversation, and some frames of every video.
-
-    Raises:
-        MediaError: a medium is missing, damaged or of another kind.
-    """
-    from lmms_eval.media import load_audio, load_rgb
-
+    """Decode all pictures and sounds, and some frames of each video. Raises ``MediaError`` for an unusable medium."""
     for message in messages.messages:
         for part in message.content:
             if isinstance(part, ChatImageContent):
-                load_rgb(part.url)
+                media.load_rgb(part.url)
             elif isinstance(part, ChatAudioContent):
-                load_audio(part.url)
+                media.load_audio(part.url)
             elif isinstance(part, ChatVideoContent):
                 if is_listed(part.url):
                     for frame in part.url:
-                        load_rgb(frame)
+                        media.load_rgb(frame)
                 else:
                     read_video(part, Frames(FRAMES_READ))
 
@@ -179,16 +174,10 @@ class Dummy(Baseline):
         self._lock = threading.Lock()
 
     def prepare(self, request: Request) -> Request:
-        """Read the media of the prompt, as far as the arguments require it.
-
-        Raises:
-            MediaError: a medium is missing or damaged.
-        """
+        """Read the media of the prompt, as far as the arguments require it. Raises ``MediaError``."""
         decodes = bool(self.decode_num_frames or self.decode_fps)
         if not self.read_bytes and not decodes:
             return request
-        from lmms_eval.media import load_audio, load_rgb
-
         messages = request.build_messages()
         started, read = time.monotonic(), Counter[str]()
         for message in messages.messages:
@@ -198,10 +187,10 @@ class Dummy(Baseline):
                 read["bytes"] += _file_size(part.url) if self.read_bytes else 0
                 if decodes:
                     if part.type == "image":
-                        load_rgb(part.url)
+                        media.load_rgb(part.url)
                         read["pictures"] += 1
                     elif part.type == "audio":
-                        load_audio(part.url)
+                        media.load_audio(part.url)
                         read["sounds"] += 1
                     else:
                         read["videos"] += 1
@@ -227,12 +216,10 @@ class Dummy(Baseline):
             raise ModelError(f"dummy: {self._output} cannot be written: {error.strerror or error}") from error
 
     def _frames(self, part: ChatVideoContent) -> int:
-        from lmms_eval.media import Sampling, load_rgb, read_frames
-
         if is_listed(part.url):
-            return len([load_rgb(frame) for frame in part.url[: self.decode_num_frames or None]])
-        sampling = Sampling(count=self.decode_num_frames or None, fps=self.decode_fps)
-        return len(list(read_frames(part.url, sampling).images()))
+            return len([media.load_rgb(frame) for frame in part.url[: self.decode_num_frames or None]])
+        sampling = media.Sampling(count=self.decode_num_frames or None, fps=self.decode_fps)
+        return len(list(media.read_frames(part.url, sampling).images()))
 
 
 def _file_size(value: Any) -> int:

@@ -55,11 +55,7 @@ class ResolvedModel(Struct, frozen=True):
     kind: Kind
 
     def load(self) -> type[Any]:
-        """Import the class and check it.
-
-        Raises:
-            ModelError: a package is missing, the path is wrong, or the class is not a model of this interface.
-        """
+        """Import the class and check it. Raises ``ModelError`` if it is missing or not a model of this interface."""
         model_id = self.manifest.model_id
         cls = _import_class(model_id, self.class_path)
         if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
@@ -120,10 +116,8 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     """Build a model. A plugin of the class interface is wrapped in ``LegacyAdapter``.
 
     ``model_args`` override ``batch_size``, ``max_batch_size`` and ``device``, which are passed if they are not ``None``
-    and the constructor takes them.
-
-    Raises:
-        ModelError: the class cannot be imported, or its constructor rejects the arguments. Values are not shown.
+    and the constructor takes them. Raises ``ModelError`` if the class cannot be imported, or its constructor rejects
+    the arguments. Values are not shown.
     """
     name = resolved.manifest.model_id
     cls = resolved.load()
@@ -240,11 +234,7 @@ class Argument(Struct, frozen=True):
 
 
 def arguments_of(name: str, cls: type[Any]) -> tuple[Argument, ...]:
-    """List the arguments of a model class, the commonly used ones first.
-
-    Args:
-        name: the registry's name of the model, for meanings that differ between models.
-    """
+    """List the arguments of a model class, the commonly used ones first, with their meanings for the model's name."""
     checked = getattr(cls, "arguments_kind", None)  # the pydantic class that checks the arguments
     others = checked.same if checked is not None else getattr(getattr(cls, "profile", None), "aliases", {})
     rows = [row for row in read_table(MEANINGS) if not row["models"] or name in row["models"].split(",")]

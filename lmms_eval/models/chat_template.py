@@ -28,10 +28,7 @@ def plain_context(turns: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) 
 
     Args:
         turns: messages in the form for chat templates: ``role``, and ``content`` as a list of parts.
-        marks: the placeholder of each type of part other than text.
-
-    Raises:
-        ValueError: the model has no mark for a part.
+        marks: the placeholder of each type of part other than text. Without one, ``ValueError`` is raised.
     """
     texts = []
     for turn in turns:

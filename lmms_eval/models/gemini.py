@@ -82,14 +82,7 @@ class Arguments(RemoteArguments):
 
 
 class Gemini(SdkModel[Arguments]):
-    """Sends requests to Gemini models.
-
-    Args:
-        arguments: see ``docs/models/gemini.md``.
-
-    Raises:
-        ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
-    """
+    """Sends requests to Gemini models; for the arguments see ``docs/models/gemini.md``. Raises ``ModelError``."""
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "enable_thinking", "safety_threshold", "pass_video")
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
@@ -228,10 +221,7 @@ class Gemini(SdkModel[Arguments]):
     def read(self, answer: Any) -> Reply:
         """Read the texts and pictures of the first candidate in order, and its thoughts separately.
 
-        A blocked prompt is a refusal.
-
-        Raises:
-            AttemptError: ``malformed``.
+        A blocked prompt is a refusal. Raises ``AttemptError`` (``malformed``).
         """
         usage = _usage(answer)
         candidates = getattr(answer, "candidates", None)

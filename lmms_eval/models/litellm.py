@@ -40,14 +40,7 @@ class Arguments(ChatArguments):
 
 
 class LiteLLM(ChatModel):
-    """Sends requests to services through ``litellm``.
-
-    Args:
-        arguments: see ``docs/models/litellm.md``.
-
-    Raises:
-        ModelError: the package is not installed, or an argument is unknown or wrong.
-    """
+    """Sends requests through ``litellm``; for the arguments see ``docs/models/litellm.md``. Raises ``ModelError``."""
 
     answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "drop_params")
     arguments_kind = Arguments
@@ -79,11 +72,7 @@ class LiteLLM(ChatModel):
         super().__init__(parsed, Endpoint("", "", (), shown, is_public=self._url is None, is_loopback=False))
 
     def prepare(self, request: Request) -> Request:
-        """Build the arguments of ``acompletion``.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Build the arguments of ``acompletion``. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         body = self.builder.body(request)
         return request.with_payload(body, payload_size(body))
 

@@ -23,7 +23,6 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
-from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.installed import absent_name, error_text
 
@@ -189,11 +188,7 @@ class NamedService(Struct, frozen=True):
     """Arguments that the name implies."""
 
     def arguments(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Complete the arguments for the back end.
-
-        Raises:
-            ModelError: the service has no key.
-        """
+        """Complete the arguments for the back end. Raises ``ModelError`` if the service has no key."""
         arguments = {name: value for name, value in given.items() if value is not None}
         if self.model and not any(arguments.get(name) for name in MODEL_NAMES):
             log.info("model %r: uses %s; choose another one with model_version=...", self.name, self.model)
@@ -252,6 +247,13 @@ def find_key(host: str | None, environment: Mapping[str, str]) -> tuple[str, str
     return environment.get(variable) or environment.get(OPENAI_KEY, ""), variable
 
 
+FAMILIES = (
+    "aria", "audio_flamingo_3", "fuyu", "gemma3", "glm4v", "hf_text", "idefics2", "idefics3", "instructblip",
+    "internvl_hf", "lfm2_5_vl", "llama4_scout", "llama_vision", "llava_hf", "llava_onevision", "phi4_multimodal",
+    "plm", "qwen2_audio", "qwen2_5_omni", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "qwen3_omni", "qwen3_vl",
+    "smolvlm", "video_llava", "videollama3",
+)  # fmt: skip
+"""The rows of ``families.table``, which is imported when one of them is used."""
 _BUILTIN: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "anthropic": ("anthropic.Anthropic", aliases_of("anthropic")),
     "baseline": ("baseline.Baseline", ()),
@@ -276,7 +278,7 @@ _BUILTIN: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "sglang": ("sglang.SGLang", ("llava_sglang",)),
     "vllm": ("vllm.VLLM", ("vllm_generate",)),
     "whisper": ("families.whisper.Whisper", ("whisper_vllm",)),
-    **{name: (f"families.table:{name}", FAMILY_ALIASES.get(name, ())) for name in FAMILIES},
+    **{name: (f"families.table:{name}", ("llava",) if name == "llava_hf" else ()) for name in FAMILIES},
 }
 """Class path below this package and aliases, by name."""
 BUILTIN_MANIFESTS = tuple(
@@ -359,11 +361,7 @@ class ModelRegistry:
         return sorted({*self._manifests, *self._aliases})
 
     def register_manifest(self, manifest: ModelManifest, *, overwrite: bool = False) -> None:
-        """Register a model in this registry, and in those that are created later in this process.
-
-        Raises:
-            ValueError: the name has other classes, and ``overwrite`` is not given.
-        """
+        """Register a model in all registries of this process. Raises ``ValueError`` if another one has its name."""
         self._load()
         known = self._manifests.get(manifest.model_id)
         if known is not None and known != manifest and not overwrite:

@@ -45,10 +45,8 @@ class SamplesBook:
     """A samples JSONL file, with one row for each document and filter pipeline.
 
     An answer to another document than the requested one (by ``doc_hash``) is not used, as the data set was reordered or
-    changed since. Answers keep their ``finish_reason``.
-
-    Raises:
-        ModelError: the file cannot be read, or a line is not a samples row.
+    changed since. Answers keep their ``finish_reason``. Raises ``ModelError`` if the file cannot be read, or a line is
+    not a samples row.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,11 +126,7 @@ def _ending(request: Request, row: _Row) -> str:
 
 
 class SubmissionBook:
-    """MEGA-Bench submission files, with answers by task name and global index.
-
-    Raises:
-        ModelError: a file cannot be read, or two files answer the same question differently.
-    """
+    """MEGA-Bench submission files. Raises ``ModelError`` if two of them answer a question differently."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
@@ -152,11 +146,7 @@ class SubmissionBook:
 
 
 def read_submission(path: Path) -> dict[tuple[str, str], str]:
-    """Read the answers by (task name, global index) from a submission file, scored or not.
-
-    Raises:
-        ModelError: the file cannot be read, or is not a submission file.
-    """
+    """Read the answers by (task name, global index) from a submission file, scored or not. Raises ``ModelError``."""
     try:
         payload = json.loads(_read_text(path))
         tasks = payload["data"] if isinstance(payload, Mapping) else payload

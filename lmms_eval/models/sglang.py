@@ -10,7 +10,7 @@ from lmms_eval.models.offline.model import Engine, EngineJob, OfflineModel
 from lmms_eval.models.offline.prompts import EnginePrompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.generation import Wanted
-from lmms_eval.models.remote.reply import Likelihood, Reply, likelihood_of
+from lmms_eval.models.remote.reply import Reply, scored_reply
 
 MOST_TOKENS = 1 << 24
 """More tokens than any context has."""
@@ -65,7 +65,7 @@ class SglangEngine(Engine):
         usage = Usage(facts.get("prompt_tokens"), facts.get("completion_tokens"))
         return Reply(answer["text"], finish.get("type"), usage, ended_by=stop if isinstance(stop, str) else None)
 
-    async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
+    async def score(self, prompt: EnginePrompt, request_id: str) -> Reply:  # noqa: ARG002 - as above
         """Get the log probabilities of the prompt's last tokens, without generating."""
         answer = await self._generate(
             prompt,
@@ -81,14 +81,10 @@ class SglangEngine(Engine):
         if min(len(own), len(best)) < prompt.continuation or any(not item or item[0] is None for item in (*own, *best)):
             raise RuntimeError("the engine returned no log probabilities of the prompt")
         scores = [(mine[0], likeliest[0][0]) for mine, likeliest in zip(own, best, strict=True)]
-        return likelihood_of(scores, facts.get("prompt_tokens"))
+        return scored_reply(scores, facts.get("prompt_tokens"))
 
     async def _generate(self, prompt: EnginePrompt, sampling: dict[str, Any], **options: Any) -> Any:
-        """Return the engine's output for a prompt.
-
-        Raises:
-            ValueError: the engine aborted the request.
-        """
+        """Return the engine's output for a prompt. Raises ``ValueError`` if the engine aborted the request."""
         media: dict[str, Any] = {"image_data": prompt.images, "video_data": prompt.videos}
         if prompt.sounds:
             from lmms_eval.media.audio import wire_audio

@@ -17,10 +17,8 @@ def legacy_task(task: Task) -> Any:
 
     ``legacy_arguments(request, chat)`` returns the tuple that the plugin unpacks (see ``docs/model_guide.md``),
     ``legacy_metadata(request)`` the split and the task's own metadata, and ``legacy_context_turns(request)`` the
-    context as messages with role and content, for ``--apply_chat_template``.
-
-    Raises:
-        ModelError: the task does not support the class interface.
+    context as messages with role and content, for ``--apply_chat_template``. Raises ``ModelError`` if the task does not
+    support the class interface.
     """
     if not callable(getattr(task, "legacy_arguments", None)) or not callable(getattr(task, "legacy_metadata", None)):
         raise ModelError(f"task {task.name!r} does not support plugins of the class interface (no legacy_arguments)")
@@ -33,11 +31,7 @@ def wants_chat_template(task: Task) -> bool:
 
 
 def target_of(task: Task, doc_id: int) -> Any:
-    """Return the reference answer by ``doc_to_target``: a text, a list of texts, or numbers of choices.
-
-    Raises:
-        ModelError: the task has no reference answers.
-    """
+    """Return the reference answer by ``doc_to_target``. Raises ``ModelError`` if the task has no reference answers."""
     offered = getattr(task, "target", None)
     if not callable(offered):
         raise ModelError(f"task {task.name!r} has no reference answers (no target)")

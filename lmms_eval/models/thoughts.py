@@ -56,13 +56,7 @@ class ReadingRules(Struct, frozen=True):
 
     @classmethod
     def of(cls, request: Request, prompt: str, until: Sequence[str] = ()) -> ReadingRules:
-        """Return the rules for a request.
-
-        Args:
-            request: the request, whose task defines the tags.
-            prompt: the rendered prompt, or its end.
-            until: the stop strings.
-        """
+        """Return the rules for a request, by its task's tags, the end of its prompt, and its stop strings."""
         tags = getattr(request.task, "thought_tags", None)  # requests of plugins have no task
         pairs = tuple((opening, closing) for opening, closing in tags or THOUGHT_TAGS)
         is_opened = prompt.rstrip().endswith(tuple(opening for opening, _ in pairs))

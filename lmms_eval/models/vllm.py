@@ -12,19 +12,13 @@ from lmms_eval.models.offline.model import REQUEST_ERRORS, Engine, EngineJob, Of
 from lmms_eval.models.offline.prompts import EnginePrompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.generation import Wanted
-from lmms_eval.models.remote.reply import Likelihood, Reply, likelihood_of
+from lmms_eval.models.remote.reply import Reply, scored_reply
 from lmms_eval.utils.signatures import parameter_names
 
 SAME_NAME = (
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "min_tokens",
-    "logit_bias",
+    "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "min_tokens", "logit_bias",
     "skip_special_tokens",
-)
+)  # fmt: skip
 SET_HERE = frozenset({"n", "output_kind", "detokenize", "seed", "stop", "max_tokens", "temperature", "top_p"})
 """Fields of ``SamplingParams`` that the adapter sets itself."""
 REFUSALS = (("vllm.exceptions", "VLLMError"), ("vllm.v1.engine.exceptions", "EngineGenerateError"))
@@ -86,7 +80,7 @@ class VllmEngine(Engine):
         usage = Usage(len(final.prompt_token_ids or ()), len(best.token_ids))
         return Reply(best.text, best.finish_reason, usage, ended_by=ended_by)
 
-    async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:
+    async def score(self, prompt: EnginePrompt, request_id: str) -> Reply:
         """Get the log probabilities of the prompt. The one token that must be generated is ignored."""
         sampling = self.package.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=1, detokenize=False)
         final = await self._final_output(prompt, sampling, request_id)
@@ -99,7 +93,7 @@ class VllmEngine(Engine):
             (entry[token].logprob, max(other.logprob for other in entry.values()))
             for token, entry in zip(tokens, known, strict=True)
         ]
-        return likelihood_of(scores, len(final.prompt_token_ids))
+        return scored_reply(scores, len(final.prompt_token_ids))
 
     async def _final_output(self, prompt: EnginePrompt, sampling: Any, request_id: str) -> Any:
         """Return the engine's output of the finished request."""

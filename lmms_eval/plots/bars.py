@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -26,34 +26,32 @@ class Bar(Struct, frozen=True):
     is_pale: bool = False
 
 
-class BarPanel(Struct, frozen=True):
-    """Bars under one heading."""
-
-    title: str
-    bars: tuple[Bar, ...]
-
-
-def bar_panels(title: str, panels: Sequence[BarPanel], axis: str, limits: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """Draw one panel below the other, all on one scale. Raises ``PlotUnavailable``.
+def bar_panels(
+    title: str, panels: Mapping[str, Sequence[Bar]], axis: str, limits: tuple[float, float] = (0.0, 1.0)
+) -> Figure:
+    """Draw one panel of bars below the other, by heading, all on one scale. Raises ``PlotUnavailable``.
 
     The axis shows ``limits``, and more if a value or the end of an interval lies outside of them.
     """
-    shown = [panel for panel in panels if panel.bars]
-    heights = [len(panel.bars) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
+    shown = {heading: bars for heading, bars in panels.items() if bars}
+    heights = [len(bars) * _ROW_INCHES + _PANEL_INCHES for bars in shown.values()]
     figure, rows = stacked(title, heights, 9.0, sharex=True)
-    drawn = [end for panel in shown for bar in panel.bars for end in (bar.value, bar.low, bar.high) if end is not None]
-    for number, (panel, axes) in enumerate(zip(shown, rows, strict=True)):
-        _draw(axes, panel, COLOURS[number % len(COLOURS)])
+    drawn = [
+        end for bars in shown.values() for bar in bars for end in (bar.value, bar.low, bar.high) if end is not None
+    ]
+    for number, ((heading, bars), axes) in enumerate(zip(shown.items(), rows, strict=True)):
+        axes.set_title(heading, loc="left", fontsize=9)
+        _draw(axes, bars, COLOURS[number % len(COLOURS)])
         axes.set_xlim(min(limits[0], *drawn), max(limits[1], *drawn))
     if rows:
         rows[-1].set_xlabel(axis)
     return figure
 
 
-def _draw(axes: Axes, panel: BarPanel, colour: str) -> None:
-    places = range(len(panel.bars))
-    drawn = axes.barh(places, [bar.value for bar in panel.bars], color=colour, height=0.7)
-    for place, bar, patch in zip(places, panel.bars, drawn, strict=True):
+def _draw(axes: Axes, bars: Sequence[Bar], colour: str) -> None:
+    places = range(len(bars))
+    drawn = axes.barh(places, [bar.value for bar in bars], color=colour, height=0.7)
+    for place, bar, patch in zip(places, bars, drawn, strict=True):
         if bar.is_pale:
             patch.set_alpha(0.45)
         end = bar.value
@@ -61,9 +59,8 @@ def _draw(axes: Axes, panel: BarPanel, colour: str) -> None:
             axes.plot([bar.low, bar.high], [place, place], color="#333333", linewidth=1.0, marker="|", markersize=4)
             end = max(end, bar.high)
         axes.text(end, place, f"  {bar.value:.3f}", va="center", fontsize=7)
-    axes.set_yticks(places, [bar.label for bar in panel.bars], fontsize=8)
+    axes.set_yticks(places, [bar.label for bar in bars], fontsize=8)
     axes.invert_yaxis()
-    axes.set_title(panel.title, loc="left", fontsize=9)
     axes.grid(axis="x", linewidth=0.4, alpha=0.5)
     axes.set_axisbelow(True)
     hide_spines(axes, "top", "right")

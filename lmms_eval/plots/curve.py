@@ -36,13 +36,6 @@ class Curve(Struct, frozen=True):
     is_dashed: bool = False
 
 
-class CurvePanel(Struct, frozen=True):
-    """Curves under one heading. A panel without points is left out."""
-
-    title: str
-    curves: tuple[Curve, ...]
-
-
 class Axis(Struct, frozen=True):
     """Range and ticks of an axis. By default, they fit the points."""
 
@@ -54,30 +47,23 @@ class Axis(Struct, frozen=True):
 
 def curve_panels(
     title: str,
-    panels: Sequence[CurvePanel],
+    panels: Mapping[str, Sequence[Curve]],
     x: Axis,
     y: Axis,
     regions: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Figure:
-    """Draw one panel below the other, all on one horizontal scale.
+    """Draw one panel of curves below the other, by heading, all on one horizontal scale. Raises ``PlotUnavailable``.
 
-    Args:
-        title: the title of the figure.
-        panels: the panels.
-        x: the horizontal axis.
-        y: the vertical axis.
-        regions: ranges of the horizontal axis by name, which are marked by their borders.
-
-    Raises:
-        PlotUnavailable: matplotlib is not installed.
+    A panel without points is left out. ``regions`` are ranges of the horizontal axis by name, which are marked by their
+    borders.
     """
-    shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
+    shown = {heading: curves for heading, curves in panels.items() if any(curve.points for curve in curves)}
     figure, rows = stacked(title, [_PANEL_INCHES] * len(shown), 9.0, 0.8 if shown else 0.8 + _PANEL_INCHES, sharex=True)
-    for panel, axes in zip(shown, rows, strict=True):
-        for number, curve in enumerate(panel.curves):
+    for (heading, curves), axes in zip(shown.items(), rows, strict=True):
+        for number, curve in enumerate(curves):
             if curve.points:
                 _draw(axes, curve, number)
-        axes.set_title(panel.title, loc="left", fontsize=9)
+        axes.set_title(heading, loc="left", fontsize=9)
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
         _scale(axes, x, y)
         _mark(axes, regions)

@@ -46,15 +46,8 @@ def stacked(
 ) -> tuple[Figure, list[Axes]]:
     """Make a figure with one panel below the other, and return it with the axes of the panels.
 
-    Args:
-        title: the title of the figure.
-        heights: the height of each panel, in inches.
-        width: the width of the figure, in inches.
-        margin: the height of everything else, in inches.
-        options: further arguments of ``Figure.subplots``.
-
-    Raises:
-        PlotUnavailable: matplotlib is not installed.
+    Sizes are in inches; ``margin`` is the height of everything except the panels. ``options`` are further arguments of
+    ``Figure.subplots``. Raises ``PlotUnavailable`` if matplotlib is not installed.
     """
     figure = new_figure(width, margin + sum(heights))
     figure.suptitle(title, fontsize=12)
@@ -73,30 +66,20 @@ def hide_spines(axes: Axes, *sides: str) -> None:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem.png`` (150 dots per inch) and ``stem.svg``, each one atomically.
 
-    Raises:
-        OSError: a file cannot be written.
+    Raises ``OSError`` if a file cannot be written.
     """
-    return [save_as(figure, stem.with_name(f"{stem.name}.{kind}")) for kind in _METADATA]
-
-
-def save_as(figure: Figure, path: Path) -> Path:
-    """Write a picture atomically, in the format of the file's suffix.
-
-    Raises:
-        UsageError: the suffix is neither ``.png`` nor ``.svg``.
-        OSError: the file cannot be written.
-    """
-    content = picture(figure, path.suffix)
-    with replacing(path) as file:
-        file.write(content)
-    return path
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in _METADATA]
+    for path in paths:
+        content = picture(figure, path.suffix)
+        with replacing(path) as file:
+            file.write(content)
+    return paths
 
 
 def picture(figure: Figure, ending: str) -> bytes:
     """Draw a picture in the format of a file's suffix. PNG has 150 dots per inch.
 
-    Raises:
-        UsageError: the suffix is neither ``.png`` nor ``.svg``.
+    Raises ``UsageError`` if the suffix is neither ``.png`` nor ``.svg``.
     """
     import matplotlib as mpl
 

@@ -30,17 +30,9 @@ class CellGrid(Struct, frozen=True):
 
 
 def grid_panels(title: str, grids: Sequence[CellGrid], rows: str, columns: str, value: str) -> Figure:
-    """Draw one grid below the other, all on one scale of colours from 0 to 100.
+    """Draw one grid below the other, all on one scale of colours from 0 to 100. Raises ``PlotUnavailable``.
 
-    Args:
-        title: the title of the figure.
-        grids: the grids.
-        rows: name of the vertical axis.
-        columns: name of the horizontal axis.
-        value: name of the value of a cell.
-
-    Raises:
-        PlotUnavailable: matplotlib is not installed.
+    ``rows`` and ``columns`` are the names of the axes, and ``value`` is the name of a cell's value.
     """
     shown = [grid for grid in grids if grid.rows and grid.columns]
     heights = [len(grid.rows) * _CELL_INCHES + _PANEL_INCHES for grid in shown]

@@ -42,10 +42,7 @@ def upper_limit(values: Sequence[float]) -> float:
 def draw_radar(axes: Any, spokes: Sequence[str], polygons: Mapping[str, Sequence[float]]) -> None:
     """Draw polygons into polar axes. There are at least three spokes, the first one upwards, then clockwise.
 
-    Args:
-        axes: the polar axes.
-        spokes: their labels.
-        polygons: one value for each spoke, by label of the polygon. Values below 0 are drawn in the middle.
+    A polygon has one value for each spoke. Values below 0 are drawn in the middle.
     """
     angles = [2 * math.pi * number / len(spokes) for number in range(len(spokes))]
     limit = upper_limit([value for values in polygons.values() for value in values])

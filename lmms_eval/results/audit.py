@@ -77,10 +77,8 @@ class Audit(Struct):
 class Auditor:
     """Counter of the samples of one task.
 
-    Args:
-        task: the task's name.
-        facts: the results document, or the facts of a record in the same form.
-        without_interval: why differences have no interval; empty if they have.
+    ``facts`` has the form of a results document. ``without_interval``: why differences have no interval; empty if they
+    have.
     """
 
     def __init__(self, task: str, facts: Mapping[str, Any], without_interval: str = "") -> None:

@@ -51,12 +51,7 @@ class BaselineSamples:
 def find_baseline(text: str, presets: str | None) -> BaselineSamples:
     """Read a ``--baseline``: a path that exists, ``hf://USER/REPO[/PATH]``, ``PRESET`` or ``PRESET:TASK``.
 
-    Args:
-        text: the option's value.
-        presets: the file of presets, if any.
-
-    Raises:
-        ConfigError: the preset does not exist, or the file of presets cannot be read.
+    Raises ``ConfigError`` if the preset does not exist, or the file of presets cannot be read.
     """
     if text.startswith(HUB):
         if len([part for part in text.removeprefix(HUB).split("/") if part]) < 2:
@@ -83,8 +78,7 @@ def find_baseline(text: str, presets: str | None) -> BaselineSamples:
 def read_presets(path: Path) -> Presets:
     """Read a YAML file of presets: ``NAME: PLACE`` or ``NAME: {TASK: PLACE}``. Paths are relative to its folder.
 
-    Raises:
-        ConfigError: the file cannot be read, or is not such a mapping.
+    Raises ``ConfigError`` if the file cannot be read, or is not such a mapping.
     """
     try:
         content = load_bounded(read_plain_text(path)) or {}

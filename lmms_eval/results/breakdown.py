@@ -268,17 +268,10 @@ class Breakdown(Struct, frozen=True):
 
 
 def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
-    """Divide a task's documents by every metadata column that has few values.
+    """Divide a task's documents by every metadata column that has few values; by default for its first metric.
 
-    The number of a part is the mean score of its documents through the first filter pipeline.
-
-    Args:
-        run: the run.
-        task: one of its tasks.
-        metric: the metric; if empty, the task's first metric.
-
-    Raises:
-        DataError: a sample cannot be read.
+    The number of a part is the mean score of its documents through the first filter pipeline. Raises ``DataError`` if
+    a sample cannot be read.
     """
     outcomes: Counter[str] = Counter()
     ids: list[str] = []

@@ -202,8 +202,7 @@ def batches(samples: Iterable[Sample], columns: Columns) -> Iterator[pyarrow.Rec
 def data_frame(samples: Callable[[], Iterable[Sample]]) -> pandas.DataFrame:
     """Return a data frame with a row for each sample. Missing integers, booleans and texts are ``pd.NA``.
 
-    Args:
-        samples: iterates over the samples from the beginning; called twice.
+    ``samples`` iterates over the samples from the beginning; it is called twice.
     """
     import pandas as pd
     import pyarrow

@@ -9,13 +9,14 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.task import Selection
+from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunScores
@@ -40,6 +41,7 @@ from lmms_eval.results.schema import (
     TokenSums,
     UsagePart,
 )
+from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs
 from lmms_eval.utils.records import to_dict
@@ -110,23 +112,6 @@ def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOu
         judge_unread=sum(part.judge_unread for part in parts),
         over_truncation_budget=any(part.over_truncation_budget for part in parts),
         withheld=next((part.withheld for part in parts if part.withheld), ""),
-    )
-
-
-def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> EarlyStop | None:
-    """Add up the documents of a group's leaves; ``None`` if no leaf stopped early."""
-    leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
-    stops = [result.early_stop for result in leaves if result.early_stop is not None]
-    if not stops:
-        return None
-    rules, orders = (
-        list(dict.fromkeys(found)) for found in zip(*((one.rule, one.order) for one in stops), strict=True)
-    )
-    return EarlyStop(
-        rule="; ".join(rules),
-        order="; ".join(orders),
-        asked=sum(len(result.doc_ids) for result in leaves),
-        of=sum(result.plan.requested for result in leaves),
     )
 
 
@@ -287,13 +272,13 @@ def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: As
 
 
 class RunFacts(Struct, frozen=True):
-    """Facts of the run that the document states in addition to its numbers."""
+    """Facts of the run that the document and the printed lines state in addition to its numbers."""
 
-    config: Mapping[str, Any]
-    """The ``config`` block, with secrets redacted."""
-    model_source: str
-    model_name: str
-    model_name_sanitized: str
+    config: RunConfig
+    model_backend: str
+    """``module.Class (chat|simple)``."""
+    command: str
+    """The command that continues the run."""
     date: str
     git: GitState
     start_time: float
@@ -304,10 +289,8 @@ class RunFacts(Struct, frozen=True):
     run_key: str
     model: Mapping[str, Any] = field(default_factory=dict)
     """The model's description of itself."""
-    system_instruction: str | None = None
-    fewshot_as_multiturn: bool = False
-    log_samples: bool = False
-    error_budget: float = 0.0
+    model_asked: str = ""
+    """The model's name on its server, if it has one."""
     cache: Mapping[str, Any] = field(default_factory=dict)
     """Path and counts of the response cache, if the run uses one."""
     judge: Mapping[str, Any] = field(default_factory=dict)
@@ -339,7 +322,7 @@ def results_document(
         "results": results,
         **({"groups": aggregating} if aggregating else {}),
         **_task_parts(selection, tasks, run.groups),
-        "config": dict(facts.config),
+        "config": _config_part(facts),
         "git_hash": commit,
         "git_branch": branch,
         "lmms_eval_version": f"{branch or 'unknown'}@{(commit or 'unknown')[:8]}",
@@ -368,6 +351,26 @@ def results_document(
     return document
 
 
+def _config_part(facts: RunFacts) -> dict[str, Any]:
+    config, arguments = facts.config, resolved_cli_args(facts.config)
+    seeds = (*config.seed, None, None, None, None)[:4]
+    return {
+        "model": config.model,
+        "model_args": arguments["model_args"],
+        "model_backend": facts.model_backend,
+        "batch_size": config.batch_size,
+        "batch_sizes": [],
+        "device": config.device,
+        "use_cache": config.use_cache,
+        "limit": config.limit,
+        "offset": config.offset,
+        "bootstrap_iters": config.bootstrap_iters,
+        "gen_kwargs": arguments["gen_kwargs"],
+        **dict(zip(("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"), seeds, strict=True)),
+        "resolved_cli_args": arguments,
+    }
+
+
 def _plain(value: Any) -> Any:
     """Return a record as it is written, without the fields that are not set. Values of tasks stay as they are."""
     if isinstance(value, Struct):
@@ -379,10 +382,6 @@ def _plain(value: Any) -> Any:
 
 def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
-
-    def at_level(interval: stats.Interval) -> dict[str, Any]:
-        return {**to_dict(interval), "level": LEVEL}
-
     found: dict[str, tuple[EarlyStop | LookStop, stats.Interval | None, stats.Interval | None]] = {}
     for name, result in tasks.items():
         if (stop := result.early_stop) is not None:
@@ -390,8 +389,20 @@ def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, A
             intervals = [one.interval for one in result.metrics if one.metric == headline]
             found[name] = stop, next(iter(intervals), None), stop.difference
     for group in run.groups:
-        if group.metrics and (whole := group_early_stop(group, tasks)) is not None:
+        leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
+        stops = [result.early_stop for result in leaves if result.early_stop is not None]
+        if group.metrics and stops:
+            whole = EarlyStop(
+                asked=sum(len(result.doc_ids) for result in leaves),
+                of=sum(result.plan.requested for result in leaves),
+                order="; ".join(dict.fromkeys(stop.order for stop in stops)),
+                rule="; ".join(dict.fromkeys(stop.rule for stop in stops)),
+            )
             found[group.group.name] = whole, group.metrics[0].interval, None
+
+    def at_level(interval: stats.Interval) -> dict[str, Any]:
+        return {**to_dict(interval), "level": LEVEL}
+
     return {
         name: _plain(
             EarlyStopEntry(
@@ -430,13 +441,8 @@ def _task_entry(result: TaskResult, alias: str, paired: Mapping[str, PairedScore
         if metric.stability is not None:
             entry |= {f"{name}_{label},{key}": value for label, value in to_dict(metric.stability).items()}
     for first in list(paired.values())[:1]:  # the family's keys hold one comparison: that of the first row that has any
-        entry |= {
-            "paired_baseline": first.baseline,
-            "paired_baseline_score": first.baseline_score,
-            "paired_ci_lower": first.ci_lower,
-            "paired_ci_upper": first.ci_upper,
-            "paired_pvalue": first.pvalue,
-        }
+        names = ("baseline", "baseline_score", "ci_lower", "ci_upper", "pvalue")
+        entry |= {f"paired_{name}": getattr(first, name) for name in names}
     return entry
 
 
@@ -475,7 +481,7 @@ def _measurements(run: RunScores, facts: RunFacts) -> dict[str, Any]:
         parts["usage"] = {**parts["usage"], "budget_exceeded": True}
     if facts.tariffs is not None:
         parts["usage"] = {**parts["usage"], "cost": cost_part(run.spent, facts.tariffs)}
-    if facts.log_samples:
+    if facts.config.log_samples:
         parts["efficiency"] = efficiency(run.tasks)
     return parts
 
@@ -524,14 +530,14 @@ def _sum(entries: Iterable[TokenSums]) -> TokenSums:
 
 
 def _model_part(facts: RunFacts) -> dict[str, Any]:
-    system = facts.system_instruction
+    system, name = facts.config.system_instruction, model_name_from_args(argument_text(facts.config.model_args))
     return {
-        "model_source": facts.model_source,
-        "model_name": facts.model_name,
-        "model_name_sanitized": facts.model_name_sanitized,
+        "model_source": facts.config.model,
+        "model_name": name,
+        "model_name_sanitized": sanitize_model_name(name),
         "system_instruction": system,
         "system_instruction_sha": hashlib.sha256(system.encode()).hexdigest() if system else None,
-        "fewshot_as_multiturn": facts.fewshot_as_multiturn,
+        "fewshot_as_multiturn": facts.config.fewshot_as_multiturn,
         "chat_template": facts.model.get("chat_template"),
         "chat_template_sha": facts.model.get("chat_template_sha"),
         "start_time": facts.start_time,
@@ -566,7 +572,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
-        "error_budget": facts.error_budget,
+        "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
         **({"sent_media": sent} if sent else {}),
@@ -601,40 +607,36 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
     named = {f"{metric.metric},{metric.filter}": metric for metric in metrics}
     counts = outcome.answers
-    return cast(
-        dict[str, Any],
-        _plain(
-            Outcome(
-                requested=outcome.requested,
-                scored=outcome.scored,
-                unscored=outcome.unscored,
-                failed=outcome.failed,
-                not_asked=outcome.not_asked,
-                coverage=outcome.coverage,
-                withheld=bool(outcome.withheld),
-                reasons=dict(outcome.reasons),
-                answers=counts.total,
-                blank=counts.blank,
-                filtered=counts.filtered,
-                truncated=counts.truncated,
-                in_thought=counts.in_thought,
-                shares=counts.shares(),
-                judge_unread=outcome.judge_unread,
-                over_truncation_budget=outcome.over_truncation_budget,
-                n={key: metric.n for key, metric in named.items()},
-                truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
-                undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
-                partial={
-                    key: PartialValue(
-                        value=metric.partial, n=metric.n, reason=metric.withheld_reason, interval=metric.interval
-                    )
-                    for key, metric in named.items()
-                    if metric.value is None and metric.withheld_reason
-                },
-                wrote_files=[
-                    key for key, one in named.items() if one.value is None and "submission_files" in one.details
-                ]
-                or UNSET,
-            )
-        ),
+    found: dict[str, Any] = _plain(
+        Outcome(
+            requested=outcome.requested,
+            scored=outcome.scored,
+            unscored=outcome.unscored,
+            failed=outcome.failed,
+            not_asked=outcome.not_asked,
+            coverage=outcome.coverage,
+            withheld=bool(outcome.withheld),
+            reasons=dict(outcome.reasons),
+            answers=counts.total,
+            blank=counts.blank,
+            filtered=counts.filtered,
+            truncated=counts.truncated,
+            in_thought=counts.in_thought,
+            shares=counts.shares(),
+            judge_unread=outcome.judge_unread,
+            over_truncation_budget=outcome.over_truncation_budget,
+            n={key: metric.n for key, metric in named.items()},
+            truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
+            undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
+            partial={
+                key: PartialValue(
+                    value=metric.partial, n=metric.n, reason=metric.withheld_reason, interval=metric.interval
+                )
+                for key, metric in named.items()
+                if metric.value is None and metric.withheld_reason
+            },
+            wrote_files=[key for key, one in named.items() if one.value is None and "submission_files" in one.details]
+            or UNSET,
+        )
     )
+    return found

@@ -65,10 +65,8 @@ _SHAPE: Mapping[str, Any] = {
 def read_document(path: Path) -> Any:
     """Read a JSON file and check the parts of a results document in it.
 
-    Parts that are ``null`` instead of an object or a list are left out.
-
-    Raises:
-        DataError: the file cannot be read, or a part has another type.
+    Parts that are ``null`` instead of an object or a list are left out. Raises ``DataError`` if the file cannot be
+    read, or a part has another type.
     """
     found = read_json(path)
     if not isinstance(found, dict):

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.errors import ConfigError, DataError, JournalError
 from lmms_eval.results.facts import model_of, read_document
-from lmms_eval.storage.lines import unsealed
+from lmms_eval.storage.lines import read_sealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 
@@ -85,11 +84,7 @@ def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:
 
 
 def reserve(folder: Path, start: datetime) -> ResultFiles:
-    """Reserve the first free date stamp from ``start`` on by creating a file for it below ``.runs``.
-
-    Raises:
-        JournalError: the folder cannot be written.
-    """
+    """Reserve the first free date stamp from ``start`` on by a file below ``.runs``. Raises ``JournalError``."""
     moment = start
     try:
         (folder / RUNS).mkdir(parents=True, exist_ok=True)
@@ -168,22 +163,13 @@ def samples_beside(results: Path, task: str) -> Path | None:
 
 def read_state(folder: Path) -> Mapping[str, Any]:
     """Read ``run.json``; empty if it is missing or damaged. The journals remain readable without it."""
-    try:
-        content = unsealed((folder / STATE).read_bytes())
-        found = orjson.loads(content) if content is not None else {}
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_sealed(folder / STATE) or {}
 
 
 def state_of(state: Mapping[str, Any], is_alive: bool) -> str:
-    """Return the state of a run: ``complete``, ``stopped early``, ``withheld``, ``interrupted`` or ``running``.
+    """Return the state of a run by ``run.json``: ``complete``, ``withheld``, ``interrupted``, ``running``, ...
 
     A run whose process is dead counts as interrupted, whatever it last wrote. If nothing is known, it is ``unknown``.
-
-    Args:
-        state: the content of ``run.json``.
-        is_alive: whether a process of the run is alive.
     """
     stated = str(state.get("state", "unknown"))
     return "interrupted" if stated == "running" and not is_alive else stated
@@ -219,8 +205,7 @@ class FoundRun(Struct, frozen=True):
 def run_path(named: str | Path) -> Path:
     """Return the path of a named run: a file or folder, or ``FOLDER/STAMP`` for the results of that date.
 
-    Raises:
-        DataError: the path does not exist.
+    Raises ``DataError`` if the path does not exist.
     """
     path = Path(named).expanduser()
     if path.exists():
@@ -235,10 +220,8 @@ def run_path(named: str | Path) -> Path:
 def find_run(folder: Path) -> FoundRun | None:
     """Find the run in a folder: its results file, or the record of a run without results.
 
-    A finished run takes precedence over unfinished runs in the same folder; its note names them.
-
-    Raises:
-        DataError: the folder holds several runs.
+    A finished run takes precedence over unfinished runs in the same folder; its note names them. Raises ``DataError``
+    if the folder holds several runs.
     """
     runs = find_runs(folder)
     finished = [run for run in runs if run.path.is_file()]
@@ -259,11 +242,8 @@ def _listed(runs: Sequence[FoundRun]) -> str:
 def find_runs(folder: Path) -> list[FoundRun]:
     """Find the runs in a folder and one folder below: the newest results file of each run, and records without results.
 
-    If the folder has results, a record counts only if the run started after all of them or its process is alive.
-    Older records were abandoned.
-
-    Raises:
-        DataError: a results file cannot be read.
+    If the folder has results, a record counts only if the run started after all of them or its process is alive. Older
+    records were abandoned. Raises ``DataError`` if a results file cannot be read.
     """
     if (folder / STATE).is_file():
         return [FoundRun(folder, "")]

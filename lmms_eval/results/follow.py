@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 from msgspec import Struct
 
 from lmms_eval.engine.headline import HeadlinePart, Prefix
@@ -60,11 +59,11 @@ STALE_S = 10.0
 """Signs that are older than the newest ones by more than this come from a process that is gone."""
 
 
-class Signs(Struct, frozen=True):
+class Signs(Struct, frozen=True, kw_only=True):
     """Signs of life of a process of the run; ``None`` for values that it does not report."""
 
-    host: str
-    pid: int | None
+    host: str = ""
+    pid: int | None = None
     time: float
     started: float | None = None
     memory: int | None = None
@@ -78,28 +77,12 @@ class Signs(Struct, frozen=True):
 
 def read_signs(folder: Path) -> list[Signs]:
     """Read the signs of all processes, without those of processes killed in an earlier launch."""
-    found = [signs for path in sorted(folder.glob(VITALS)) if (signs := _read(path)) is not None]
+    found: list[Signs] = []
+    for path in sorted(folder.glob(VITALS)):
+        with suppress(OSError, msgspec.DecodeError):  # it is being replaced, or damaged
+            found.append(msgspec.json.decode(path.read_bytes(), type=Signs))
     newest = max((signs.time for signs in found), default=0.0)
     return [signs for signs in found if signs.time >= newest - STALE_S]
-
-
-def _read(path: Path) -> Signs | None:
-    try:
-        found = orjson.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    numbers = {name: value for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
-    if "time" not in numbers:
-        return None
-    counts = ("pid", "memory", "in_flight", "concurrency", "done")
-    return Signs(
-        host=str(found.get("host", "")),
-        time=float(numbers["time"]),
-        started=float(numbers["started"]) if "started" in numbers else None,
-        **{name: int(numbers[name]) if name in numbers else None for name in counts},
-    )
 
 
 REST = 20
@@ -124,9 +107,7 @@ class ScoreSoFar(Struct, frozen=True):
 class RunningScore:
     """A number over the first documents of the random order, with an interval that holds at every look.
 
-    Args:
-        parts: the tasks that it covers.
-        orders: the documents of these tasks, in random order.
+    ``parts`` are the tasks that it covers, ``orders`` their documents in random order.
     """
 
     def __init__(self, parts: Sequence[HeadlinePart], orders: Mapping[str, Sequence[int]]) -> None:
@@ -233,10 +214,8 @@ def _marks(state: Mapping[str, Any]) -> tuple[Any, ...]:
 class FollowedRun:
     """A run that is read again as its journals grow. Not safe for use by several threads at once.
 
-    Args:
-        folder: the run's record.
-        take: called for every finished document, before the look that found it returns.
-        budget_s: most seconds of a look.
+    ``take`` is called for every finished document, before the look that found it returns. A look takes at most
+    ``budget_s`` seconds.
     """
 
     def __init__(

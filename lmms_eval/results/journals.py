@@ -40,9 +40,8 @@ class JsonLine(Struct, frozen=True):
 class FileSamples:
     """The objects of a file of JSON lines, such as a samples file. The place of a line is its offset.
 
-    Args:
-        path: the file. The first call of ``at`` opens it, and it stays open.
-        is_strict: whether a line that is not a JSON object is an error; otherwise it is skipped and counted.
+    The first call of ``at`` opens the file, which stays open. If ``is_strict``, a line that is not a JSON object is an
+    error; otherwise it is skipped and counted.
     """
 
     def __init__(self, path: Path, is_strict: bool = True) -> None:
@@ -173,8 +172,7 @@ class Ending(Struct, frozen=True, gc=False):
     def of(cls, record: Mapping[str, Any], place: RecordPlace) -> Ending:
         """Read it from a record of the journal.
 
-        Raises:
-            KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
+        Raises ``KeyError``, ``TypeError``, ``AttributeError`` or ``IndexError`` if the record is not one of a document.
         """
         tokens_in = tokens_out = 0
         for answer in record["answers"]:
@@ -242,11 +240,8 @@ class Finished(Struct, frozen=True):
 class Journals:
     """The journals of one run's folder, as far as they were read. Memory holds the places of records, not the records.
 
-    Only the documents that were scored with the settings of the latest score count.
-
-    Args:
-        folder: the run's record.
-        only: the only documents of a task that are read; all documents of tasks that are not named.
+    Only the documents that were scored with the settings of the latest score count. Of the tasks in ``only``, only
+    these documents are read.
     """
 
     def __init__(self, folder: Path, only: Mapping[str, Collection[int]] | None = None) -> None:
@@ -333,12 +328,7 @@ class Journals:
     def counted(self, task: str, facts: Mapping[str, Any]) -> list[int]:
         """Return the documents that count; if the task stopped early, only the first ones of its order.
 
-        Args:
-            task: the task.
-            facts: the results document, or the facts of a record in the same form.
-
-        Raises:
-            DataError: the order of the early stop is not known.
+        ``facts`` has the form of a results document. Raises ``DataError`` if the order of the early stop is not known.
         """
         stop = part_of(facts, "early_stop", task)
         asked, documents = stop.get("asked"), self.tasks[task].endings if task in self.tasks else {}
@@ -360,11 +350,7 @@ class Journals:
         return JournalSamples(self.tails, [[endings[doc_id].place] for doc_id in self.counted(task, facts)])
 
     def unscored(self) -> dict[str, JournalSamples]:
-        """Read the responses and return, by task, the documents that are answered but not scored yet.
-
-        Raises:
-            DataError: a file cannot be read.
-        """
+        """Read the responses; returns the answered documents without scores, by task. Raises ``DataError``."""
         tails = JournalTails(self.folder, RESPONSES, ResponseLine)
         places: dict[str, dict[int, list[RecordPlace]]] = {}
         for place, record in tails.news():
@@ -411,10 +397,7 @@ _MOST_PIPELINES = 1 << 10
 class JournalSamples:
     """Documents of the journals as lines of a samples file. A place encodes the document and the pipeline.
 
-    Args:
-        tails: the journals.
-        documents: the places of each document's records.
-        rows: makes the rows of a document from its records.
+    ``documents`` are the places of each document's records; ``rows`` makes the rows of a document from its records.
     """
 
     def __init__(

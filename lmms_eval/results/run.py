@@ -82,14 +82,9 @@ class SampleIndex(Struct):
 
 
 class RunTask:
-    """A task of a run. Samples are read one by one; only their places are kept in memory.
+    """A task of a run. Samples are read one by one from the sources; only their places are kept in memory.
 
-    Args:
-        name: the task's name.
-        keys: how to read its samples.
-        sources: the sources of its lines.
-        record: folder of the run's journals, which hold the judge's prompts.
-        early_stop: the task's early stop, if it stopped early.
+    ``record`` is the folder of the run's journals, which hold the judge's prompts.
     """
 
     def __init__(
@@ -366,15 +361,10 @@ def results_of_record(folder: Path) -> Path | None:
 
 
 def run_of(journals: Journals, state: Mapping[str, Any], waiting: Mapping[str, JournalSamples] | None = None) -> Run:
-    """Return the run of a record, as far as its journals were read.
+    """Return the run of a record, as far as its journals were read. ``state`` is the content of ``run.json``.
 
-    Args:
-        journals: the journals.
-        state: the content of ``run.json``.
-        waiting: the documents that are answered but not scored yet, by task.
-
-    Raises:
-        DataError: the documents that count of a task that stopped early are not known.
+    ``waiting``: the documents that are answered but not scored yet, by task. Raises ``DataError`` if the documents
+    that count of a task that stopped early are not known.
     """
     folder, facts, waiting = journals.folder, record_facts(state), waiting or {}
     tasks = {}

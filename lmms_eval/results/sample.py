@@ -112,8 +112,7 @@ def _at(values: Any, number: int) -> Any:
 class JudgePrompts:
     """The judge's prompts in a run's record, by fingerprint. They are read when the first one is needed.
 
-    Args:
-        folder: the run's record; ``None`` if the run has no record, and so no prompts.
+    A run without a record (``folder``) has no prompts.
     """
 
     def __init__(self, folder: Path | None) -> None:

@@ -6,7 +6,6 @@ Journal records become lines here, for the file of a finished run and for reader
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.request import GeneratedImage
+from lmms_eval.api.task import Task
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.records import FOLDER, blank_reason, parts_from_record, written
 from lmms_eval.engine.store import RunStore
@@ -23,34 +23,33 @@ from lmms_eval.storage.codec import plain_json
 from lmms_eval.utils.redaction import mask_known
 
 
-def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
-    """Write the finished documents of a task that count, replacing the file atomically.
+def with_samples(path: Path, store: RunStore, task: Task, doc_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield the records of finished documents, and meanwhile write the samples file, which is replaced at the end.
 
-    Returns:
-        The number of lines. If there are no lines, the file is removed.
-
-    Raises:
-        JournalError: the file cannot be written; an earlier file is unchanged.
+    Records are read again for each further pipeline. Without any row, the file is removed. Raises ``JournalError`` if
+    the file cannot be written; an earlier file is unchanged.
     """
-    rows, lines = sample_rows(result, store), 0
-    first = next(rows, None)
     try:
-        if first is None:
-            path.unlink(missing_ok=True)
-            return 0
         with replacing(path) as file:
-            for row in itertools.chain((first,), rows):
-                file.write((mask_known(json_text(row)) + "\n").encode("utf-8", "replace"))
-                lines += 1
+            for number in range(len(task.pipelines)):
+                for record in store.scores(task.name, doc_ids):
+                    if (row := _row_through(task, number, record)) is not None:
+                        file.write((mask_known(json_text(row)) + "\n").encode("utf-8", "replace"))
+                    if number == 0:
+                        yield record
+            is_empty = file.tell() == 0
+        if is_empty:
+            path.unlink()
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
-    return lines
 
 
 def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of the samples files by task, as they would be read back from the files."""
     return {
-        result.task.name: [json.loads(mask_known(json_text(row))) for row in sample_rows(result, store)]
+        result.task.name: [
+            json.loads(mask_known(json_text(row))) for row in sample_rows(result.task, store, result.doc_ids)
+        ]
         for result in results
     }
 
@@ -76,33 +75,27 @@ def _with_text_keys(value: Any) -> Any:
     return [_with_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def sample_rows(result: TaskResult, store: RunStore, doc_ids: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a samples file (``docs/results.md``), one block per pipeline.
+def sample_rows(task: Task, store: RunStore, doc_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a samples file for these documents (``docs/results.md``), one block per pipeline."""
+    for number in range(len(task.pipelines)):
+        for record in store.scores(task.name, doc_ids):
+            if (row := _row_through(task, number, record)) is not None:
+                yield row
 
-    Args:
-        result: the task.
-        store: the journal.
-        doc_ids: the documents; ``None`` for all that count.
-    """
-    name, doc_ids = result.task.name, result.doc_ids if doc_ids is None else doc_ids
-    for number, pipeline in enumerate(result.task.pipelines):
-        for record in store.scores(name, doc_ids):
-            if "failed" in record:
-                if number == 0:
-                    yield _failed_row(record)
-                continue
-            score = next((item for item in record["scores"] if item["filter"] == pipeline), None)
-            if score is not None:
-                yield _row(record, score, result.task.output_type in ("loglikelihood", "multiple_choice"))
+
+def _row_through(task: Task, number: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a document's row for the pipeline with this number; only the first one has a row if it failed."""
+    if "failed" in record:
+        return None if number else _failed_row(record)
+    score = next((item for item in record["scores"] if item["filter"] == task.pipelines[number]), None)
+    return None if score is None else _row(record, score, task.output_type in ("loglikelihood", "multiple_choice"))
 
 
 def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a document's journal record, one per pipeline, as in the samples file.
 
-    The journal does not name the kind of the task's requests, so likelihoods are recognised by their form.
-
-    Raises:
-        KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
+    The journal does not name the kind of the task's requests, so likelihoods are recognised by their form. Raises
+    ``KeyError``, ``TypeError``, ``AttributeError`` or ``IndexError`` if the record is not one of a document.
     """
     if "failed" in record:
         yield _failed_row(record)
@@ -253,8 +246,7 @@ def endings_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``thoughts``, a text (or list of rounds) per answer, and ``blank``, why an answer is empty.
 
-    Args:
-        answers: records of answers, or of single responses.
+    The records are those of answers, or of single responses.
     """
     facts: dict[str, Any] = {}
     if any("thoughts" in answer for answer in answers):

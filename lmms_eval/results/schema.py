@@ -23,6 +23,7 @@ from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.records import JudgementLine, JudgeVerdict, Medium, Message, OnlyTrue, ResponseLine, ScoreLine
 from lmms_eval.engine.aggregate import TruncationScores
 from lmms_eval.engine.batch_check import BatchDifference, Trouble
+from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
@@ -217,19 +218,6 @@ class PartialValue(Struct, kw_only=True):
     """Why it is not a score."""
     interval: Interval | None
     """95 % interval, if there is one."""
-
-
-class StopCounts(Struct, kw_only=True):
-    """Counts of a task's answers that stop strings could end."""
-
-    active: list[str]
-    """The stop strings."""
-    answers: int
-    """Answers that they could end."""
-    ended: int
-    """Answers that one of them ended."""
-    untold: int
-    """Answers whose server does not report it."""
 
 
 class Outcome(Struct, kw_only=True):

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePath
 
 from loguru import logger
-from msgspec import Struct
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
+from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
-from lmms_eval.results.document import cost_lines
-from lmms_eval.utils.prices import Tariffs
+from lmms_eval.results.document import RunFacts, cost_lines
+from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.signatures import place_of
 
 UNSCORED = "unscored: "
@@ -74,44 +74,17 @@ SAMPLES = "_samples_"
 """Mark in the names of samples files."""
 
 
-class ReportFacts(Struct, frozen=True):
-    """Facts for the header and the last lines, in addition to the numbers."""
-
-    model: str
-    model_args: str
-    """The arguments, with secrets redacted."""
-    gen_kwargs: str
-    limit: float | None
-    offset: int
-    num_fewshot: int | None
-    batch_size: int | str
-    command: str
-    """The command that continues this run."""
-    files: tuple[str, ...] = ()
-    """Written files, for the last lines."""
-    model_asked: str = ""
-    """The model's name on its server, if it has one."""
-    tariffs: Tariffs | None = None
-    """Prices, if the user gives a table."""
-    ids: str | None = None
-    where: str | None = None
-    """The chosen documents (``--ids``, ``--where``)."""
-    ignored: tuple[str, ...] = ()
-    ignored_of_tasks: tuple[str, ...] = ()
-    """Options that the model's requests cannot carry: those of ``--gen_kwargs``, and those of tasks."""
-
-
-def header(facts: ReportFacts) -> str:
-    chosen = {"ids": facts.ids, "where": facts.where}
+def header(config: RunConfig) -> str:
+    arguments, chosen = redact(argument_text(config.model_args)), {"ids": config.ids, "where": config.where}
     return (
-        f"{facts.model} ({facts.model_args}), gen_kwargs: ({facts.gen_kwargs}), limit: {facts.limit}, "
-        f"offset: {facts.offset}, num_fewshot: {facts.num_fewshot}, batch_size: {facts.batch_size}"
+        f"{config.model} ({arguments}), gen_kwargs: ({argument_text(config.gen_kwargs)}), limit: {config.limit}, "
+        f"offset: {config.offset}, num_fewshot: {config.num_fewshot}, batch_size: {config.batch_size}"
         + "".join(f", {name}: {text[:MAX_NAME]}" for name, text in chosen.items() if text)
     )
 
 
-def notes(run: RunScores, facts: ReportFacts) -> list[str]:
-    """Return lines about everything that is not a plain score. A clean run has only those about written files."""
+def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
+    """Return lines about everything that is not a plain score. A clean run has only those about the written files."""
     lines: list[str] = []
     alike = _unscored_alike(run.tasks)
     for reason, tasks in alike.items():
@@ -134,13 +107,14 @@ def notes(run: RunScores, facts: ReportFacts) -> list[str]:
         lines.append(run.batch_check.line())
     if facts.ignored:
         lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(facts.ignored)}")
-    if others := [name for name in facts.ignored_of_tasks if name not in facts.ignored]:
+    ignored_of_tasks = facts.model.get("ignored_generation_options", ())
+    if others := [name for name in ignored_of_tasks if name not in facts.ignored]:
         lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
-        [*facts.files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
+        [*files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
     )
 
 

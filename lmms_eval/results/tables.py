@@ -298,13 +298,7 @@ def _sentence(name: str, control: str, gap: Gap) -> str:
 
 
 def tables(document: Mapping[str, Any], run: RunScores, controls: Controls = NO_CONTROLS) -> str:
-    """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates.
-
-    Args:
-        document: the results document of the run.
-        run: the run's numbers.
-        controls: the comparison of tasks with their controls.
-    """
+    """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates."""
     tasks = {result.task.name: result.task for result in run.tasks}
     metrics = [(result.task.name, result.metrics) for result in run.tasks]
     metrics += [(group.group.name, group.metrics) for group in run.groups if group.metrics]

@@ -59,8 +59,7 @@ class Setup:
 def enclose(setup: Setup) -> int | None:
     """Confine the sandbox child itself, once: enter namespaces, and adopt children whose parent dies.
 
-    Returns:
-        The user that programs become; ``None`` if they keep this process's user.
+    Returns the user that programs become; ``None`` if they keep this process's user.
     """
     if sys.platform == "linux":
         prctl(PR_SET_CHILD_SUBREAPER, 1)

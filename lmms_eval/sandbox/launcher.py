@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import atexit
 import base64
-import contextvars
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -28,13 +26,14 @@ from lmms_eval.sandbox.layers import (
     NAMESPACES,
     SECCOMP,
     THREADS,
-    Confined,
     Layer,
     bubblewrap,
     clean_environment,
     interpreter,
-    probe_layers,
 )
+from lmms_eval.sandbox.policy import Policy as Policy  # documented names: authors of tasks import them from here
+from lmms_eval.sandbox.policy import SandboxRefused as SandboxRefused
+from lmms_eval.sandbox.policy import current_policy
 from lmms_eval.utils.records import to_dict
 
 Style = Literal["script", "captured"]
@@ -92,59 +91,8 @@ class Outcome(Struct, frozen=True):
     wall_s: float = 0.0
 
 
-REQUIRED: tuple[Confined, ...] = ("files", "network", "processes")
-REMEDY = (
-    "enable Landlock or unprivileged user namespaces, or install bubblewrap (`lmms-eval doctor` shows what "
-    "is missing); --allow_unsafe_code runs programs without"
-)
-
-
-class SandboxRefused(LmmsEvalError):
-    """No layer on this machine would keep a program from the machine's files, network or processes."""
-
-
 class SandboxError(LmmsEvalError):
     """The sandbox itself failed: its child could not be started or did not answer."""
-
-
-class Policy(Struct, frozen=True):
-    """Conditions that must hold before a program runs."""
-
-    allow_unsafe: bool = False
-    """Run even if a required layer is missing; the available layers are still used."""
-    probe: Callable[[], Sequence[Layer]] = probe_layers
-
-    def layers(self) -> Sequence[Layer]:
-        """Return all layers, active or not. Raises ``SandboxRefused`` if the active ones do not suffice."""
-        layers = self.probe()
-        missing = not_confined(layers)
-        if missing and not self.allow_unsafe:
-            raise SandboxRefused(f"programs are not run: nothing confines their {' and '.join(missing)}; {REMEDY}")
-        return layers
-
-
-def not_confined(layers: Sequence[Layer]) -> tuple[Confined, ...]:
-    """Return which of files, network and processes no active layer confines."""
-    held = {part for layer in layers for part in layer.confines}
-    return tuple(part for part in REQUIRED if part not in held)
-
-
-_policy: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("sandbox_policy", default=None)
-
-
-def current_policy() -> Policy:
-    """Return the run's policy, by default the strict one."""
-    return _policy.get() or Policy()
-
-
-@contextmanager
-def using(policy: Policy) -> Iterator[None]:
-    """Make ``policy`` the current one in this thread, within the block."""
-    token = _policy.set(policy)
-    try:
-        yield
-    finally:
-        _policy.reset(token)
 
 
 START_LIMIT_S = 30.0

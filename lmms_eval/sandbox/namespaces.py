@@ -25,16 +25,9 @@ WORK = "/lmms-eval-work"
 def enter(readable: Sequence[str], devices: Sequence[str], empty: str, user: int | None = None) -> None:
     """Move this process into namespaces of its own; its next child becomes process 1 of the new process namespace.
 
-    The current folder becomes an empty one.
-
-    Args:
-        readable: folders and files that stay visible, read-only, under their paths.
-        empty: an existing folder; the new root is mounted over it, so that no files remain outside.
-        user: a user outside that becomes ``INSIDE_ID``, while this process is root inside. By default this process is
-            ``INSIDE_ID``.
-
-    Raises:
-        OSError: the kernel or its settings forbid it.
+    The new root is mounted over the folder ``empty``, so that no files remain outside. The paths ``readable`` stay
+    visible, read-only. The current folder becomes an empty one. This process becomes ``INSIDE_ID`` or, with ``user``,
+    root: then that user outside becomes ``INSIDE_ID``. Raises ``OSError`` if the kernel or its settings forbid it.
     """
     if user is None:
         own, group = os.geteuid(), os.getegid()

@@ -91,17 +91,11 @@ def unused_user() -> int:
 
 
 def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
-    """Find the bound for programs, in the sandbox child.
+    """Find the bound for programs, in the sandbox child. Programs must be able to read the paths ``readable``.
 
-    If the limit applies to the child itself, its own forks fail from now on as soon as the user has so many threads
-    that a program would have less than ``ROOM``. The bound must then be found again.
-
-    Args:
-        user: the user that programs become; ``None`` if the limit applies to the child itself.
-        readable: paths that programs must be able to read.
-
-    Raises:
-        OSError: no process can be started, or it cannot become ``user``.
+    Without ``user``, the limit applies to the child itself: its own forks fail from now on as soon as the user has so
+    many threads that a program would have less than ``ROOM``. The bound must then be found again. Raises ``OSError`` if
+    no process can be started, or if it cannot become ``user``.
     """
     if user is not None:
         # Becoming the user is tried in advance: a failure in a program's process would look like the program's own.

@@ -88,11 +88,7 @@ class JobResults(Struct, frozen=True):
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
-        """Read the answer of ``/jobs/{job_id}/results``.
-
-        Raises:
-            EvaluationServerError: the answer does not have the expected form.
-        """
+        """Read the answer of ``/jobs/{job_id}/results``. Raises ``EvaluationServerError`` if it has another form."""
         names = ("task", "metric", "filter", "value", "stderr", "low", "high", "method", "n")
         try:
             models = content["models"]
@@ -125,14 +121,7 @@ class JobResults(Struct, frozen=True):
 
 
 class ArchiveDownload:
-    """Context manager that receives an archive and unpacks it.
-
-    Args:
-        folder: target folder; created if it is missing.
-
-    Raises:
-        DataError: the folder cannot be written.
-    """
+    """Context manager that receives an archive and unpacks it into a folder. Raises ``DataError`` if it cannot."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -219,20 +208,8 @@ class HttpCall(Struct, frozen=True):
         return orjson.dumps({name: value for name, value in self.body.items() if value is not None})
 
 
-class CallReply(Struct, frozen=True):
-    """Answer to a call, or the reason why it failed.
-
-    Args:
-        status: status code of the answer; 0 if the server cannot be reached.
-        content: the answer, or why the server cannot be reached.
-        retry_after: seconds that the server asks the client to wait.
-    """
-
-    status: int
-    content: bytes
-    retry_after: float | None = None
-
-
+CallReply = httpx2.Response | httpx2.TransportError
+"""Answer to a call, whose body has been read, or the reason why it was lost."""
 Exchange = Generator[HttpCall | float, CallReply | None, _T]
 """Generator that yields calls, and receives the reply to each, and pauses in seconds."""
 
@@ -245,11 +222,7 @@ class RetryPauses(Struct):
     _end: float | None = None
 
     def pause(self, asked: float | None = None) -> float | None:
-        """Return the seconds to wait before the next attempt, ``None`` if no time is left for one.
-
-        Args:
-            asked: the least wait that the server asks for.
-        """
+        """Return the seconds to wait, at least those that the server ``asked`` for; ``None`` if no time is left."""
         if self._end is None:
             self._end = time.monotonic() + self.seconds
         wait = max(self._pause * random.uniform(0.5, 1.0), asked or 0.0)
@@ -295,11 +268,11 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
     while True:
         reply = yield call
         assert reply is not None
-        if 0 < reply.status < 400:
+        if isinstance(reply, httpx2.Response) and reply.status_code < 400:
             value = _json(reply.content)
             if not isinstance(value, dict):
                 text = "the answer is not a JSON object; is this the address of an evaluation server?"
-                raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status)
+                raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status_code)
             return value
         yield pause_before(call, reply, waiting)
 
@@ -307,23 +280,23 @@ def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
 def downloaded(job_id: str, download: ArchiveDownload, patience: float) -> Exchange[None]:
     """Receive the archive of a job, and retry as ``asked`` does. Raises ``EvaluationServerError``."""
     call, waiting = HttpCall("GET", job(job_id, "/files").path, target=download), RetryPauses(patience)
-    while (reply := (yield call)) is not None and reply.status != 200:
+    while (reply := (yield call)) is not None and getattr(reply, "status_code", 0) != 200:
         yield pause_before(call, reply, waiting)
 
 
 def pause_before(call: HttpCall, reply: CallReply, waiting: RetryPauses) -> float:
-    """Return the seconds to wait before a call is retried.
-
-    Raises:
-        EvaluationServerError: the call was refused, or no time is left to retry it.
-    """
-    pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _RETRIED else None
-    if pause is not None:
-        return pause
-    if not reply.status:
-        raise EvaluationServerError(f"{call.method} {call.path}: no answer: {reply.content.decode()}")
-    text = f"{call.method} {call.path}: {printable(_reason(reply.content))} (status {reply.status})"
-    raise EvaluationServerError(text, reply.status)
+    """Return the seconds to wait before a retry. Raises ``EvaluationServerError`` if the call cannot be retried."""
+    if isinstance(reply, httpx2.TransportError):
+        pause = waiting.pause()
+        error = EvaluationServerError(f"{call.method} {call.path}: no answer: {str(reply) or type(reply).__name__}")
+    else:
+        status = reply.status_code
+        pause = waiting.pause(retry_after(reply.headers)) if status in _RETRIED else None
+        text = f"{call.method} {call.path}: {printable(_reason(reply.content))} (status {status})"
+        error = EvaluationServerError(text, status)
+    if pause is None:
+        raise error
+    return pause
 
 
 def awaited(job_id: str, patience: float, poll_interval: float, timeout: float | None, verbose: bool) -> Exchange[Job]:
@@ -395,19 +368,9 @@ def request(http: httpx2.Client | httpx2.AsyncClient, call: HttpCall, silence: f
     )
 
 
-def reply(found: httpx2.Response) -> CallReply:
-    """Convert a response whose body has been read."""
-    return CallReply(found.status_code, found.content, retry_after(found.headers))
-
-
-def no_reply(error: httpx2.TransportError) -> CallReply:
-    """Convert a lost connection."""
-    return CallReply(0, (str(error) or type(error).__name__).encode())
-
-
 SILENCE_S = 60.0
 """A server sends something more often than this. A connection that is silent for longer counts as lost."""
-ENDED_EARLY = CallReply(0, b"the connection has ended before the job")
+ENDED_EARLY = httpx2.ReadError("the connection has ended before the job")
 
 
 class StateEvent(Struct, frozen=True):
@@ -442,13 +405,7 @@ JobEvent = StateEvent | ProgressEvent | LogEvent
 
 
 class Following(Struct):
-    """Position in the events of a job, kept over lost connections.
-
-    Args:
-        job_id: the job.
-        place: id of the last event that was received.
-        patience: seconds of retrying a lost connection.
-    """
+    """Position in the events of a job, kept over lost connections, which are retried for ``patience`` seconds."""
 
     job_id: str
     place: str
@@ -464,11 +421,7 @@ class Following(Struct):
         return HttpCall("GET", job(self.job_id, "/events").path, headers=headers)
 
     def read(self, kind: str, event_id: str, data: str) -> JobEvent | None:
-        """Read a received event; ``None`` if it is a repetition or of an unknown kind.
-
-        Raises:
-            EvaluationServerError: the event does not have the expected form.
-        """
+        """Read an event; ``None`` for a repetition or an unknown kind. Raises ``EvaluationServerError``."""
         self._waiting = None
         self.place = event_id or self.place
         content = data.encode("utf-8", "replace")
@@ -494,10 +447,6 @@ class Following(Struct):
         return found
 
     def pause(self, reply: CallReply) -> float:
-        """Return the seconds to wait before the next connection, after one was lost or refused.
-
-        Raises:
-            EvaluationServerError: the server has refused for good, or no time is left to retry.
-        """
+        """Return the seconds to wait before reconnecting. Raises ``EvaluationServerError`` if no time is left."""
         self._waiting = self._waiting or RetryPauses(self.patience)
         return pause_before(self.call, reply, self._waiting)

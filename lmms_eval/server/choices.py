@@ -55,21 +55,8 @@ class ListedModel(Struct, frozen=True):
     """Messages about missing packages and keys."""
 
 
-class ModelDetails(Struct, frozen=True):
-    """The arguments of a model."""
-
-    name: str
-    arguments: tuple[Argument, ...]
-    fixed: Mapping[str, Any]
-    """Arguments that the name of a service implies."""
-
-
 class ModelChoices:
-    """The models of a registry, read once.
-
-    Args:
-        plugins: packages that the server was started with.
-    """
+    """The models of a registry with the server's plugins, read once."""
 
     def __init__(self, plugins: Sequence[str] = ()) -> None:
         self.registry = ModelRegistry(tuple(plugins))
@@ -93,8 +80,8 @@ class ModelChoices:
             )
         return self._choices
 
-    def details(self, name: str) -> ModelDetails:
-        """Return the arguments of a model, by name or alias.
+    def details(self, name: str) -> tuple[tuple[Argument, ...], Mapping[str, Any]]:
+        """Return the arguments of a model, by name or alias, and those that the name of a service implies.
 
         Raises:
             UnknownNameError: the model does not exist.
@@ -106,7 +93,7 @@ class ModelChoices:
         if service is not None:
             stated = {"model": service.model, "base_url": service.base_url}
             fixed |= {key: value for key, value in stated.items() if value}
-        return ModelDetails(name, arguments_of(resolved.manifest.model_id, resolved.load()), fixed)
+        return arguments_of(resolved.manifest.model_id, resolved.load()), fixed
 
     def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ListedModel:
         try:
@@ -182,12 +169,7 @@ class TaskChoice(Struct, frozen=True):
 
 
 class TaskChoices:
-    """The tasks of a catalogue, which is read once.
-
-    Args:
-        include_paths: folders with further task files that the server was started with.
-        plugins: packages with tasks.
-    """
+    """The tasks of a catalogue with the server's own folders and plugins, read once."""
 
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._include_paths, self._plugins = include_paths, plugins
@@ -243,11 +225,7 @@ class TaskChoices:
         self.catalogue.match(name for name in names if not names_file(name))
 
     def yaml(self, name: str) -> str:
-        """Read the file of a task or group.
-
-        Raises:
-            UnknownNameError: the task or group does not exist. Tags have no file.
-        """
+        """Read the file of a task or group. Raises ``UnknownNameError``, also for tags, which have no file."""
         entry = self.catalogue.tasks.get(name) or self.catalogue.groups.get(name)
         if entry is None:
             raise self.catalogue.unknown(name)
@@ -279,11 +257,9 @@ class OptionChoice(Struct, frozen=True):
 def option_choices(
     refused: Collection[str] = (), defaults: Mapping[str, bool] | None = None
 ) -> tuple[OptionChoice, ...]:
-    """List the options: the usual ones first, the others by group in the order of the help.
+    """List the options that are not ``refused``: the usual ones first, the others by group in the order of the help.
 
-    Args:
-        refused: options that this server does not accept.
-        defaults: default values of this server that differ from those of the command line.
+    ``defaults`` are default values of this server that differ from those of the command line.
     """
     kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
     found = []

@@ -32,8 +32,6 @@ from lmms_eval.server.calls import (
     ProgressEvent,
     headers,
     limits,
-    no_reply,
-    reply,
     request,
 )
 
@@ -191,7 +189,7 @@ class EvalClient:
         """
         following = Following(job_id, last_event_id or "", self._patience)
         while not following.has_ended:
-            lost = ENDED_EARLY
+            lost: CallReply = ENDED_EARLY
             try:
                 with closing(self._http.send(request(self._http, following.call, SILENCE_S), stream=True)) as found:
                     if found.status_code == 200:
@@ -200,9 +198,9 @@ class EvalClient:
                                 yield event
                     else:
                         found.read()
-                        lost = reply(found)
+                        lost = found
             except httpx2.TransportError as error:
-                lost = no_reply(error)
+                lost = error
             if not following.has_ended:
                 time.sleep(following.pause(lost))
 
@@ -252,12 +250,11 @@ class EvalClient:
                         step.target.begin()
                         for data in found.iter_bytes():
                             step.target.add(data)
-                        answer = CallReply(200, b"")
                     else:
                         found.read()
-                        answer = reply(found)
+                    answer = found
             except httpx2.TransportError as error:
-                answer = no_reply(error)
+                answer = error
 
 
 class AsyncEvalClient:
@@ -341,7 +338,7 @@ class AsyncEvalClient:
         """Yield the events of a job as ``EvalClient.events`` does."""
         following = Following(job_id, last_event_id or "", self._patience)
         while not following.has_ended:
-            lost = ENDED_EARLY
+            lost: CallReply = ENDED_EARLY
             try:
                 async with aclosing(
                     await self._http.send(request(self._http, following.call, SILENCE_S), stream=True)
@@ -352,9 +349,9 @@ class AsyncEvalClient:
                                 yield event
                     else:
                         await found.aread()
-                        lost = reply(found)
+                        lost = found
             except httpx2.TransportError as error:
-                lost = no_reply(error)
+                lost = error
             if not following.has_ended:
                 await asyncio.sleep(following.pause(lost))
 
@@ -395,9 +392,8 @@ class AsyncEvalClient:
                         step.target.begin()
                         async for data in found.aiter_bytes():
                             step.target.add(data)
-                        answer = CallReply(200, b"")
                     else:
                         await found.aread()
-                        answer = reply(found)
+                    answer = found
             except httpx2.TransportError as error:
-                answer = no_reply(error)
+                answer = error

@@ -65,10 +65,7 @@ def write_config(options: Mapping[str, Any], folder: JobFolder) -> None:
 def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool) -> list[str]:
     """Return the command of a run as a list of words, to be executed without a shell.
 
-    Args:
-        request: the submission.
-        folder: the job's folder, which holds the options.
-        continues: the run was started before: it resumes from its journal, even if every document was answered.
+    A run that ``continues`` resumes from its journal, even if every document was answered.
     """
     processes = int(request.get("num_gpus") or 1)
     words = [sys.executable, "-m"]
@@ -81,12 +78,7 @@ def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool)
 
 
 def environment(environ: Mapping[str, str], gpus: Sequence[str] | None) -> dict[str, str]:
-    """Return the environment of a run: the server's, without launcher variables and the server's token.
-
-    Args:
-        environ: the server's variables.
-        gpus: GPUs that the run may use; ``None`` leaves them unchanged.
-    """
+    """Return the environment of a run, without launcher variables and the server's token, and with its ``gpus``."""
     kept = {
         name: value
         for name, value in environ.items()

@@ -49,11 +49,7 @@ class Progress(Struct, frozen=True):
     """Whether the journals have been read to their end once."""
 
     def content(self, clean: Callable[[str], str]) -> Mapping[str, Any]:
-        """Return the progress as clients receive it.
-
-        Args:
-            clean: removes from a text what the client may not read.
-        """
+        """Return the progress as clients receive it. ``clean`` removes from a text what the client may not read."""
         if self.snapshot is None:
             return {}
         known = to_dict(self.snapshot)
@@ -73,11 +69,7 @@ class JobProgress(Struct):
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, records: Iterable[Path]) -> Progress:
-        """Read what is new. If a job has several records, its run was restarted and the last record counts.
-
-        Args:
-            records: folders of the run's journals.
-        """
+        """Read what is new in journal folders. If a job has several, its run was restarted and the last one counts."""
         with self._lock:
             for folder in records:
                 if folder not in self._runs:
@@ -99,12 +91,7 @@ class JobsProgress:
         self._followed = lru_cache(MOST_JOBS)(lambda _job_id: JobProgress())
 
     def look(self, job_id: str, records: Iterable[Path]) -> Progress:
-        """Return the progress of a job.
-
-        Args:
-            job_id: the job.
-            records: folders of the run's journals.
-        """
+        """Return the progress of a job from the folders of its run's journals."""
         return self._followed(job_id).look(records)
 
 
@@ -192,13 +179,7 @@ class Feeds:
                 self._feeds.pop(job_id, None)
 
     async def stream(self, job_id: str, place: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
-        """Yield the events of a job until it has ended and its log was sent.
-
-        Args:
-            job_id: the job.
-            place: position in the log to start from.
-            clean: removes from a text what the client may not read.
-        """
+        """Yield the events of a job until its end. Its log begins at ``place``. ``clean`` is as for ``content``."""
         with self.open(job_id) as feed:
             state, sent_at = "", time.monotonic()
             progress, progress_at = Progress(), -PROGRESS_EVERY_S

@@ -32,67 +32,41 @@ class Exit(Struct, frozen=True):
     """Why the process was never started."""
 
 
+class _Below:
+    """A path in a job's folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: JobFolder, _: type[JobFolder] | None = None) -> Path:
+        return folder.path / self._name
+
+
 class JobFolder(Struct, frozen=True):
     """Paths in a job's folder, and the files that the server and the keeper exchange."""
 
     path: Path
-
-    @property
-    def job_file(self) -> Path:
-        """Copy of the job, in case the list of jobs is lost."""
-        return self.path / "job.json"
-
-    @property
-    def config_file(self) -> Path:
-        """The options of the run."""
-        return self.path / "config.yaml"
-
-    @property
-    def output(self) -> Path:
-        """Output folder of the run, unless the request names another."""
-        return self.path / "output"
-
-    @property
-    def work(self) -> Path:
-        """Working folder of the run: relative paths stay inside it."""
-        return self.path / "work"
-
-    @property
-    def log(self) -> Path:
-        """Folder with the parts of the log."""
-        return self.path / "log"
-
-    @property
-    def start_file(self) -> Path:
-        """The command that the keeper runs."""
-        return self.path / "start.json"
-
-    @property
-    def child_file(self) -> Path:
-        """The process that the keeper has started."""
-        return self.path / "child.json"
-
-    @property
-    def cancel_file(self) -> Path:
-        """Signal to the keeper to end the run for good."""
-        return self.path / "cancel"
-
-    @property
-    def suspend_file(self) -> Path:
-        """Signal to the keeper to interrupt the run, which resumes later."""
-        return self.path / "suspend"
-
-    @property
-    def exit_file(self) -> Path:
-        return self.path / "exit.json"
-
-    @property
-    def _reserve(self) -> Path:
-        return self.path / ".exit.reserved"
-
-    @property
-    def _lock_file(self) -> Path:
-        return self.path / "keeper.lock"
+    job_file = _Below("job.json")
+    """Copy of the job, in case the list of jobs is lost."""
+    config_file = _Below("config.yaml")
+    """The options of the run."""
+    output = _Below("output")
+    """Output folder of the run, unless the request names another."""
+    work = _Below("work")
+    """Working folder of the run: relative paths stay inside it."""
+    log = _Below("log")
+    """Folder with the parts of the log."""
+    start_file = _Below("start.json")
+    """The command that the keeper runs."""
+    child_file = _Below("child.json")
+    """The process that the keeper has started."""
+    cancel_file = _Below("cancel")
+    """Signal to the keeper to end the run for good."""
+    suspend_file = _Below("suspend")
+    """Signal to the keeper to interrupt the run, which resumes later."""
+    exit_file = _Below("exit.json")
+    _reserve = _Below(".exit.reserved")
+    _lock_file = _Below("keeper.lock")
 
     def write(self, file: Path, content: Mapping[str, Any]) -> None:
         """Write a file of this folder as a whole. Raises ``JournalError``."""

@@ -154,10 +154,8 @@ class Policy(Struct, frozen=True):
     def check_path(self, name: str, text: str) -> Path:
         """Resolve a path that must be a file or folder in an allowed folder.
 
-        For paths outside of the allowed folders, the message does not depend on what exists there.
-
-        Raises:
-            RefusedRequestError: the path is not allowed.
+        For paths outside of the allowed folders, the message does not depend on what exists there. Raises
+        ``RefusedRequestError`` if the path is not allowed.
         """
         if len(text) > _LONGEST_PATH or any(len(os.fsencode(part)) > _LONGEST_NAME for part in text.split("/")):
             raise RefusedRequestError(f"{name}: the path is too long")

@@ -53,10 +53,7 @@ def body_type() -> type[BaseModel]:
     hints = typing.get_type_hints(RunConfig)
     fields: dict[str, Any] = {
         "model": (str, Field(min_length=1, description="model name or alias; GET /models lists them")),
-        "tasks": (
-            list[str],
-            Field(min_length=1, description="names of tasks, groups and tags; GET /tasks lists them"),
-        ),
+        "tasks": (list[str], Field(min_length=1, description="names of tasks, groups and tags; GET /tasks lists them")),
         "model_args": (dict[str, Any] | str | None, Field(None, description="arguments of the model")),
         "num_fewshot": (int | None, None),
         "batch_size": (int | str | None, None),
@@ -87,11 +84,7 @@ class InvalidBodyError(RequestError):
 
 
 def read_body(body: bytes) -> dict[str, Any]:
-    """Read the body of a submission and fill in defaults.
-
-    Raises:
-        InvalidBodyError: the body is not JSON, has an unknown field, or a field has a wrong type.
-    """
+    """Read a submission and fill in defaults. Raises ``InvalidBodyError`` if it is not JSON, or a field is wrong."""
     try:
         given = json.loads(body)
         level = [given]

@@ -101,13 +101,7 @@ def _named_gpu(request: Mapping[str, Any]) -> str | None:
 
 @dataclass(slots=True)
 class RunningJob:
-    """A running job. An earlier server may have started it; its keeper outlives that server.
-
-    Args:
-        job: the job, as of the time when it was claimed or found.
-        settings: settings of this server.
-        room: resources that this server assigns to runs.
-    """
+    """A running job. An earlier server may have started it; its keeper outlives that server."""
 
     job: Job
     settings: ServerSettings
@@ -159,14 +153,7 @@ class RunningJob:
 
 
 class Scheduler:
-    """Runs the jobs of a store. Jobs that were running when an earlier server ended continue.
-
-    Args:
-        store: the list of jobs.
-        settings: settings of the server.
-        jobs: folder that holds the folders of the jobs.
-        room: resources that runs get.
-    """
+    """Runs the jobs of a store. Jobs that were running when an earlier server ended continue."""
 
     def __init__(self, store: JobStore, settings: ServerSettings, jobs: Path, room: Room) -> None:
         self.store, self.settings, self.room = store, settings, room

@@ -26,11 +26,7 @@ def is_token(text: str) -> bool:
 
 
 def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
-    """Read the token of a server from a file, or else from the environment; empty if neither has one.
-
-    Raises:
-        ConfigError: the file cannot be read or is empty.
-    """
+    """Read a server's token from a file or the environment; may be empty. Raises ``ConfigError`` for a bad file."""
     if file is None:
         return environ.get(TOKEN_VARIABLE, "").strip()
     path = Path(file).expanduser()
@@ -46,11 +42,7 @@ def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
 
 
 def stated_port(environ: Mapping[str, str]) -> int:
-    """Read the port of the page from the environment; 0 (any free port) if it is not set.
-
-    Raises:
-        ConfigError: the value is not a port.
-    """
+    """Read the page's port from the environment; 0 (any free port) by default. Raises ``ConfigError``."""
     text = environ.get(PORT_VARIABLE, "").strip()
     if not text:
         return 0
@@ -69,11 +61,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Settings of a server, as ``lmms-eval serve`` takes them.
-
-    Raises:
-        ConfigError: a setting is out of its bounds.
-    """
+    """Settings of a server, as ``lmms-eval serve`` takes them. Raises ``ConfigError`` if one is out of its bounds."""
 
     host: str = "127.0.0.1"
     port: int = 8000

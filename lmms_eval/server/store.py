@@ -407,11 +407,7 @@ def _job(row: Sequence[Any]) -> Job:
 
 
 def open_store(folder: Path, jobs: Path) -> JobStore:
-    """Open the list of jobs in a server's folder. A damaged list is set aside and rebuilt.
-
-    Raises:
-        JobStoreError: the list cannot be opened, created or set aside.
-    """
+    """Open the list of jobs in a folder. A damaged list is set aside and rebuilt. Raises ``JobStoreError``."""
     path = folder / DATABASE
     kept: list[Restored] = []
     damaged: list[tuple[str, str]] = []

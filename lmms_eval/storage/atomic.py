@@ -43,11 +43,7 @@ def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to a file completely, or leave the file unchanged.
-
-    Raises:
-        JournalError: the folder cannot be created, or is read-only or full.
-    """
+    """Write a file completely, or leave it unchanged. Raises ``JournalError`` if it cannot be written."""
     try:
         with replacing(path) as file:
             file.write(data)
@@ -67,11 +63,7 @@ class LatestFile:
         self._thread: threading.Thread | None = None
 
     def put(self, render: Callable[[], bytes]) -> None:
-        """Schedule the result of ``render()``, which the writing thread calls, to be written.
-
-        Raises:
-            JournalError: an earlier write failed.
-        """
+        """Let the thread call ``render()`` and write the result. Raises ``JournalError`` if an earlier write failed."""
         with self._changed:
             self._raise_error()
             self._waiting = render
@@ -108,11 +100,7 @@ class LatestFile:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file.
-
-    Raises:
-        DataError: the file cannot be read, or is truncated or damaged.
-    """
+    """Return the content of a JSON file. Raises ``DataError`` if it cannot be read or is damaged."""
     try:
         return json.loads(read_plain(path))
     except OSError as error:

@@ -17,8 +17,6 @@ from msgspec import Struct
 
 EACH = "*"
 """Key in the shape of an object: the shape of all keys that are not listed."""
-NEEDS = ""
-"""Key in the shape of an object: the required keys."""
 _LEAVES: Mapping[type, tuple[Any, str]] = {
     bool: (bool, "true or false"),
     float: (int | float, "a number"),
@@ -67,13 +65,10 @@ def is_record(value: Any, kind: type[Struct]) -> bool:
 def _object(value: Any, shape: Mapping[str, Any], place: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _misshapen(value, "an object", place)
-    lacks = [key for key in shape.get(NEEDS, ()) if value.get(key) is None]
-    if lacks:
-        raise _misshapen(value, f"an object with {', '.join(lacks)}", place)
     rest = shape.get(EACH)
     found = {}
     for key, item in value.items():
-        inner = shape.get(key, rest) if key != NEEDS else rest
+        inner = shape.get(key, rest)
         if inner is None:
             found[key] = item
         elif item is not None or not isinstance(inner, Mapping | list):

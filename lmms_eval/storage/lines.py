@@ -49,22 +49,27 @@ def unsealed(line: bytes) -> bytes | None:
 
 
 def record_in(line: bytes, kind: type[Struct] | None = None) -> dict[str, Any] | None:
-    """Return the record of a line; ``None`` if its checksum or its content is damaged.
+    """Return the record of a line with its newline; ``None`` if its checksum or its content is damaged.
 
-    Args:
-        line: the line with its newline.
-        kind: kind of the records of this journal; records of another form count as damaged.
+    Records of another form than ``kind`` count as damaged.
     """
     content = unsealed(line)
     record = None if content is None else load_record(content)
     return record if record is not None and (kind is None or is_record(record, kind)) else None
 
 
-class JournalWriter:
-    """Appends records to a file; safe for several threads of one process. A file without checksums is moved aside.
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """Return the record of a file that ``sealed`` encoded; ``None`` if the file is missing or damaged."""
+    try:
+        return record_in(path.read_bytes())
+    except OSError:
+        return None
 
-    Raises:
-        JournalError: the file or its folder cannot be created or written.
+
+class JournalWriter:
+    """Appends records to a file; thread-safe. Raises ``JournalError`` if the file cannot be created or written.
+
+    A file without checksums is moved aside.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,11 +92,7 @@ class JournalWriter:
         return self.append_line(sealed(codec.dumps(record)))
 
     def append_line(self, line: bytes) -> int:
-        """Append a line that ``sealed`` returned; returns its offset.
-
-        Raises:
-            JournalError: the write failed (full disk, quota, lost mount), or the file was deleted.
-        """
+        """Append a line that ``sealed`` returned; returns its offset. Raises ``JournalError`` if that fails."""
         with self._lock:
             if self._is_torn:
                 self._write(b"\n")
@@ -145,10 +146,9 @@ class JournalWriter:
 
 
 class LineReader:
-    """Random access to the lines of a file. Reads a block at a time, since neighbouring lines are often read together.
+    """Random access to the lines of a file. Raises ``JournalError`` if the file cannot be opened.
 
-    Raises:
-        JournalError: the file cannot be opened.
+    It reads a block at a time, since neighbouring lines are often read together.
     """
 
     def __init__(self, path: Path) -> None:
@@ -166,11 +166,7 @@ class LineReader:
         return self.line_at(offset)[1]
 
     def line_at(self, offset: int) -> tuple[bytes, dict[str, Any]]:
-        """Return the line at an offset, and its record.
-
-        Raises:
-            JournalError: the line can no longer be read, or is damaged.
-        """
+        """Return the line at an offset, and its record. Raises ``JournalError`` if it is unreadable or damaged."""
         try:
             with self._lock:
                 start = offset - self._begin
@@ -202,13 +198,8 @@ def read_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the offset and the record of each undamaged line of a file; a missing file has no lines.
 
-    Args:
-        path: the file.
-        quietly: do not log damaged lines; an earlier reading has.
-        kind: kind of the records.
-
-    Raises:
-        JournalError: the file cannot be read.
+    ``quietly``: do not log damaged lines, since an earlier reading has. Raises ``JournalError`` if the file cannot be
+    read.
     """
     offset = damaged = 0
     owners: set[str] = set()
@@ -342,13 +333,7 @@ class _Tail(Struct):
 
 
 class JournalTails:
-    """Reader of the journals of one kind, also while they grow. It reads a record again by its place.
-
-    Args:
-        folder: the run's record.
-        pattern: the names of the journals.
-        kind: kind of the records.
-    """
+    """Reader of the journals whose names fit a pattern, also while they grow. It reads a record again by its place."""
 
     def __init__(self, folder: Path, pattern: str, kind: type[Struct] | None = None) -> None:
         self.folder, self.pattern, self._kind = folder, pattern, kind

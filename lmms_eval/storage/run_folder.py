@@ -159,11 +159,7 @@ class RunFolder:
         return self.path / "run.json"
 
     def read(self) -> dict[str, Any]:
-        """Return the content of ``run.json``; empty if the file does not exist.
-
-        Raises:
-            DamagedRecord: the file cannot be read, or does not match its checksum.
-        """
+        """Return the content of ``run.json``; empty without the file. Raises ``DamagedRecord`` if it is damaged."""
         try:
             content = unsealed(self.state_file.read_bytes())
         except FileNotFoundError:
@@ -185,8 +181,7 @@ class RunFolder:
     def clear(self) -> None:
         """Delete the journals of a completed run. The list of documents that hung is kept: they would hang again.
 
-        Raises:
-            JournalError: a file cannot be removed.
+        Raises ``JournalError`` if a file cannot be removed.
         """
         try:
             for entry in self.path.iterdir():
@@ -274,11 +269,7 @@ def has_live_owner(path: Path) -> bool:
 
 
 def check_output_path(path: Path) -> None:
-    """Check that an output path is, or can become, a folder.
-
-    Raises:
-        UsageError: the path or one of its parents is a file, or is not writable.
-    """
+    """Check that an output path is, or can become, a writable folder. Raises ``UsageError`` if it is not."""
     for part in (path, *path.parents):
         if part.exists():
             if not part.is_dir():

@@ -124,8 +124,7 @@ class Catalogue:
     def add_file(self, file: Path) -> list[IndexEntry]:
         """Add one YAML file to the index. Returns an empty list if it holds neither tasks nor groups.
 
-        Raises:
-            TaskError: it cannot be read.
+        Raises ``TaskError`` if it cannot be read.
         """
         entries = self._entries(file.resolve())
         self._add(entries)
@@ -278,8 +277,7 @@ def family_data_sets() -> dict[str, str]:
 def plugin_folders(plugins: Sequence[str]) -> list[Path]:
     """Return the ``PACKAGE.tasks`` folders of the plugin packages that have one.
 
-    Raises:
-        UsageError: a package is not installed.
+    Raises ``UsageError`` if a package is not installed.
     """
     folders = []
     for package in plugins:

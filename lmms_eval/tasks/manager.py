@@ -96,8 +96,7 @@ class TaskManager:
     def options(self, task_type: str, options: TaskOptions | None = None) -> TaskOptions:
         """Return the options for ``simple`` or ``chat`` tasks of this manager's model.
 
-        Raises:
-            UsageError: the type is neither.
+        Raises ``UsageError`` if the type is neither.
         """
         if task_type not in ("simple", "chat"):
             raise UsageError(f"task_type {task_type!r}: give 'simple' or 'chat'")
@@ -111,8 +110,7 @@ def get_task_dict(
 ) -> dict[str, Task]:
     """Build and load tasks from names, configurations (mappings with functions in them) and ``Task`` objects.
 
-    Raises:
-        UsageError: an item is something else, or ``select_tasks`` raises it.
+    Raises ``UsageError`` if an item is something else, or ``select_tasks`` raises it.
     """
     items = [task_name_list] if isinstance(task_name_list, str | Mapping | Task) else list(task_name_list)
     manager = task_manager or TaskManager()
@@ -135,8 +133,7 @@ def get_task_dict(
 def task_of_mapping(config: Mapping[str, Any], catalogue: Catalogue, options: TaskOptions) -> Task:
     """Build a task from a mapping with Python functions: a whole configuration, or changes to a task of the index.
 
-    Raises:
-        UsageError: the mapping names no task.
+    Raises ``UsageError`` if the mapping names no task.
     """
     name = config.get("task")
     if not isinstance(name, str):

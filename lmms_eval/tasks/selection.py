@@ -12,15 +12,17 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmms_eval.api.task import ConfigurableTask, Group, GroupMetric, Selection, Task, TaskOptions
-from lmms_eval.errors import TaskError, UsageError
+from lmms_eval.errors import LmmsEvalError, TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
-from lmms_eval.tasks.controls.control import ControlTask
+from lmms_eval.tasks.data import DataSet
+from lmms_eval.tasks.data.local_copies import LocalCopies
+from lmms_eval.tasks.data.splits import of_datasets
 from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
-from lmms_eval.tasks.yaml.configured import configured_task
+from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.included import include_again, include_if_new
 from lmms_eval.tasks.yaml.loader import YamlReader, decode
-from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.task import TaskSource, YamlTask, media_policy
 from lmms_eval.tasks.yaml.task_table import keys_of
 
 log = logging.getLogger(__name__)
@@ -206,6 +208,49 @@ class _Walk(Struct):
         return name
 
 
+class ConfiguredTask(YamlTask):
+    """A YAML task whose documents come from ``cls.download``, as for classes of the family."""
+
+    def __init__(self, source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> None:
+        super().__init__(source, options)
+        self._cls = cls
+        # Every key with its value, with functions imported and data paths resolved.
+        given = {name: value for name, value in self.config if name != "class_"}
+        kwargs = absolute_paths(self.config.dataset_kwargs)
+        given |= {"dataset_path": str(self.config.dataset_path), "dataset_kwargs": kwargs, "class": cls}
+        try:
+            self._opener = cls(config=given)
+        except LmmsEvalError:
+            raise
+        except Exception as error:  # the constructor is third-party code and may raise anything
+            raise TaskError(
+                f"{self.where}: key 'class': {cls.__name__} cannot be built: {type(error).__name__}: {error}"
+            ) from error
+
+    @property
+    def data(self) -> DataSet:
+        """The splits that the class returned, unchanged: the class applies ``process_docs`` itself if it wants to."""
+        if self._data is None:
+            copies = LocalCopies(self.options.data_root, self.where, str(self.config.dataset_path))
+            download = copies.reached(named(self._opener.download, f"{self._cls.__name__}.download"))
+            download(self._opener.config.dataset_kwargs)
+            made = self._opener.dataset
+            if not isinstance(made, Mapping):
+                raise TaskError(
+                    f"{self.where}: {self._cls.__name__}.download must set self.dataset to a datasets.DatasetDict, "
+                    f"not a {type(made).__name__}"
+                )
+            policy = media_policy(self.config, self.where, self.options)
+            self._data = of_datasets(made, f"{self.where}: {self._cls.__name__}.dataset", policy)
+            self.prompts.media = policy
+        return self._data
+
+    def fingerprint(self) -> Mapping[str, str]:
+        """The fingerprint of a YAML task, with the class's module among the functions."""
+        found = super().fingerprint()
+        return {**found, "functions": hash_of_text(found["functions"] + hash_of_functions([self._cls]))}
+
+
 def build_task(source: TaskSource, options: TaskOptions) -> Task:
     """Build a task from its configuration. The key ``class`` names the task's class, or one that opens its data."""
     if source.raw.get("class") is None:
@@ -213,7 +258,9 @@ def build_task(source: TaskSource, options: TaskOptions) -> Task:
     config = task_config({**source.raw, "task": source.name}, source.file)
     made = resolve_all(config.class_, "class")
     if isinstance(made, type) and issubclass(made, ConfigurableTask):
-        return configured_task(source, options, made)
+        plain = replace(source, raw={key: value for key, value in source.raw.items() if key != "class"})
+        opens_data = made.download is not ConfigurableTask.download
+        return ConfiguredTask(plain, options, made) if opens_data else YamlTask(plain, options)
     try:
         offered = {"config": dict(source.raw), "options": options, "source": source}
         parameters = inspect.signature(made).parameters
@@ -247,7 +294,11 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
         spec["change"],
     )  # fmt: skip
     task = build_task(source, TaskOptions(**options))
-    return ControlTask(task, spec["control"]) if "control" in spec else task
+    if "control" not in spec:
+        return task
+    from lmms_eval.tasks.controls.control import ControlTask  # most runs have no controls
+
+    return ControlTask(task, spec["control"])
 
 
 def with_changed_documents(task: YamlTask, name: str, change: str) -> Task:

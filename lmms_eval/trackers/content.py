@@ -60,13 +60,7 @@ def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> LiveNumbers:
 
 
 def results_of(document: Mapping[str, Any], documents: int, file: str) -> FinalResults:
-    """Extract the numbers and tables of a results document.
-
-    Args:
-        document: the results document.
-        documents: finished documents of the run.
-        file: path of the file that holds it.
-    """
+    """Extract numbers and tables of a results document. ``documents`` counts the finished ones of the run."""
     scalars: dict[str, float] = {}
     texts: dict[str, str] = {}
     for task, entry in document["results"].items():

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from msgspec import Struct
 
 from lmms_eval.trackers.contract import (
     Beginning,
@@ -111,33 +110,20 @@ _REFUSED, _CHANGED_MEANWHILE = (401, 403), (409, 412)
 _MOST_ERROR = 240
 
 
-class Repositories(Struct, frozen=True):
-    """The data sets that the arguments name, without their organisation. An empty name means that nothing is pushed."""
+def repositories(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the data sets for results and for samples, without their organisation; empty if nothing is pushed there.
 
-    results: str = ""
-    samples: str = ""
-    is_private: bool = True
-    is_gated: bool = False
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> Repositories:
-        """Read the arguments of ``--hf_hub_log_args``. ``hub_repo_name`` is the older name of both repositories."""
-        is_private = not arguments.get("public_repo", False)
-        older = arguments.get("hub_repo_name")
-        samples = arguments.get("details_repo_name") or older or DEFAULT_NAME
-        results = arguments.get("results_repo_name") or older or samples
-
-        def named(name: str, is_pushed: bool) -> str:
-            if not is_pushed:
-                return ""
-            return f"{name.removesuffix(PRIVATE)}{PRIVATE}" if is_private else name
-
-        return cls(
-            named(results, bool(arguments.get("push_results_to_hub"))),
-            named(samples, bool(arguments.get("push_samples_to_hub"))),
-            is_private,
-            bool(arguments.get("gated")),
-        )
+    ``hub_repo_name`` is the older name of both.
+    """
+    older = arguments.get("hub_repo_name")
+    samples = arguments.get("details_repo_name") or older or DEFAULT_NAME
+    results = arguments.get("results_repo_name") or older or samples
+    if not arguments.get("public_repo"):
+        results, samples = (f"{name.removesuffix(PRIVATE)}{PRIVATE}" for name in (results, samples))
+    return (
+        results if arguments.get("push_results_to_hub") else "",
+        samples if arguments.get("push_samples_to_hub") else "",
+    )
 
 
 class Hub:
@@ -212,13 +198,13 @@ class Hub:
 
     def _pushes(self) -> Iterator[tuple[str, dict[str, Path]]]:
         """Return the repositories, each with its files by their paths in it. Both may be the same repository."""
-        repositories = Repositories.of(self._arguments)
+        results, samples = repositories(self._arguments)
         files: dict[str, dict[str, Path]] = {}
         assert self._results is not None
-        if repositories.samples:
-            files[repositories.samples] = {self._path_there(path): path for path in self._samples.values()}
-        if repositories.results:
-            files.setdefault(repositories.results, {})[self._path_there(self._results)] = self._results
+        if samples:
+            files[samples] = {self._path_there(path): path for path in self._samples.values()}
+        if results:
+            files.setdefault(results, {})[self._path_there(self._results)] = self._results
         return ((f"{self._organisation}/{name}", found) for name, found in files.items() if found)
 
     def _path_there(self, path: Path) -> str:
@@ -226,9 +212,9 @@ class Hub:
 
     def _push(self, repository: str, files: Mapping[str, Path]) -> str:
         """Push files into a repository as one commit, and return its address."""
-        plan = Repositories.of(self._arguments)
-        found = self._api.create_repo(repository, repo_type=DATA_SET, private=plan.is_private, exist_ok=True)
-        if plan.is_gated:
+        is_private = not self._arguments.get("public_repo")
+        found = self._api.create_repo(repository, repo_type=DATA_SET, private=is_private, exist_ok=True)
+        if self._arguments.get("gated"):
             self._api.update_repo_settings(repository, repo_type=DATA_SET, gated="auto")
         for attempt in range(ATTEMPTS):
             try:

@@ -103,12 +103,7 @@ class TrackerProcess:
             self._changed.notify()
 
     def wait(self, ended: float, most_s: float | None = None) -> TrackerReport:
-        """Wait until everything is sent or the patience ends. The process has ended then.
-
-        Args:
-            ended: time of the run's end, by ``time.monotonic``.
-            most_s: most seconds after that time, if fewer than usual.
-        """
+        """Wait up to ``most_s`` after the end of the run, or as long as patience lasts. The process has ended then."""
         most = min(self._patience.end, most_s if most_s is not None else self._patience.end)
         while self._thread.is_alive():
             is_starting = self.report().state == "starting"
@@ -202,11 +197,7 @@ def run_id(key: str, date: str) -> str:
 
 
 class Session:
-    """The trackers of a run. They all receive the same messages, and cannot delay the run.
-
-    Args:
-        step_s: seconds between live numbers.
-    """
+    """The trackers of a run. They get the same messages, and live numbers every ``step_s`` seconds."""
 
     def __init__(self, step_s: float = STEP_S, patience: TrackerTimeouts | None = None) -> None:
         self._step_s, self._patience = step_s, patience
@@ -247,10 +238,7 @@ class Session:
     def end(self, ending: RunEnding, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
         """Send the last message and wait until everything is sent or the patience with each tracker ends.
 
-        Args:
-            ending: the last message.
-            grace_s: seconds that sending may take after a signal. A second signal gives the trackers up.
-            interrupted: number of the signal that ended the run.
+        After the signal ``interrupted``, sending may take ``grace_s`` seconds. A second signal gives the trackers up.
         """
         self.stop()
         ended, names = time.monotonic(), ", ".join(tracker.name for tracker in self._trackers)

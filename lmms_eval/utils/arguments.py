@@ -27,10 +27,7 @@ def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue
 
     Commas inside quotes, braces or brackets do not separate parts. The first ``=`` of a part ends the key. Values are
     converted by ``handle_arg_string``; quotes stay. White space is trimmed only around separating commas. If a key is
-    repeated, the last value wins.
-
-    Raises:
-        UsageError: a part has no ``=``.
+    repeated, the last value wins. Raises ``UsageError`` if a part has no ``=``.
     """
     return {key: handle_arg_string(value) for key, value in split_args_string(args_string).items()}
 
@@ -38,8 +35,7 @@ def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue
 def split_args_string(args_string: str | None) -> dict[str, str]:
     """Split ``k=v,k=v`` as ``simple_parse_args_string`` does, but leave the values as texts.
 
-    Raises:
-        UsageError: a part has no ``=``.
+    Raises ``UsageError`` if a part has no ``=``.
     """
     parsed: dict[str, str] = {}
     text = (args_string or "").strip()
@@ -76,9 +72,7 @@ def parse_seed_list(text: str, defaults: tuple[int | None, ...] = DEFAULT_SEEDS)
     """Parse the seeds of python, numpy, torch and few-shot sampling; ``None`` leaves a generator unseeded.
 
     One value applies to all four. If three are given, the fourth comes from ``defaults``; the caller should report it.
-
-    Raises:
-        UsageError: the number of values is wrong, or a value is neither a whole number nor ``None``.
+    Raises ``UsageError`` if the number of values is wrong, or a value is neither a whole number nor ``None``.
     """
     seeds: list[int | None] = []
     for item in text.split(","):

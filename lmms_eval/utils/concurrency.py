@@ -40,6 +40,11 @@ class AdaptiveConfig(Struct, frozen=True):
     decrease_factor: float = 0.7
     failure_threshold: float = 0.05
 
+    @classmethod
+    def from_raw(cls, *values: Any, **named: Any) -> Self:
+        """Read numbers or texts of numbers, as model arguments state them. Raises ``ValueError`` for another text."""
+        return cls(*values, **named).sanitized()
+
     def sanitized(self) -> Self:
         """Return the nearest allowed values."""
         least = max(1, int(self.min_concurrency))

@@ -49,8 +49,7 @@ class DocumentIds(Struct, frozen=True):
 def ids_text(text: str) -> str:
     """Return ``--ids`` in its shortest form. A file is replaced by its content, so later edits do not matter.
 
-    Raises:
-        UsageError: the text is neither numbers nor a file with numbers.
+    Raises ``UsageError`` if the text is neither numbers nor a file with numbers.
     """
     path, content = Path(text).expanduser(), text
     try:

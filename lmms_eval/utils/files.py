@@ -63,8 +63,7 @@ def read_text(path: Path, included_by: Path | None = None) -> str:
 def read_table(path: Path) -> Sequence[Row]:
     """Read the rows of a tab-separated file as mappings from column name to cell. Empty lines are skipped.
 
-    Raises:
-        TaskError: the file cannot be read, or a line has too few or too many cells.
+    Raises ``TaskError`` if the file cannot be read, or a line has too few or too many cells.
     """
     return rows_of(path, state_of(path))
 

@@ -111,8 +111,7 @@ def visible_gpus(environ: Mapping[str, str], count: Callable[[], int]) -> list[s
 def own_gpus(environ: Mapping[str, str], gpus: Sequence[str], each: int, name: str) -> Sequence[str]:
     """Return the GPUs among ``gpus`` for this process, if each process on the machine takes ``each`` of them.
 
-    Raises:
-        ModelError: there are not enough GPUs for all processes.
+    Raises ``ModelError`` if there are not enough GPUs for all processes.
     """
     processes = local_processes(environ)
     if processes == 1 or (each == 1 and not gpus):

@@ -80,10 +80,7 @@ def get_sample_size(n_docs: int, limit: float | None) -> int | None:
     """Convert ``--limit`` to a number of the ``n_docs`` documents; ``None`` means all.
 
     −1 or ``None`` means all documents, a number between 0 and 1 that share (rounded up), a number from 1 on that many
-    (truncated to a whole number).
-
-    Raises:
-        UsageError: the limit is another negative number or not finite.
+    (truncated to a whole number). Raises ``UsageError`` if the limit is another negative number or not finite.
     """
     if limit is None or limit == -1:
         return None
@@ -95,8 +92,7 @@ def get_sample_size(n_docs: int, limit: float | None) -> int | None:
 def shard_indices(n_docs: int, world_size: int, limit: int | None = None, offset: int = 0) -> list[list[int]]:
     """Return the document indices of each rank, if documents are assigned in turn from ``offset`` on.
 
-    Raises:
-        UsageError: there is no rank, or a number is negative.
+    Raises ``UsageError`` if there is no rank, or a number is negative.
     """
     if world_size < 1 or offset < 0 or (limit is not None and limit < 0):
         raise UsageError(f"shards: world size {world_size}, offset {offset}, limit {limit}; none may be negative")

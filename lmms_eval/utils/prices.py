@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
 from lmms_eval.utils.files import read_plain_text
-from lmms_eval.utils.yaml_bounds import load_bounded
+from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -143,8 +143,7 @@ class PriceTable(Struct, frozen=True):
     def price_of(self, names: Sequence[str], is_batch: bool = False) -> Tariff:
         """Find the prices of a model, as ``find`` does.
 
-        Raises:
-            UsageError: the table has no price for the model; the message lists similar names.
+        Raises ``UsageError`` if the table has no price for the model; the message lists similar names.
         """
         found = self.find(names, is_batch)
         if found is not None:
@@ -194,10 +193,7 @@ def _read_file(path: str) -> PriceTable:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"--prices: cannot read {path}: {error}") from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or type(error).__name__
-        raise DataError(f"--prices: {path} is neither YAML nor JSON: {place}{problem}") from error
+        raise DataError(f"--prices: {path} is neither YAML nor JSON: {yaml_mistake(error)}") from error
     if not isinstance(content, Mapping) or not isinstance(content.get("models"), Mapping) or not content["models"]:
         raise DataError(
             f"--prices: {path} needs a mapping `models:` of names to prices ({UNIT}), such as "

@@ -12,8 +12,7 @@ import msgspec
 def to_dict(record: object) -> dict[str, Any]:
     """Return the fields of a record, and of every record within it, as a dict of plain values that JSON can write.
 
-    Raises:
-        TypeError: a value is neither a record nor a plain value.
+    Raises ``TypeError`` if a value is neither a record nor a plain value.
     """
     return cast(dict[str, Any], msgspec.to_builtins(record, builtin_types=(bytes,), enc_hook=_plain))
 

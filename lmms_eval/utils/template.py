@@ -32,8 +32,7 @@ def _environment() -> Environment:
 def compiled(template: str) -> Template:
     """Compile a template in a sandbox, where it cannot access Python's internal attributes or change the document.
 
-    Raises:
-        jinja2.TemplateSyntaxError: the template is broken.
+    Raises ``jinja2.TemplateSyntaxError`` if the template is broken.
     """
     return _environment().from_string(template)
 
@@ -41,8 +40,7 @@ def compiled(template: str) -> Template:
 def apply_template(template: str, doc: Mapping[str, Any]) -> str:
     """Render a template with the fields of a document. Unknown fields are errors; one newline at the end is dropped.
 
-    Raises:
-        UsageError: the template is broken, or names a field that the document does not have.
+    Raises ``UsageError`` if the template is broken, or names a field that the document does not have.
     """
     from jinja2 import TemplateError
 

@@ -48,6 +48,13 @@ def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
         opened.dispose()
 
 
+def yaml_mistake(error: yaml.YAMLError) -> str:
+    """Return the place and the kind of a mistake, without the text there, which may hold a secret."""
+    mark = getattr(error, "problem_mark", None)
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return place + (getattr(error, "problem", None) or type(error).__name__)
+
+
 class _Counter:
     """Counts values with all aliases expanded. Each node is visited once."""
 

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 from msgspec import Struct, field
@@ -27,13 +27,6 @@ _MOST = 2**63
 """Integers from this on become texts, because orjson does not encode them and browsers round them."""
 
 
-class Chunks(Protocol):
-    """Stores pieces."""
-
-    def write(self, name: str, content: Any) -> None:
-        """Store a piece. Raises ``LmmsEvalError`` if it cannot be written."""
-
-
 class FolderChunks:
     """Pieces as scripts ``FOLDER/NAME.js``. ``before`` is called before each piece; it may raise to end the writing."""
 
@@ -43,6 +36,7 @@ class FolderChunks:
         """Names of the written files."""
 
     def write(self, name: str, content: Any) -> None:
+        """Write a piece. Raises ``LmmsEvalError`` if it cannot be written."""
         self.before()
         text = orjson.dumps(chunk_text(name, content)).decode()
         write_file(self.folder / f"{name}.js", f'lmmsChunk("{name}",{text});\n'.encode())
@@ -58,6 +52,9 @@ class PageChunks:
     def write(self, name: str, content: Any) -> None:
         # JSON contains "<" in strings only. Escaping it keeps a text from closing the script element.
         self.texts[name] = chunk_text(name, content).replace("<", "\\u003c")
+
+
+Chunks = FolderChunks | PageChunks
 
 
 def chunk_text(name: str, content: Any) -> str:
@@ -131,11 +128,8 @@ class IndexColumn(Struct, frozen=True):
 class TaskIndex:
     """The index of a task's samples: ``content``, which describes the columns, and their pieces.
 
-    A column with the same value everywhere has no pieces.
-
-    Args:
-        columns: the columns, ``id`` first.
-        is_growing: rows may be added later. The names are one piece then, which also finds rows that are added later.
+    The first column is ``id``. A column with the same value everywhere has no pieces. If the task is growing, the names
+    are one piece, which also finds rows that are added later.
     """
 
     def __init__(self, columns: Sequence[IndexColumn], is_growing: bool = False) -> None:
@@ -215,21 +209,6 @@ class TaskIndex:
         for number in range(len(self.content.get("names", ()))):
             yield f"names-{task}-{number}", self.names(number)
         yield f"index-{task}", self.content
-
-
-def write_index(chunks: Chunks, task: str, columns: Sequence[IndexColumn]) -> None:
-    """Write the index of a task and its pieces.
-
-    Args:
-        chunks: stores the pieces.
-        task: name of the task in the names of pieces.
-        columns: the columns, ``id`` first.
-
-    Raises:
-        LmmsEvalError: a file cannot be written.
-    """
-    for name, content in TaskIndex(columns).pieces(task):
-        chunks.write(name, content)
 
 
 def plain_number(value: float) -> float | int | None:

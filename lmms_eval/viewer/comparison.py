@@ -47,11 +47,7 @@ class ComparisonWriter:
     """Writes the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
     ``parts-A-B-N`` (numbers by a metadata column). A and B are the numbers of runs in the report.
 
-    Args:
-        runs: runs with unique names.
-        shown: rows that the report shows.
-        chunks: stores the pieces.
-        divides: metadata columns that may divide the documents, or ``None`` for all.
+    The runs have unique names. ``divides`` are metadata columns that may divide the documents, by default all.
     """
 
     def __init__(
@@ -64,13 +60,9 @@ class ComparisonWriter:
         self._options = CompareOptions(reference=runs[0].name if is_large else "")
 
     def write(self) -> list[tuple[int, int]]:
-        """Write all pieces. They contain the reasons why pairs cannot be compared.
+        """Write all pieces, which contain the reasons why pairs cannot be compared. Returns the compared pairs.
 
-        Returns:
-            The compared pairs.
-
-        Raises:
-            LmmsEvalError: a file cannot be written.
+        Raises ``LmmsEvalError`` if a file cannot be written.
         """
         pairs, entries = self._matched()
         comparison, reason = Comparison((), (), None), ""
@@ -99,8 +91,7 @@ class ComparisonWriter:
     def _write_parts(self, pairs: Sequence[MatchedPair]) -> list[Plain]:
         """Write the pieces ``parts-A-B-N`` of each pair of runs and column with few values.
 
-        Returns:
-            An entry for each column N: its name, and the number of rows over all pairs or the reason for no rows.
+        Returns an entry for each column N: its name, and the number of rows over all pairs or the reason for no rows.
         """
         found: list[Plain] = []
         left = MOST_PARTS

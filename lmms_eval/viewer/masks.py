@@ -172,10 +172,8 @@ def has_masks(sample: Mapping[str, Any]) -> bool:
 def masks_of(sample: Mapping[str, Any], store: MediaStore, places: MediaFolders) -> list[Shape]:
     """Draw the masks of a sample's line: for each side and each picture, one small file of the store.
 
-    Tasks of instances may have key points instead of masks. These are returned as points.
-
-    Raises:
-        LmmsEvalError: a file cannot be written.
+    Tasks of instances may have key points instead of masks. These are returned as points. Raises ``LmmsEvalError`` if a
+    file cannot be written.
     """
     doc, sent = sample["doc"], sample.get("sent_media")
     media = [medium if isinstance(medium, Mapping) else {} for medium in (sent if isinstance(sent, list) else ())]

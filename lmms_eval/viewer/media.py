@@ -103,8 +103,7 @@ class KeptMedia:
     def write(self) -> bool:
         """Write the index of the media in this report, if there are any, and return whether there are.
 
-        Raises:
-            LmmsEvalError: the index cannot be written.
+        Raises ``LmmsEvalError`` if the index cannot be written.
         """
         if self._made:
             write_file(self.folder / INDEX, b"".join(self._made.values()))
@@ -120,8 +119,7 @@ def addresses_in(item: Mapping[str, Any]) -> Iterator[str]:
 def source_key(path: Path, *options: object) -> str:
     """Identify a source by path, size, modification time and the options of its item.
 
-    Raises:
-        OSError: there is no such file.
+    Raises ``OSError`` if there is no such file.
     """
     facts = path.stat()
     return hashlib.sha256(repr((str(path), facts.st_size, facts.st_mtime_ns, options)).encode()).hexdigest()[:32]
@@ -171,12 +169,7 @@ class MediaMaker(Protocol):
 
 
 class MediaStore:
-    """Makes the small files in threads, each one once.
-
-    Args:
-        folder: folder of the files. Without it, they become part of the page.
-        mode: what is shown.
-    """
+    """Makes the small files in threads, each one once. Without a folder, they become part of the page."""
 
     def __init__(self, folder: Path | None, mode: Media) -> None:
         self.folder, self.mode = folder, mode
@@ -192,8 +185,7 @@ class MediaStore:
     def close(self) -> None:
         """Stop the threads, and write the index for the next report.
 
-        Raises:
-            LmmsEvalError: the index cannot be written.
+        Raises ``LmmsEvalError`` if the index cannot be written.
         """
         self._pool.shutdown(cancel_futures=True)
         if self._kept is not None and self._kept.write():
@@ -276,8 +268,7 @@ class MediaStore:
     def save(self, data: bytes, ending: str = "webp") -> str:
         """Write a small file, unless it exists, and return its address.
 
-        Raises:
-            LmmsEvalError: the file cannot be written.
+        Raises ``LmmsEvalError`` if the file cannot be written.
         """
         if self.folder is None:
             kind = "audio/wav" if ending == "wav" else f"image/{'jpeg' if ending == 'jpg' else ending}"
@@ -342,8 +333,7 @@ def medium_key(medium: Mapping[str, Any]) -> str:
 def file_of(medium: Mapping[str, Any], places: MediaFolders) -> Path:
     """Find the file of a medium.
 
-    Raises:
-        MediaError: there is no file on this machine, or a foreign run names a file outside of its folders.
+    Raises ``MediaError`` if there is no file on this machine, or if a foreign run names a file outside of its folders.
     """
     named = medium.get("path")
     if not isinstance(named, str) or not named:

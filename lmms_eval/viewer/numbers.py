@@ -275,11 +275,7 @@ def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], Metri
 def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_interval: str = "") -> list[Plain]:
     """Divide the documents by each metadata column with few values, and compute number, mean and interval of the parts.
 
-    Args:
-        run: the run.
-        task: one of its tasks.
-        shown: the samples that the report lists. Other samples are in no part.
-        without_interval: the reason why parts have no interval.
+    Samples that are not ``shown`` are in no part. ``without_interval`` is the reason why parts have no interval.
     """
     documents_of = _documents(run, task)
     columns = [(column, documents_of(column)) for column in _with_scores(task)]

@@ -121,9 +121,7 @@ _LOCK = ".writing"
 def check_place(out: Path, single_file: bool) -> None:
     """Check that a report overwrites nothing but a report.
 
-    Raises:
-        UsageError: the place holds something else.
-        LmmsEvalError: the place cannot be read.
+    Raises ``UsageError`` if the place holds something else, and ``LmmsEvalError`` if it cannot be read.
     """
     try:
         if single_file and out.is_dir():
@@ -143,9 +141,7 @@ def check_place(out: Path, single_file: bool) -> None:
 def writing_alone(folder: Path) -> Iterator[None]:
     """Lock a folder, so that two processes do not mix the pieces of their reports.
 
-    Raises:
-        UsageError: another process writes to it.
-        LmmsEvalError: the folder cannot be made or written.
+    Raises ``UsageError`` if another process writes to it, and ``LmmsEvalError`` if it cannot be made or written.
     """
     path = folder / _LOCK
     try:
@@ -179,7 +175,6 @@ def _is_locked(handle: int, path: Path) -> bool:
 Media = Literal["thumbnails", "full", "none"]
 """Media in a report: thumbnails, the originals too, or no media."""
 
-
 _DERIVED = frozenset({"messages", "asked"})
 """Keys of texts that contain prompts and answers: the conversation, and the prompt of a judge."""
 _ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps", "thoughts"})
@@ -189,8 +184,7 @@ _ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps", "thoughts"})
 class ReportOptions:
     """Options of a report: the samples that it holds, and what it shows of them.
 
-    Raises:
-        UsageError: the limit is not a positive number.
+    Raises ``UsageError`` if the limit is not a positive number.
     """
 
     media: Media = "thumbnails"

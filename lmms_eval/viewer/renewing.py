@@ -30,13 +30,10 @@ LOWEST = 19
 
 
 class Renewer:
-    """Writes the report of a run repeatedly during the run.
+    """Writes the report of a run repeatedly during the run, for the first time after ``first_s`` seconds.
 
-    Args:
-        run: the run, whose input ends (with an empty line) when it needs no more reports or has died.
-        record: folder of the journals.
-        out: folder of the report.
-        first_s: seconds until the first writing.
+    The input of ``run`` ends (with an empty line) when the run needs no more reports or has died. ``record`` is the
+    folder of the journals.
     """
 
     def __init__(self, run: Parent, record: Path, out: Path, first_s: float) -> None:

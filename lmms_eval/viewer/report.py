@@ -6,6 +6,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,8 @@ def write_report(
         with writing_alone(out):
             return _write_folder(runs, out, options, command, before_piece or (lambda: None))
     chunks, media = PageChunks(), MediaStore(None, options.media)
-    try:
+    with closing(media):
         samples, problems = _write_runs(runs, chunks, options, media, command)
-    finally:
-        media.close()
     write_file(out, single_page(chunks.texts).encode())
     return WrittenReport(out, len(runs), samples, media.missing, tuple(problems))
 
@@ -94,10 +93,8 @@ def _write_folder(
     for name in (SCRIPT, STYLE):
         write_file(out / name, bundle(name).encode())
     chunks, media = FolderChunks(out / DATA, before_piece), MediaStore(out / MEDIA, options.media)
-    try:
+    with closing(media):
         samples, problems = _write_runs(runs, chunks, options, media, command)
-    finally:
-        media.close()
     delete_others(out / DATA, chunks.names)
     delete_others(out / MEDIA, media.names)
     return WrittenReport(out / PAGE, len(runs), samples, media.missing, tuple(problems))
@@ -169,11 +166,7 @@ def run_details(
 ) -> dict[str, Any]:
     """Make the piece of a run: breakdowns and distributions of each task, the results document and the run's record.
 
-    Args:
-        run: the run.
-        facts: the facts of its tasks.
-        redact: keys with values that are left out.
-        without_interval: the reason why parts have no interval.
+    ``without_interval`` is the reason why parts have no interval.
     """
     found: dict[str, Any] = redacted(
         {

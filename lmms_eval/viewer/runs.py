@@ -50,11 +50,9 @@ def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tupl
     """Read all runs in files and folders. If some of several runs are damaged, the report names them.
 
     A run that several paths lead to is read once, and a line of the log reports that. Media of a run without a record
-    are only shown from its own folder and from the ``allowed`` ones.
-
-    Raises:
-        DataError: the only path is missing or damaged, or no path holds a readable run.
-        UsageError: a file is of no known format, or needs a package that is not installed.
+    are only shown from its own folder and from the ``allowed`` ones. Raises ``DataError`` if the only path is missing
+    or damaged, or if no path holds a readable run. Raises ``UsageError`` if a file is of no known format, or needs a
+    package that is not installed.
     """
     found: list[ReportRun] = []
     damaged: list[ReportRun] = []
@@ -99,8 +97,7 @@ def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
 def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
     """Read the run of a results file, of ours or of the family, or of a record.
 
-    Raises:
-        DataError: the results file cannot be read. A record that cannot be read is a run with a problem.
+    Raises ``DataError`` if the results file cannot be read. A record that cannot be read is a run with a problem.
     """
     try:
         run = read_run(path)

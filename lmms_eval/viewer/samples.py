@@ -22,7 +22,7 @@ from lmms_eval.results.sample import Sample, SampleKeys, Tokens, finite, sample_
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.utils.where import Where
-from lmms_eval.viewer.chunks import Chunks, IndexColumn, Kind, plain_number, write_index
+from lmms_eval.viewer.chunks import Chunks, IndexColumn, Kind, TaskIndex, plain_number
 from lmms_eval.viewer.masks import Shape, has_masks, masks_of, shapes_of
 from lmms_eval.viewer.media import Item, MediaMaker, MediaStore, made_in, media_of
 from lmms_eval.viewer.page import ReportOptions
@@ -30,13 +30,7 @@ from lmms_eval.viewer.runs import ReportRun
 
 
 class TaskAudit:
-    """Audits the answers of one task while its samples are read.
-
-    Args:
-        auditor: counts the samples.
-        keys: how to read them.
-        redact: keys with values that the audit must not use.
-    """
+    """Audits the answers of one task while its samples are read, without the values of the keys in ``redact``."""
 
     def __init__(self, auditor: Auditor, keys: SampleKeys, redact: frozenset[str]) -> None:
         self.auditor, self.keys, self.redact = auditor, keys, redact
@@ -86,8 +80,7 @@ _LONGEST = 300
 def lines_of(task: TaskRows, row: int) -> list[Mapping[str, Any]]:
     """Read the lines of a sample. A run of another format has one, which is converted to our format.
 
-    Raises:
-        DataError: the sample cannot be read.
+    Raises ``DataError`` if the sample cannot be read.
     """
     found = list(task.lines(row))
     if found:
@@ -112,8 +105,7 @@ def samples_of(run: ReportRun, task: TaskRows, row: int) -> Iterator[Sample]:
 def check_columns(runs: Sequence[ReportRun], where: Where | None) -> tuple[ReportRun, ...]:
     """Check that the columns of an expression exist. A run that lacks one gets a problem.
 
-    Raises:
-        WhereError: no run has a column.
+    Raises ``WhereError`` if no run has a column.
     """
     if where is None:
         return tuple(runs)
@@ -192,15 +184,7 @@ _SampleMedia = tuple[Sequence[Future[Item]], Mapping[str, Future[Item]], Future[
 
 
 class TaskWriter:
-    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one.
-
-    Args:
-        run: the run.
-        task: the rows of the task.
-        key: name of the task in the names of pieces.
-        options: the options of the report.
-        media: makes the items of media.
-    """
+    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one."""
 
     def __init__(self, run: ReportRun, task: TaskRows, key: str, options: ReportOptions, media: MediaMaker) -> None:
         self.run, self.task, self.key, self.options, self.media = run, task, key, options, media
@@ -211,11 +195,7 @@ class TaskWriter:
         self._audit = self._new_audit()
 
     def write(self, chunks: Chunks) -> IndexedTask:
-        """Write all pieces.
-
-        Raises:
-            LmmsEvalError: a file cannot be written.
-        """
+        """Write all pieces. Raises ``LmmsEvalError`` if a file cannot be written."""
         rows = list(islice(filter(self._is_chosen, range(len(self.task.ids))), self.options.limit))
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):
@@ -225,7 +205,8 @@ class TaskWriter:
                 self._add_entry(place, row, lines, [future.result() for future in sent])
             samples = [self._sample(row, lines, *found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
-        write_index(chunks, self.key, self.columns(rows))
+        for name, content in TaskIndex(self.columns(rows)).pieces(self.key):
+            chunks.write(name, content)
         return self.facts(rows)
 
     def _is_chosen(self, row: int) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from lmms_eval import stats
 from lmms_eval.api.task import PipelineScore
 from lmms_eval.compare.baseline import check_baseline, compare_baseline
-from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
+from lmms_eval.engine.aggregate import aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores

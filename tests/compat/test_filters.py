@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.filter import Filter as FilterOfApi
 from lmms_eval.errors import UsageError
-from lmms_eval.filters import Filter, FilterPipeline
+from lmms_eval.filters import Filter, FilterEnsemble, run_filters
 from lmms_eval.filters.extraction import (
     ExtendedRegexFilter,
     MultiChoiceRegexFilter,
@@ -73,7 +73,7 @@ class BareFilter(Filter):
 
 
 def run(step: Any, answers: list[Any], docs: list[Any] | None = None) -> list[Any]:
-    return FilterPipeline("p", (step,)).run(answers, docs or [{}] * len(answers))
+    return run_filters(FilterEnsemble("p", (step,)), answers, docs or [{}] * len(answers))
 
 
 def test_subclasses_of_task_folders_run_in_a_pipeline() -> None:

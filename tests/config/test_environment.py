@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.config import build_config, load_configs
-from lmms_eval.config.environment import WITHOUT_EFFECT, environment_defaults, variables_without_effect
-from lmms_eval.config.options import options
+from lmms_eval.config.options import WITHOUT_EFFECT, environment_defaults, options, variables_without_effect
 from lmms_eval.errors import ConfigError
 from tests.cases import for_each
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from lmms_eval.api.request import Usage
 from lmms_eval.api.task import Answer, MetricDefinition, PipelineScore, ScoredDoc
-from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
+from lmms_eval.engine.aggregate import TaskResult, aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.engine.records import failure_record, score_record
+from lmms_eval.engine.records import answer_record, scored_part
 from lmms_eval.engine.store import RunStore
 from tests.engine.fakes import FakeTask
 
@@ -25,14 +26,18 @@ def answer(text: Any = "said", **facts: Any) -> Answer:
     return Answer(text, **{"usage": (Usage(3, 2, None),), "finish_reason": "stop", "input": "asked", **facts})
 
 
+def finished(task: FakeTask, doc_id: int, answers: Sequence[Answer]) -> dict[str, Any]:
+    return {"task": task.name, "doc_id": doc_id, "answers": [answer_record(one) for one in answers]}
+
+
 def scored(task: FakeTask, doc_id: int, *scores: PipelineScore, answers: Sequence[Answer] = ()) -> dict[str, Any]:
     """The journal record of a document."""
     document = ScoredDoc("right", {"question": f"question {doc_id}"}, f"{doc_id:064x}", tuple(scores))
-    return score_record(task.name, doc_id, answers or (answer(),), document)
+    return {**finished(task, doc_id, answers or (answer(),)), **scored_part(document)}
 
 
 def failed(task: FakeTask, doc_id: int, reason: str) -> dict[str, Any]:
-    return failure_record(task.name, doc_id, (Answer(None, error=reason, input="asked"),), reason)
+    return {**finished(task, doc_id, (Answer(None, error=reason, input="asked"),)), "failed": reason}
 
 
 def values_of(task: FakeTask, name: str, values: Sequence[Any]) -> list[dict[str, Any]]:

@@ -12,9 +12,9 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc, Selection
-from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.judging import JudgementStore, JudgeSetup
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.store import RunStore

@@ -12,8 +12,8 @@ from msgspec import structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import Answer, MetricDefinition, PipelineScore
-from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, aggregate_task
-from lmms_eval.engine.outcomes import AnswerCounts
+from lmms_eval.engine.aggregate import MetricResult, aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions, AnswerCounts
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.metrics.table import AGGREGATIONS

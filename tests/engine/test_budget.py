@@ -11,7 +11,8 @@ from lmms_eval.api.request import Request, Response, SentMedia, Usage
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.stopping import Budget, Limits
 from lmms_eval.errors import ConfigError, UsageError
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.utils.prices import Spending
 from tests.cases import for_each
 from tests.evaluation.judged_kit import rated_task
@@ -138,3 +139,24 @@ def test_processes_count_each_others_spending_and_a_shared_journal_once() -> Non
     assert reasons == []  # 100 + 25 + 24
     other.note_model(Response("c", text="", usage=Usage(1, 0)))
     assert reasons == ["the budget of 150 tokens is spent"]
+
+
+def test_spending_is_published_early_if_it_is_a_large_part_of_what_is_left() -> None:
+    """The remaining budget divided by 64; nothing is published for a response that cost nothing."""
+    budget, published = Budget(Limits(1000), RunSpending()), 0
+
+    def exchange() -> None:
+        nonlocal published
+        published += 1
+
+    def publishes(tokens: int) -> bool:
+        before = published
+        usage = Usage(tokens, 0) if tokens else None
+        budget.note_model(Response("a", text="", usage=usage) if usage else Response.failure("a", "timeout", "late"))
+        return published > before
+
+    budget.begin(exchange)
+    assert [publishes(10) for _ in range(4)] == [False, True, False, True]
+    budget.add_others({"model_input_tokens": 900})
+    assert [publishes(1), publishes(59), publishes(0)] == [True, True, False]
+    assert budget.reason == "the budget of 1,000 tokens is spent"

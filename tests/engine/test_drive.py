@@ -49,7 +49,7 @@ def drive(
 ) -> Drive:
     conversations = Conversations(DocumentConversations([Unit(FakeTask(size), n, 1) for n in range(size)], deliver))
     limits = StreamLimits(threads=1)
-    return Drive(Driven(model, journal, cache), conversations, limits, on_counted=journal.counted)
+    return Drive(Driven(model, journal, cache, journal.counted), conversations, limits)
 
 
 def test_a_response_is_durable_before_it_counts_and_counts_before_it_is_passed_on() -> None:

@@ -10,11 +10,13 @@ from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
-from lmms_eval.engine.aggregate import TaskResult, aggregate_groups
+from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_groups, aggregate_task
+from lmms_eval.engine.looks import LookStop
+from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask, mean
-from tests.engine.journaled import aggregated, failed, metric, scored, values_of
+from tests.engine.journaled import aggregated, failed, metric, scored, store_of, values_of
 
 LEFT, RIGHT = [1.0, 1.0, 0.0, 1.0], [0.0, 1.0]
 
@@ -138,6 +140,27 @@ def test_a_group_that_cannot_be_aggregated_is_broken_alone(
     bad, good = made.metrics
     assert bad.broken and bad.value is None and says in bad.withheld_reason
     assert good.value == 0.625
+
+
+@pytest.mark.parametrize(("aggregation", "has_order"), [("median", True), ("mean", False), ("mean", True)])
+def test_a_group_with_a_part_that_ended_early(tmp_path: Path, aggregation: str, has_order: bool) -> None:
+    """The group has an interval if it is a mean, and the order of every part is known."""
+    tasks = {}
+    for name, asked in (("left", 10), ("right", 20)):
+        task = FakeTask(20, name)
+        task.metrics = (structs.replace(metric("acc", mean, "mean"), score_range=ScoreRange(0.0, 1.0)),)
+        plan, store = plan_task(task, None, 0), store_of(tmp_path / name, *values_of(task, "acc", [1.0, 0.0] * 10))
+        stop = LookStop("the rule", "random:0", 20, tuple(range(asked))) if asked < 20 else None
+        order = range(20) if stop is not None or has_order else None
+        tasks[name] = aggregate_task(plan, store, AggregateOptions(), order=order, stop=stop)
+        store.close()
+    (made,) = aggregate_groups([group(GroupMetric("acc", aggregation))], tasks)
+    (row,) = made.metrics
+    assert row.value == 0.5
+    if aggregation == "mean" and has_order:
+        assert row.interval is not None and row.interval.low < 0.5 < row.interval.high
+    else:
+        assert (row.interval, row.certainty.no_interval) == (None, "stopped early")
 
 
 def test_parts_that_are_no_numbers_break_the_group_not_the_run(tmp_path: Path) -> None:

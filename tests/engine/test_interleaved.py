@@ -69,7 +69,7 @@ def run(folder: Path, asked: YamlTask, model: Model, cache: ResponseCache | None
 
 def rows(folder: Path, result: RunScores) -> list[dict[str, Any]]:
     store = RunStore(folder, "scoring")
-    found = json.loads(json.dumps(list(sample_rows(result.tasks[0], store))))
+    found = json.loads(json.dumps(list(sample_rows(result.tasks[0].task, store, result.tasks[0].doc_ids))))
     store.close()
     return [{key: value for key, value in row.items() if key != "elapsed"} for row in found]
 
@@ -244,7 +244,7 @@ def test_a_document_whose_scoring_raises_shows_its_parts(tmp_path: Path) -> None
     store = RunStore(tmp_path / "run", "scoring")
     result = evaluate([plan_task(asked, None, 0)], Selection((asked,)), FakeModel(painted), store, EngineOptions())
     assert result is not None
-    row = next(sample_rows(result.tasks[0], store))
+    row = next(sample_rows(asked, store, [0]))
     store.close()
     assert row["status"] == "failed" and "ZeroDivisionError" in row["error"]
     assert [part["type"] for part in row["parts"]] == ["text", "image", "text"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -12,9 +13,10 @@ import pytest
 from lmms_eval.api.judging import JudgeQuestion, Verdict, has_unread
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError
-from lmms_eval.api.task import Answer
-from lmms_eval.engine import judging
-from lmms_eval.engine.judging import JudgementStore
+from lmms_eval.api.task import Answer, ScoredDoc
+from lmms_eval.engine import judging, scoring
+from lmms_eval.engine.conversations import AnsweredDocument
+from lmms_eval.engine.judging import JudgementStore, JudgeSetup, Judging
 from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import JournalError
@@ -52,6 +54,7 @@ def test_without_a_judge_the_samples_are_unscored(tmp_path: Path) -> None:
     result = run(tmp_path, JudgedTask(5), FakeModel(), None)
     assert outcome(result) == (0, 5, 0)
     assert result.tasks[0].outcome.reasons == {"unscored: a judge is needed": 5}
+    assert result.state == "withheld"
 
 
 def test_tasks_without_questions_and_failed_answers_pass_by_the_judge(tmp_path: Path) -> None:
@@ -273,6 +276,69 @@ def test_asynchronous_judges_and_back_pressure(tmp_path: Path, monkeypatch: pyte
     result = run(tmp_path, JudgedTask(40), FakeModel(), Judge(Asynchronous(), "quick", "scripted"))
     assert value(result) == 1.0
     assert most <= 4
+
+
+@for_each("slow", ["judge", "scoring"])
+def test_a_slow_judge_or_slow_scoring_does_not_stop_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Open connections would run into their time limits."""
+    monkeypatch.setattr(judging, "QUEUE_LENGTH", 2)
+    monkeypatch.setattr(judging, "LEAST_OPEN", 1)
+    monkeypatch.setattr(scoring, "QUEUE_LENGTH", 2)
+    alive = threading.Event()
+    waited: list[bool] = []
+
+    class Slow(FakeTask):
+        def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
+            waited.append(alive.wait(3))
+            return super().score(doc_id, answers, verdicts)
+
+    class Beating(Model):
+        concurrency = 32
+
+        async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:  # type: ignore[override]
+            beat = asyncio.create_task(self.beat())
+            while requests := await stream.take_async(32):
+                for request in requests:
+                    yield right_answer(request)
+            await beat
+
+        async def beat(self) -> None:
+            await asyncio.sleep(0.3)  # by now the queues are full
+            alive.set()
+
+    def says(_text: str, _attempt: int) -> str:
+        waited.append(alive.wait(3))
+        return "1"
+
+    task = JudgedTask(20) if slow == "judge" else Slow(20)
+    assert value(run(tmp_path, task, Beating(), scripted(Script(says)))) == 1.0
+    assert all(waited)
+
+
+def test_closing_does_not_wait_for_a_judge_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "CLOSING_S", 0.2)
+    begun, answers = threading.Event(), threading.Event()
+
+    def hang(request: Request) -> Response:
+        begun.set()
+        answers.wait(4)
+        return Response(request.id, text="1")
+
+    store = JudgementStore(tmp_path, CacheKeys({}, reads_documents=False))
+    delivered: list[AnsweredDocument] = []
+    judge = Judging(JudgeSetup(FakeModel(hang), "slow", store), delivered.append, lambda: False)
+    judge.submit(AnsweredDocument(JudgedTask(1), 0, (Answer("said"),)))
+    assert begun.wait(5)
+    start = time.monotonic()
+    judge.close()
+    assert time.monotonic() - start < 2
+    assert delivered == []
+    monkeypatch.setattr(judging, "CLOSING_S", 5.0)
+    answers.set()
+    judge.close()  # the thread ends once the judge has answered
+    store.close()
 
 
 def test_a_broken_judge_is_no_broken_run(tmp_path: Path) -> None:

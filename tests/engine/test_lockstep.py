@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -172,6 +173,25 @@ def test_a_failure_elsewhere_ends_the_waiting() -> None:
     threading.Timer(0.1, second.fail, ["ValueError: oh"]).start()
     with pytest.raises(TeamError, match="process 1: ValueError: oh"):
         member.lockstep.take(4)
+
+
+@for_each("fails", [True, False])
+def test_a_stopped_process_waits_a_little_for_the_reason(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    monkeypatch.setattr(lockstep, "STOPPED_PATIENCE_S", 10.0 if fails else 0.2)
+    task = FakeTask(4)
+    first, second = team_of(2)
+    member = Member(first, [task], requests(task, range(4)))
+    with ThreadPoolExecutor(1) as pool:
+        block = pool.submit(member.lockstep.take, 4)
+        time.sleep(0.1)
+        member.stream.stop()
+        time.sleep(0.2)
+        if fails:
+            second.fail("ValueError: oh")
+            with pytest.raises(TeamError, match="process 1: ValueError: oh"):
+                block.result(timeout=30)
+        else:
+            assert block.result(timeout=30) == []
 
 
 def test_the_other_ways_to_take() -> None:

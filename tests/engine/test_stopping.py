@@ -16,10 +16,10 @@ from msgspec import structs
 from lmms_eval import stats
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
-from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, HeadlinePart, Prefix, RandomOrder, Statement
+from lmms_eval.engine.headline import LEAST, HeadlinePart, Prefix, RandomOrder, Statement, excludes, half_width
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, plan_task
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -31,7 +31,7 @@ from tests.engine.test_team import team_of
 
 ORDER = RandomOrder(0)
 SHARE = ScoreRange(0.0, 1.0)
-WIDE = HalfWidth(0.15)
+WIDE = half_width(0.15)
 
 
 def part(name: str = "fake", **more: Any) -> HeadlinePart:
@@ -71,18 +71,18 @@ def test_the_first_look_at_which_the_statement_holds() -> None:
 
     assert not prefix.advance(find, WIDE)
     interval = prefix.interval()
-    assert (interval.high - interval.low) / 2 > WIDE.limit
+    assert (interval.high - interval.low) / 2 > 0.15
 
 
 def test_few_documents_decide_nothing() -> None:
     plan = plan_task(FakeTask(60), None, 0)
-    assert decided(plan, HalfWidth(1.0)) == LEAST
+    assert decided(plan, half_width(1.0)) == LEAST
 
 
 @for_each(("number", "is_excluded"), [(0.1, True), (0.99, True), (2 / 3, False)])
 def test_a_number_is_excluded(number: float, is_excluded: bool) -> None:
     prefix = Prefix([part()], {"fake": ORDER.of(plan_task(FakeTask(300), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(number)) == is_excluded
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), excludes(number)) == is_excluded
     assert prefix.is_whole != is_excluded
 
 
@@ -91,7 +91,7 @@ def test_documents_that_the_baseline_lacks_count_with_every_number_it_may_have()
     whole = Prefix([part(baseline=dict.fromkeys(range(200), 0.0))], order)
     half = Prefix([part(baseline=dict.fromkeys(range(0, 200, 2), 0.0))], order)
     for prefix in (whole, half):
-        assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(0.0))
+        assert prefix.advance(lambda _, doc_id: value_of(doc_id), excludes(0.0))
         assert LEAST <= prefix.counted == prefix.length < 200
     assert whole.length < half.length and whole.missing == 0 < half.missing
 
@@ -101,15 +101,22 @@ def test_a_baseline_that_stopped_early_does_not_stand_for_the_whole_list() -> No
     order = ORDER.of(plan_task(FakeTask(200), None, 0))
     baseline = {doc_id: 0.0 for doc_id in order[:60]}
     prefix = Prefix([part(baseline=baseline)], {"fake": order})
-    assert not prefix.advance(lambda _, doc_id: float(order.index(doc_id) == 5), Excludes(0.0))
+    assert not prefix.advance(lambda _, doc_id: float(order.index(doc_id) == 5), excludes(0.0))
     interval = prefix.interval()
     assert interval.low < -0.05 and interval.high == pytest.approx(1 / 200)
 
 
 def test_a_number_outside_of_the_range_decides_nothing() -> None:
     prefix = Prefix([part()], {"fake": range(100)})
-    assert not prefix.advance(lambda _, doc_id: 7.0 if doc_id == 3 else 1.0, HalfWidth(0.5))
+    assert not prefix.advance(lambda _, doc_id: 7.0 if doc_id == 3 else 1.0, half_width(0.5))
     assert prefix.lies_outside and prefix.shown_interval() is None
+
+
+def test_a_number_between_the_ends_is_outside_only_of_a_range_that_is_assumed() -> None:
+    for is_binary, number, lies_outside in ((False, 0.5, False), (True, 0.5, True), (True, 0.0, False)):
+        prefix = Prefix([part(is_binary=is_binary)], {"fake": range(20)})
+        prefix.advance(lambda _, doc_id, number=number: number if doc_id == 3 else 1.0)
+        assert prefix.lies_outside == lies_outside, (is_binary, number)
 
 
 def test_documents_without_a_number_count_from_end_to_end() -> None:
@@ -158,7 +165,7 @@ def test_a_macro_mean_weighs_strata_alike_and_another_mean_documents() -> None:
 def test_a_look_waits_for_a_document_of_each_stratum() -> None:
     strata = {doc_id: "rare" if doc_id == 30 else "usual" for doc_id in range(60)}
     prefix = Prefix([part(strata=strata)], {"fake": range(60)})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), HalfWidth(1.0))
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), half_width(1.0))
     assert prefix.length == 31
 
 
@@ -227,12 +234,12 @@ def test_a_task_of_two_rules_goes_on_until_both_hold(store: RunStore) -> None:
     for plan in plans:
         for doc_id in plan.doc_ids:
             store.add_score(record_of(plan.task, doc_id))  # type: ignore[arg-type]
-    group = stop(HalfWidth(0.2), part("a"), part("b"), name="group")
+    group = stop(half_width(0.2), part("a"), part("b"), name="group")
     alone = Sampling(ORDER, (group,)).early_stops(plans, store)
-    both = Sampling(ORDER, (group, stop(HalfWidth(0.1), part("a"), name="a"))).early_stops(plans, store)
+    both = Sampling(ORDER, (group, stop(half_width(0.1), part("a"), name="a"))).early_stops(plans, store)
     assert both["b"] == alone["b"] and both["a"].asked > alone["a"].asked
     assert both["a"].rule == "group: the rule; the rule"
-    never = Sampling(ORDER, (group, stop(Excludes(2 / 3), part("a"), name="a"))).early_stops(plans, store)
+    never = Sampling(ORDER, (group, stop(excludes(2 / 3), part("a"), name="a"))).early_stops(plans, store)
     assert set(never) == {"b"}
 
 
@@ -330,7 +337,7 @@ def test_a_run_ends_early_goes_on_and_is_then_complete(tmp_path: Path) -> None:
 
 def test_the_error_budget_is_a_share_of_the_documents_that_count(tmp_path: Path) -> None:
     order = ORDER.of(plan_task(FakeTask(400), None, 0))
-    sampling = Sampling(ORDER, (stop(HalfWidth(0.2)),))
+    sampling = Sampling(ORDER, (stop(half_width(0.2)),))
     result, _ = run(tmp_path / "a", FakeTask(400, unscorable=order[:2]), sampling, error_budget=0.02)
     assert result.tasks[0].early_stop is not None
     assert result.state == "withheld" and result.tasks[0].outcome.failed == 2

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,11 @@ class MemoryStore:
 
     def check(self, keys: list[str]) -> bool:
         return all(key in self._values for key in keys)
+
+
+class Counter:
+    def __init__(self, counts: Any, add_others: Any) -> None:
+        self.counts, self.add_others = counts, add_others
 
 
 def team_of(size: int) -> list[Team]:
@@ -140,8 +146,8 @@ def test_numbers_are_added_up_over_the_processes() -> None:
     first, second = team_of(2)
     shown: list[dict[str, int]] = []
     numbers = {"done": 3}
-    first.count(lambda: {"done": 10}, lambda others: shown.append(dict(others)))
-    second.count(lambda: numbers, lambda others: None)
+    first.count(Counter(lambda: {"done": 10}, lambda others: shown.append(dict(others))))
+    second.count(Counter(lambda: numbers, lambda others: None))
     first.exchange_counts()
     second.exchange_counts()
     numbers["done"] = 5
@@ -154,12 +160,12 @@ def test_numbers_are_added_up_over_the_processes() -> None:
 def test_the_next_run_counts_anew() -> None:
     first, second = team_of(2)
     shown: list[dict[str, int]] = []
-    second.count(lambda: {"done": 3}, lambda others: None)
+    second.count(Counter(lambda: {"done": 3}, lambda others: None))
     second.exchange_counts()
     for team in (first, second):
         team.begin(2)
     second.exchange_counts()
-    first.count(lambda: {"done": 1}, lambda others: shown.append(dict(others)))
+    first.count(Counter(lambda: {"done": 1}, lambda others: shown.append(dict(others))))
     first.exchange_counts()
     assert shown == [{"done": 0}]
 
@@ -168,8 +174,8 @@ def test_signs_of_life_carry_the_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("lmms_eval.engine.team.BEAT_S", 0.01)
     first, second = team_of(2)
     enough = threading.Event()
-    first.count(lambda: {"done": 1}, lambda others: enough.set() if others["done"] == 7 else None)
-    second.count(lambda: {"done": 7}, lambda others: None)
+    first.count(Counter(lambda: {"done": 1}, lambda others: enough.set() if others["done"] == 7 else None))
+    second.count(Counter(lambda: {"done": 7}, lambda others: None))
     for team in (first, second):
         team.start()
     assert enough.wait(5)

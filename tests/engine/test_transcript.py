@@ -100,6 +100,15 @@ def test_a_round_without_answer_ends_with_what_was_asked() -> None:
     ]  # fmt: skip
 
 
+def test_a_response_without_text_adds_no_answer() -> None:
+    """Such as a log probability."""
+    talk = Talk()
+    talk.ask([("user", "one")], "a", context="one")
+    request = Request("t/0/0/1/0", "loglikelihood", FakeTask(), 0, lambda: ChatMessages(messages=()), "two")
+    talk.transcript.take([request], [Response(request.id, loglikelihood=-1.0)])
+    assert [message["role"] for message in talk.told("one")] == ["user", "assistant", "user"]
+
+
 def test_observations_stand_after_the_answer() -> None:
     talk = Talk()
     talk.ask([("user", "one")], "a", context="one")

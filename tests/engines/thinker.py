@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.models import tiny
+from examples import build_tiny_model as tiny
 from tests.models.scripted import CHAT, save_tokenizer
 
 TEMPLATE = CHAT + "{% if enable_thinking %}<think>\n{% endif %}"

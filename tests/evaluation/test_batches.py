@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks.workload import picture_task, text_task
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.kit import config
 from tests.servers.batches import BatchServer
 

@@ -16,7 +16,8 @@ from lmms_eval.api.model import lmms
 from lmms_eval.config import build_config
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation import caching
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.cases import for_each
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, right, tasks
 

@@ -14,8 +14,9 @@ from lmms_eval.api.model import Model, RequestStream, lmms
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.errors import UsageError
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.sampling import sampling_of
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation import kit
 from tests.media.draw import write_video
 from tests.servers.stub import StubServer

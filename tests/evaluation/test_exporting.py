@@ -11,7 +11,8 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.config import RunConfig
-from lmms_eval.evaluation.run import VARIABLES, RunReport, exported, run
+from lmms_eval.evaluation.run import VARIABLES, exported, run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.kit import Told, config
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
 from tests.tasks.megabench.rows_for_tests import document

@@ -16,7 +16,8 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ConfigError, ModelError, UsageError
 from lmms_eval.evaluation import writing
 from lmms_eval.evaluation.rescore import rescore, run_folder
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.judges import register_script
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.baseline import Baseline

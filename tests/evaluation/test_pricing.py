@@ -10,7 +10,8 @@ import pytest
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.judge import model_names
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.judged_kit import rated_task
 from tests.evaluation.kit import DOCUMENTS, Told, config, fails_on, right
 from tests.servers.stub import StubServer

@@ -18,7 +18,8 @@ import pytest
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation import writing
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.kit import DOCUMENTS, Told, config, fails_on, right
 from tests.viewer.test_report import content, only_run, warnings
 

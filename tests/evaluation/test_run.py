@@ -14,7 +14,8 @@ from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.errors import DataError, RunLockedError, UsageError
 from lmms_eval.evaluation import run as run_module
 from lmms_eval.evaluation.record import open_record
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.cases import for_each
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on, inputs_of, right, run_folders, tasks
 

@@ -14,8 +14,9 @@ from lmms_eval.config import build_config
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.evaluation.rescore import rescore
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.sampling import sampling_of
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.results.tables import make_table
 
 TASK = """task: {name}

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from examples.build_tiny_model import build_tiny_vlm
 from lmms_eval.config import build_config
 from lmms_eval.errors import ConfigError, ModelError
 from lmms_eval.evaluation.rescore import rescore
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.judges.serving.server import LOG
-from lmms_eval.models.tiny import build_tiny_vlm
 from tests.evaluation.judged_kit import NAME, rated_task
 from tests.evaluation.kit import Told, right
 from tests.judges.serving.stand_in import install

@@ -11,7 +11,8 @@ import pytest
 
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Response
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.models.remote.stops import NOTE
 from tests.cases import for_each
 from tests.evaluation.kit import config, run_folders

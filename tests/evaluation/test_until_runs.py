@@ -9,7 +9,8 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.evaluation.rescore import rescore
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.judges import register_script
 from tests.evaluation import kit
 from tests.evaluation.judged_kit import NAME, rated_task

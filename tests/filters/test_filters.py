@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.filter import Filter
 from lmms_eval.errors import UnknownNameError, UsageError
-from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
+from lmms_eval.filters import FILTERS, FilterEnsemble, get_filter, run_filters
 from tests.cases import for_each
 
 ANSWERS = st.lists(st.lists(st.text(max_size=8), max_size=4), max_size=5)
 
 
 def run(name: str, answers: list[list[Any]], docs: list[Any] | None = None, **kwargs: Any) -> list[Any]:
-    return FilterPipeline("p", (filter_class(name)(**kwargs),)).run(answers, docs or [{}] * len(answers))
+    return run_filters(FilterEnsemble("p", (get_filter(name)(**kwargs),)), answers, docs or [{}] * len(answers))
 
 
 @for_each("name", sorted(FILTERS))
 def test_every_filter_is_one(name: str) -> None:
-    assert issubclass(filter_class(name), Filter)
+    assert issubclass(get_filter(name), Filter)
 
 
 @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"take_first", "take_first_k", "multi_choice_regex"}))
@@ -78,7 +78,7 @@ def test_multi_choice_regex_needs_choices() -> None:
 )
 def test_bad_arguments_are_refused_at_once(name: str, kwargs: dict[str, Any], what: str) -> None:
     with pytest.raises(UsageError, match=what):
-        filter_class(name)(**kwargs)
+        get_filter(name)(**kwargs)
 
 
 def test_too_few_answers() -> None:
@@ -88,7 +88,7 @@ def test_too_few_answers() -> None:
 
 def test_unknown_name() -> None:
     with pytest.raises(UnknownNameError, match="take_first"):
-        filter_class("take_frist")
+        get_filter("take_frist")
 
 
 class Lazy(Filter):
@@ -104,8 +104,8 @@ class Dropping(Filter):
 
 
 def test_pipeline_pairs_documents_and_checks_counts() -> None:
-    assert FilterPipeline("p", (Lazy(),)).run([["a"], ["b"]], [{"id": "x"}, {"id": "y"}]) == ["xa", "yb"]
+    assert run_filters(FilterEnsemble("p", (Lazy(),)), [["a"], ["b"]], [{"id": "x"}, {"id": "y"}]) == ["xa", "yb"]
     with pytest.raises(UsageError, match="2 lists of answers for 1"):
-        FilterPipeline("p", ()).run([["a"], ["b"]], [{}])
+        run_filters(FilterEnsemble("p", ()), [["a"], ["b"]], [{}])
     with pytest.raises(UsageError, match="Dropping returned 1"):
-        FilterPipeline("p", (Dropping(),)).run([["a"], ["b"]], [{}, {}])
+        run_filters(FilterEnsemble("p", (Dropping(),)), [["a"], ["b"]], [{}, {}])

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import EncodedImage, WireOptions, encode_image, image_url, to_rgb, wire_image
+from lmms_eval.media import Bounds, EncodedImage, WireOptions, encode_image, image_url, to_rgb, wire_image
 from lmms_eval.media import encode as encode_module
 from tests.cases import for_each
 from tests.media.draw import encoded, picture
@@ -71,14 +71,14 @@ def test_pictures_in_memory_are_encoded_without_loss() -> None:
 def test_limits_on_pixels_and_bytes() -> None:
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 255, (128, 128, 3), dtype=np.uint8))
     data = encoded(noise, "PNG")
-    assert wire_image(data, max_pixels=128 * 128, max_bytes=len(data)).untouched
-    small = wire_image(data, max_pixels=4096)
+    assert wire_image(data, WireOptions(len(data), Bounds(max_pixels=128 * 128))).untouched
+    small = wire_image(data, WireOptions(bounds=Bounds(max_pixels=4096)))
     assert decoded(small).size == (64, 64)
-    tight = wire_image(data, max_bytes=9000)
+    tight = wire_image(data, WireOptions(9000))
     assert tight.nbytes <= 9000
     assert decoded(tight).size[0] > 32  # shrunk no further than needed
     with pytest.raises(MediaError, match="does not fit"):
-        wire_image(data, max_bytes=40)
+        wire_image(data, WireOptions(40))
 
 
 def test_jpeg_only_on_request() -> None:
@@ -137,7 +137,7 @@ def test_results_are_kept_by_content(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(encode_module, "encode_image", refuse)
     assert wire_image(path) == first == wire_image(data)
     with pytest.raises(AssertionError):
-        wire_image(data, max_pixels=100)
+        wire_image(data, WireOptions(bounds=Bounds(max_pixels=100)))
 
 
 def test_many_threads_agree() -> None:

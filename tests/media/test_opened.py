@@ -29,7 +29,7 @@ from PIL import (
 )
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import EncodedImage, WireOptions, digest, load_rgb, to_rgb, wire_image
+from lmms_eval.media import Bounds, EncodedImage, WireOptions, digest, load_rgb, to_rgb, wire_image
 from lmms_eval.media import image as image_module
 from lmms_eval.media.opened import Deferred, keep_originals
 from lmms_eval.media.originals import KEEPING, carried, original_of
@@ -307,7 +307,7 @@ def test_the_first_picture_of_several_in_a_jpeg() -> None:
 
 def test_limits_hold() -> None:
     image = by_column(FILES["png"])
-    small = wire_image(image, max_pixels=300)
+    small = wire_image(image, WireOptions(bounds=Bounds(max_pixels=300)))
     assert (small.untouched, small.size[0] * small.size[1] <= 300) == (False, True)
     assert wire_image(by_column(FILES["png"]), options=WireOptions(max_bytes=200)).nbytes <= 200
 

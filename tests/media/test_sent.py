@@ -12,6 +12,7 @@ from lmms_eval.api.request import SentMedia
 from lmms_eval.media import (
     Bounds,
     Sampling,
+    WireOptions,
     image_url,
     load_audio,
     load_rgb,
@@ -54,13 +55,13 @@ def test_a_file_sent_untouched(jpeg: Path) -> None:
 def test_a_relative_path_is_told_as_an_absolute_one(jpeg: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(jpeg.parent)
     with recording() as sent:
-        wire_image("photo.jpg", root=".")
+        wire_image("photo.jpg")
     assert sent[0].path == str(jpeg)
 
 
 def test_a_picture_that_was_shrunk_and_encoded_anew(jpeg: Path) -> None:
     with recording() as sent:
-        wire = wire_image(str(jpeg), max_pixels=300)
+        wire = wire_image(str(jpeg), WireOptions(bounds=Bounds(max_pixels=300)))
     assert (sent[0].sha256, sent[0].nbytes) == (sha(jpeg.read_bytes()), wire.nbytes)  # of the source; as it was sent
     assert (sent[0].width, sent[0].height) == (20, 15)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.models import tiny
+from examples import build_tiny_model as tiny
 from lmms_eval.models.hf.model import HuggingFace
 
 CHAT = (

@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.data import parse_row
-from lmms_eval.tasks.megabench.prompts import MediaAccess
+from lmms_eval.tasks.megabench.settings import MediaAccess
 from tests.parity.adapters import megabench_pipeline
 from tests.parity.replay import line_state
 from tests.tasks.megabench.rows_for_tests import document, write_media

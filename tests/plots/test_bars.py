@@ -2,14 +2,12 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
+from lmms_eval.plots.bars import Bar, bar_panels
 from lmms_eval.plots.figure import save
 
 
 def test_every_panel_with_bars_is_drawn_with_its_values():
-    figure = bar_panels(
-        "Title", [BarPanel("one", (Bar("a", 0.25, 0.1, 0.4), Bar("b", 1.0))), BarPanel("none", ())], "score"
-    )
+    figure = bar_panels("Title", {"one": (Bar("a", 0.25, 0.1, 0.4), Bar("b", 1.0)), "none": ()}, "score")
     (axes,) = figure.axes
     assert axes.get_title(loc="left") == "one"
     assert [patch.get_width() for patch in axes.patches] == [0.25, 1.0]
@@ -20,16 +18,16 @@ def test_every_panel_with_bars_is_drawn_with_its_values():
 
 def test_nothing_that_is_drawn_is_cut():
     bars = (Bar("a", 50, 9, 124), Bar("b", -3))
-    (axes,) = bar_panels("Title", [BarPanel("one", bars)], "score", (0, 100)).axes
+    (axes,) = bar_panels("Title", {"one": bars}, "score", (0, 100)).axes
     assert axes.get_xlim() == (-3, 124)
 
 
 def test_pale_bars_are_pale():
-    figure = bar_panels("Title", [BarPanel("one", (Bar("a", 0.25, is_pale=True), Bar("b", 0.5)))], "score")
+    figure = bar_panels("Title", {"one": (Bar("a", 0.25, is_pale=True), Bar("b", 0.5))}, "score")
     pale, full = figure.axes[0].patches
     assert pale.get_alpha() is not None
     assert full.get_alpha() is None
 
 
 def test_nothing_to_draw_is_an_empty_figure(tmp_path):
-    assert [path.name for path in save(bar_panels("Title", [], "score"), tmp_path / "plot")] == ["plot.png", "plot.svg"]
+    assert [path.name for path in save(bar_panels("Title", {}, "score"), tmp_path / "plot")] == ["plot.png", "plot.svg"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.task import Group, Selection
+from lmms_eval.config import RunConfig
 from lmms_eval.engine.aggregate import aggregate_groups
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunScores
@@ -15,10 +16,9 @@ from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import TaskResult, aggregated, failed, metric, values_of
 
 FACTS = RunFacts(
-    config={"model": "fake"},
-    model_source="fake",
-    model_name="org/fake",
-    model_name_sanitized="org__fake",
+    config=RunConfig(model="fake", model_args="model=org/fake"),
+    model_backend="fake.Fake (chat)",
+    command="lmms-eval --model fake",
     date="2024-05-06T07:08:09+00:00",
     git=GitState("0123456789abcdef", "main"),
     start_time=100.0,
@@ -41,7 +41,7 @@ def task_result(
 def run_result(*tasks: TaskResult, groups: Sequence[Group] = (), **report: Any) -> RunScores:
     by_name = {result.task.name: result for result in tasks}
     made = tuple(aggregate_groups(groups, by_name))
-    return RunScores(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64, 0)
+    return RunScores(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64)
 
 
 def selection(*tasks: TaskResult, groups: Sequence[Group] = (), direct: Sequence[str] | None = None) -> Selection:

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import Group, GroupMetric
+from lmms_eval.config import RunConfig
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.document import results_document
 from lmms_eval.utils import make_table
@@ -93,7 +94,7 @@ def test_a_group_with_a_withheld_part_and_one_without_the_metric(tmp_path: Path)
 def test_comparison_efficiency_speed_and_system_prompt(tmp_path: Path) -> None:
     task = task_result(tmp_path, "quiz")
     paired = PairedScores("earlier", "percent", 40.0, 10.0, 5.0, 15.0, 0.01, 2)
-    facts = structs.replace(FACTS, log_samples=True, system_instruction="be brief")
+    facts = structs.replace(FACTS, config=RunConfig(log_samples=True, system_instruction="be brief"))
     run = run_result(task, output_tokens=50, answered=5, seconds=2.0, timed=2, latency=0.8)
     document = results_document(run, selection(task), facts, {"quiz": {"acc,none": paired}})
     assert document["results"]["quiz"]["paired_baseline"] == "earlier"

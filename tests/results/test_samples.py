@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 
 from lmms_eval.api.request import Usage
 from lmms_eval.api.task import PipelineScore
-from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
+from lmms_eval.engine.aggregate import aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import JournalError
-from lmms_eval.results.samples_file import json_text, write_samples
+from lmms_eval.results.samples_file import json_text, with_samples
 from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import answer, failed, scored, store_of
@@ -21,12 +23,11 @@ from tests.engine.journaled import answer, failed, scored, store_of
 def written(folder: Path, task: FakeTask, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The samples file of a task with these documents."""
     store = store_of(folder / "journal", *records)
-    result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions())
     path = folder / "out" / "samples.jsonl"
-    count = write_samples(path, result, store)
+    result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions(read=partial(with_samples, path, store)))
+    assert result.tally.documents == len(records)
     store.close()
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == count
     assert [entry.name for entry in path.parent.iterdir()] == ["samples.jsonl"]
     return [json.loads(line) for line in lines]
 
@@ -98,12 +99,11 @@ def test_objects_stand_as_text() -> None:
 def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     task = FakeTask(1)
     store = store_of(tmp_path / "journal", scored(task, 0, PipelineScore("none", ["x"], {"acc": 1.0})))
-    result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions())
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match=r"file/samples\.jsonl.*the journal keeps every answer"):
-        write_samples(tmp_path / "file" / "samples.jsonl", result, store)
+        list(with_samples(tmp_path / "file" / "samples.jsonl", store, task, [0]))
     (tmp_path / "taken.jsonl").mkdir()
     with pytest.raises(JournalError):
-        write_samples(tmp_path / "taken.jsonl", result, store)
+        list(with_samples(tmp_path / "taken.jsonl", store, task, [0]))
     assert not list(tmp_path.glob(".*.tmp"))
     store.close()

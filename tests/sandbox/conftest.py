@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import Policy
+from lmms_eval.sandbox.policy import Policy
 from tests.sandbox.kit import COMBINATIONS, policy_of
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from lmms_eval.sandbox import launcher
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.launcher import Limits, Outcome, Policy, Program
+from lmms_eval.sandbox.launcher import Limits, Outcome, Program
 from lmms_eval.sandbox.layers import (
     BUBBLEWRAP,
     CONFINES,
@@ -27,6 +27,7 @@ from lmms_eval.sandbox.layers import (
     probe_layers,
 )
 from lmms_eval.sandbox.layers import LIMITS as LIMITS_LAYER
+from lmms_eval.sandbox.policy import Policy
 
 LIMITS = Limits(cpu_s=1, wall_s=5.0, memory_bytes=256 << 20, output_bytes=10_000)
 COMBINATIONS = {

@@ -21,7 +21,8 @@ import pytest
 from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import Outcome, Policy, Program
+from lmms_eval.sandbox.launcher import Outcome, Program
+from lmms_eval.sandbox.policy import Policy
 from tests.cases import for_each
 from tests.sandbox.kit import (
     COMBINATIONS,
@@ -340,7 +341,7 @@ def test_programs_die_with_the_harness(policy: Policy) -> None:
     name = mark()
     code = f"""
         from lmms_eval.sandbox.launcher import run
-        from lmms_eval.sandbox.launcher import Policy
+        from lmms_eval.sandbox.policy import Policy
         from lmms_eval.sandbox.launcher import Program
         from tests.sandbox.kit import only
         policy = Policy(probe=lambda: only({active(policy)!r}))

@@ -13,18 +13,9 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import (
-    Limits,
-    Outcome,
-    Policy,
-    Program,
-    SandboxError,
-    SandboxRefused,
-    package_folders,
-    run,
-    using,
-)
+from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, package_folders, run
 from lmms_eval.sandbox.layers import Layer
+from lmms_eval.sandbox.policy import Policy, SandboxRefused, using
 from tests.cases import for_each
 from tests.sandbox.kit import only, policy_of
 
@@ -235,7 +226,7 @@ def test_a_child_whose_harness_was_killed_removes_its_folder(tmp_path: Path) -> 
     code = """
 import os, tempfile
 from lmms_eval.sandbox.launcher import run
-from lmms_eval.sandbox.launcher import Policy
+from lmms_eval.sandbox.policy import Policy
 from lmms_eval.sandbox.launcher import Program
 from tests.sandbox.kit import only
 run(Program("1"), policy=Policy(probe=lambda: only(("landlock", "seccomp"))))

@@ -8,7 +8,6 @@ import pytest
 
 from lmms_eval.sandbox import layers
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.launcher import not_confined
 from lmms_eval.sandbox.layers import (
     CONFINES,
     Layer,
@@ -18,6 +17,7 @@ from lmms_eval.sandbox.layers import (
     probe_bubblewrap,
     probe_layers,
 )
+from lmms_eval.sandbox.policy import not_confined
 from tests.cases import for_each
 
 

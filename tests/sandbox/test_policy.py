@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.sandbox.launcher import Policy, SandboxRefused, current_policy, not_confined, using
 from lmms_eval.sandbox.layers import probe_layers
+from lmms_eval.sandbox.policy import Policy, SandboxRefused, current_policy, not_confined, using
 from tests.cases import for_each
 from tests.sandbox.kit import COMBINATIONS, only
 

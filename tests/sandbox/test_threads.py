@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher, threads
-from lmms_eval.sandbox.launcher import Limits, Policy, Program
+from lmms_eval.sandbox.launcher import Limits, Program
 from lmms_eval.sandbox.layers import NAMESPACES, THREADS
 from lmms_eval.sandbox.linux import (
     CAP_DAC_READ_SEARCH,
@@ -26,6 +26,7 @@ from lmms_eval.sandbox.linux import (
     set_capabilities,
     start_bare_thread,
 )
+from lmms_eval.sandbox.policy import Policy
 from lmms_eval.sandbox.threads import (
     ROOM,
     ROOM_AMONG_OTHERS,

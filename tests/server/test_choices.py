@@ -34,9 +34,9 @@ def test_all_models_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_service_says_what_its_name_stands_for() -> None:
-    details = ModelChoices().details("openrouter")
-    assert details.fixed == {"base_url": "https://openrouter.ai/api/v1"}
-    assert details.arguments[0].name == "model"
+    arguments, fixed = ModelChoices().details("openrouter")
+    assert fixed == {"base_url": "https://openrouter.ai/api/v1"}
+    assert arguments[0].name == "model"
     with pytest.raises(UnknownNameError):
         ModelChoices().details("no_such_model")
 

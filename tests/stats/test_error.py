@@ -43,9 +43,8 @@ def test_repeating_every_item_in_its_cluster_does_not_shrink_the_error() -> None
 
 
 def test_undefined_is_nan() -> None:
-    assert all(
-        math.isnan(x) for x in (mean_stderr([1.0]), sample_stddev([]), pop_stddev([]), clustered_stderr([1], [1]))
-    )
+    found = [mean_stderr([1.0]), sample_stddev([]), sample_stddev([1.0]), pop_stddev([]), clustered_stderr([1], [1])]
+    assert all(math.isnan(x) for x in found)
 
 
 def test_lengths_must_agree() -> None:
@@ -67,5 +66,7 @@ def test_item_errors_by_cluster() -> None:
     assert errors.clustered > errors.clt
     assert item_errors([{"hit": 1, "v": 1}, {"hit": 0, "v": 1}], "v", "hit").clustered is None
     assert item_errors(items, None, "hit").clustered is None
+    assert item_errors([1, 0, 1], "v") == item_errors([1, 0, 1])
+    assert item_errors([*items, 1], "v", "hit").clustered is None
     assert item_number({"hit": 2}, "hit") == 2
     assert item_number({"hit": "2"}, "hit") is None

@@ -269,6 +269,18 @@ def test_strata_of_which_nothing_is_known_count_from_end_to_end() -> None:
     assert (group.interval().low, group.interval().high) == pytest.approx((0.75, 1.0))
 
 
+@for_each("empty", [0, 1])
+def test_a_stratum_without_weight_changes_nothing(empty: int) -> None:
+    weights = [float(stratum != empty) for stratum in range(3)]
+    group, alone = StratifiedSampled([90, 90, 90], weights, SHARE), StratifiedSampled([90, 90], [1, 1], SHARE)
+    others = [stratum for stratum in range(3) if stratum != empty]
+    for number in range(100):
+        group.add(others[number % 2], float(number % 5 > 0))
+        alone.add(number % 2, float(number % 5 > 0))
+    assert (group.interval().low, group.interval().high) == pytest.approx((alone.interval().low, alone.interval().high))
+    assert alone.interval().high - alone.interval().low < 0.4
+
+
 def test_a_few_tiny_strata_do_not_hold_up_the_others() -> None:
     """One document among 4,000: the range bounds it, and there are rounds as for the others."""
     sizes = [1, 2000, 2000]

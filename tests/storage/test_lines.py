@@ -122,6 +122,9 @@ def test_lines_beside_each_other_are_read_together(tmp_path: Path, monkeypatch: 
     reader = LineReader(path)
     assert [reader.at(offset)["n"] for offset in offsets] == list(range(500))
     assert len(reads) <= 1 + 2 * path.stat().st_size // BLOCK_BYTES
+    reads.clear()
+    assert [reader.at(offsets[0])["n"] for _ in range(3)] == [0] * 3  # the first line of a block
+    assert reads == [0]
     reader.close()
 
 

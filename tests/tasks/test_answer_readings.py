@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.filters import FILTERS, filter_class
+from lmms_eval.filters import FILTERS, get_filter
 from lmms_eval.results import load
 from lmms_eval.results.audit import audit
 from lmms_eval.utils.answer_reading import AnswerReading, scoring_notes
@@ -112,7 +112,7 @@ def test_replies_of_a_judge(reply: str, rule: str) -> None:
 def test_filters(name: str, arguments: dict[str, Any], answer: str, doc: Any, rule: str, found: Any) -> None:
     assert name in FILTERS
     with scoring_notes() as notes:
-        filter_class(name)(**arguments).apply([[answer]], [doc])
+        get_filter(name)(**arguments).apply([[answer]], [doc])
     assert notes.reading == AnswerReading(rule, tuple(found))
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.workload import picture_task
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.kit import NAME, config
 from tests.servers.stub import StubServer
 

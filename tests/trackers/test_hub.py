@@ -14,8 +14,9 @@ import yaml
 
 from lmms_eval.config.tracking import HUB, destination_arguments
 from lmms_eval.errors import ConfigError
-from lmms_eval.evaluation.run import RunReport, run
-from lmms_eval.trackers.hub import Repositories
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
+from lmms_eval.trackers.hub import repositories
 from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, fails_on, tasks
 from tests.servers.writable_hub import LARGE, TOKEN, WritableHub, writable_hub
@@ -189,8 +190,8 @@ def test_the_token_is_in_no_file_and_no_line(tmp_path: Path, hub: WritableHub) -
 
 def test_the_older_name_is_that_of_both_repositories_where_they_have_none() -> None:
     def named(text: str) -> tuple[str, str]:
-        found = Repositories.of(destination_arguments(HUB, f"{BOTH},{text}"))
-        return found.samples, found.results
+        results, samples = repositories(destination_arguments(HUB, f"{BOTH},{text}"))
+        return samples, results
 
     assert named("hub_repo_name=old") == ("old-private", "old-private")
     assert named("hub_repo_name=old,details_repo_name=new") == ("new-private", "old-private")

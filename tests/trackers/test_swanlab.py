@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.config.tracking import SWANLAB
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.trackers.packages import take_host
 from tests.evaluation.kit import NAME, Told, config, fails_on
 from tests.installed import needs

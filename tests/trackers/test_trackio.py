@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.config.tracking import TRACKIO
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.kit import NAME, Told, config, fails_on
 from tests.trackers.kit import PICTURES, eval_row, numbers_of, place_of, with_pictures
 from tests.trackers.stored import StoredRun, trackio_runs

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from lmms_eval.config.tracking import WANDB
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from tests.evaluation.kit import NAME, Told, config, fails_on, right, tasks
 from tests.installed import needs
 from tests.trackers.kit import PICTURES, eval_row, numbers_of, place_of, with_pictures

@@ -16,13 +16,13 @@ from lmms_eval.viewer.chunks import (
     IndexColumn,
     PageChunks,
     TaskIndex,
-    write_index,
 )
 
 
 def written(*columns: IndexColumn) -> dict[str, Any]:
     chunks = PageChunks()
-    write_index(chunks, "0-0", columns)
+    for name, content in TaskIndex(columns).pieces("0-0"):
+        chunks.write(name, content)
     return {name: json.loads(text) for name, text in chunks.texts.items()}
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -18,8 +17,7 @@ from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.api.task import Task
-from lmms_eval.engine.conversations import Conversations
-from lmms_eval.engine.drive import Drive, Driven, NoJournal
+from lmms_eval.engine.drive import Driven, NoJournal, drive_all
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ModelError
 
@@ -32,8 +30,7 @@ def read_given(
 ) -> tuple[S, dict[str, Any], dict[str, Any]]:
     """Bind a call's arguments to the fields of ``kind``; a surplus or repeated argument is a ``TypeError``.
 
-    Returns:
-        The fields, those that the caller gave (by name), and the keywords that are not fields.
+    Returns the fields, those that the caller gave (by name), and the keywords that are not fields.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     own = {name: value for name, value in keywords.items() if name in names}
@@ -43,12 +40,7 @@ def read_given(
 
 
 def takes(kind: type[Any], any_other: bool = False) -> Callable[[F], F]:
-    """Give a constructor the signature of ``kind``, which the registry reads.
-
-    Args:
-        kind: the dataclass of its arguments.
-        any_other: the constructor takes further keywords.
-    """
+    """Give a constructor the signature of a dataclass, which the registry reads; ``any_other``: further keywords."""
 
     def declare(constructor: F) -> F:
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -73,11 +65,7 @@ KINDS = {
 
 
 def read_messages(messages: Sequence[Mapping[str, Any]]) -> ChatMessages:
-    """Read the ``messages`` of a chat completion.
-
-    Raises:
-        ModelError: a part is of no known type.
-    """
+    """Read the ``messages`` of a chat completion. Raises ``ModelError`` if a part is of no known type."""
     turns = []
     for message in messages:
         content = message["content"]
@@ -157,8 +145,7 @@ class DelegatingModel(lmms):
     def generate_until(self, requests: list[Instance]) -> list[Any]:
         """Send all requests at once; the model limits how many are open.
 
-        Raises:
-            ModelError: a subclass wraps this method, and a request was given up.
+        Raises ``ModelError`` if a subclass wraps this method and a request was given up.
         """
         wrapped = type(self).generate_until is not DelegatingModel.generate_until
         keys = [(request.task_name, request.doc_id, request.idx, request.seed) for request in requests]
@@ -228,14 +215,7 @@ class DelegatingModel(lmms):
                 )
                 yield _Question(request, partial(finish, place, instance))
 
-        conversations = Conversations(questions())
-        drive = Drive(Driven(self._model(), NoJournal()), conversations, StreamLimits())
-        try:
-            drive.run()
-        finally:
-            drive.stream.close()
-        drive.fail_open(drive.report.give_up or ENDED)
-        deque(conversations.source(), maxlen=0)  # requests that were not started end with the same reason
+        drive_all(Driven(self._model(), NoJournal()), questions(), StreamLimits(), ENDED)
         yield from responses.items()
 
     def _output(self, response: Response) -> Any:

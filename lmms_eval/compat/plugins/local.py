@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -154,15 +154,16 @@ class Qwen35Settings:
     max_frames: int | None = None
     """Another name of ``max_num_frames``; takes precedence over it."""
     enable_thinking: bool | None = True
-    device: str = field(default="cuda", kw_only=True)
-    device_map: Any = field(default="auto", kw_only=True)
-    batch_size: int | str = field(default=1, kw_only=True)
-    use_cache: bool = field(default=True, kw_only=True)
-    attn_implementation: str | None = field(default=None, kw_only=True)
-    fps: float | None = field(default=None, kw_only=True)
-    system_prompt: str | None = field(default="You are a helpful assistant.", kw_only=True)
-    interleave_visuals: bool = field(default=False, kw_only=True)
-    reasoning_prompt: str | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    device: str = "cuda"
+    device_map: Any = "auto"
+    batch_size: int | str = 1
+    use_cache: bool = True
+    attn_implementation: str | None = None
+    fps: float | None = None
+    system_prompt: str | None = "You are a helpful assistant."
+    interleave_visuals: bool = False
+    reasoning_prompt: str | None = None
 
 
 class _Qwen3Backend(HookedModel):
@@ -176,8 +177,7 @@ class _Qwen35Backend(HookedModel):
 class Qwen2_5_VL(LocalPlugin):
     """Qwen2.5-VL. Arguments: the fields of ``Qwen25Settings``; any other keyword is an ``AssertionError``.
 
-    Raises:
-        ModelError: the model cannot be loaded.
+    Raises ``ModelError`` if the model cannot be loaded.
     """
 
     is_simple = True
@@ -253,9 +253,8 @@ class Qwen3_VL(Qwen2_5_VL):
     def _apply_chat_template(self, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]:
         """Return the prompts of conversations by the processor's template.
 
-        Args:
-            batched_messages: the conversations; either all or none end with the assistant's turn.
-            kwargs: further arguments of the processor's ``apply_chat_template``.
+        The conversations are alike: all end with the assistant's turn, or all with another. ``kwargs`` are further
+        arguments of the processor's ``apply_chat_template``.
         """
         prefilled = all(messages and messages[-1]["role"] == "assistant" for messages in batched_messages)
         thinking = {} if self.enable_thinking is None else {"enable_thinking": self.enable_thinking}
@@ -329,9 +328,7 @@ class LlavaSettings:
 class LlavaHf(LocalPlugin):
     """LLaVA 1.5, LLaVA-NeXT and LLaVA-OneVision. Arguments: the fields of ``LlavaSettings``.
 
-    Raises:
-        AssertionError: another keyword.
-        ModelError: the model cannot be loaded.
+    Raises ``AssertionError`` for another keyword, and ``ModelError`` if the model cannot be loaded.
     """
 
     is_simple = True
@@ -342,22 +339,12 @@ class LlavaHf(LocalPlugin):
         settings, given, others = read_given(LlavaSettings, positional, keywords)
         refuse(others)
         self.chat_template, self.max_frames_num = settings.chat_template, settings.max_frames_num
-        self._load(
-            wrapper("llava_hf"),
-            {
-                "revision": given.get("revision"),  # the family's defaults are the hub's branch and its machines
-                "device": given.get("device"),
-                "pretrained": settings.pretrained,
-                "dtype": settings.dtype,
-                "batch_size": settings.batch_size,
-                "trust_remote_code": settings.trust_remote_code,
-                "attn_implementation": settings.attn_implementation,
-                "device_map": settings.device_map or None,
-                "chat_template": settings.chat_template,
-                "use_cache": settings.use_cache,
-                "max_num_frames": settings.max_frames_num,
-            },
-        )
+        arguments = asdict(settings)
+        arguments["max_num_frames"] = arguments.pop("max_frames_num")
+        arguments["device_map"] = settings.device_map or None
+        # The family's defaults of these two are the hub's branch and its machines.
+        arguments |= {name: given.get(name) for name in ("revision", "device")}
+        self._load(wrapper("llava_hf"), arguments)
         self._image_processor = self.processor
 
     @cached_property

@@ -52,11 +52,9 @@ log = logging.getLogger(__name__)
 
 
 class ClientModel(OpenAI):
-    """Sends requests through ``client.chat.completions.create``.
+    """Sends requests through ``client.chat.completions.create``, with the arguments of ``OpenAI``.
 
-    Args:
-        client: a client of the package ``openai``, or one like it; an asynchronous client is awaited.
-        arguments: the arguments of ``OpenAI``.
+    The client is one of the package ``openai``, or one like it; an asynchronous client is awaited.
     """
 
     def __init__(self, client: Any, **arguments: Any) -> None:
@@ -68,11 +66,7 @@ class ClientModel(OpenAI):
         self._failures = Failures(shown, "the client's key", self._arguments.timeout, secrets)
 
     def prepare(self, request: Request) -> Request:
-        """Build the keywords of ``create``.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Build the keywords of ``create``. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         body = self.builder.body(request)
         payload = {name: value for name, value in body.items() if name in KEYWORDS}
         if further := {name: value for name, value in body.items() if name not in KEYWORDS}:
@@ -161,13 +155,9 @@ class OpenAICompatible(DelegatingModel):
     """Sends requests to an OpenAI-compatible server through the back end ``openai``.
 
     A subclass may replace ``client`` after ``super().__init__()``: requests then go to its ``chat.completions.create``.
-    Attributes that it changes there (``model_version``, ``num_concurrent``, ...) take effect.
-
-    Args:
-        positional, keywords: the fields of ``OpenAISettings``; other keywords cause a warning.
-
-    Raises:
-        ModelError: a value is invalid, or the key for the public service is missing.
+    Attributes that it changes there (``model_version``, ``num_concurrent``, ...) take effect. The arguments are the
+    fields of ``OpenAISettings``; other keywords cause a warning. Raises ``ModelError`` if a value is invalid, or the
+    key for the public service is missing.
     """
 
     is_simple = True
@@ -197,14 +187,7 @@ class OpenAICompatible(DelegatingModel):
         self.prefix_aware_queue = settings.prefix_aware_queue
         self.prefix_hash_chars = settings.prefix_hash_chars
         self.adaptive_concurrency = settings.adaptive_concurrency
-        self.adaptive_config = AdaptiveConfig(
-            settings.adaptive_min_concurrency,
-            settings.adaptive_max_concurrency,
-            settings.adaptive_target_latency_s,
-            settings.adaptive_increase_step,
-            settings.adaptive_decrease_factor,
-            settings.adaptive_failure_threshold,
-        ).sanitized()
+        self.adaptive_config = AdaptiveConfig.from_raw(*(getattr(settings, name) for name in ADAPTIVE[1:]))
         OpenAI(**self._arguments()).close()  # reports wrong arguments now, not at the first request
 
     @property
@@ -270,11 +253,7 @@ class ChatSettings(OpenAISettings):
 
 
 class ChatOpenAICompatible(OpenAICompatible):
-    """The chat form.
-
-    Args:
-        positional, keywords: the fields of ``ChatSettings``; other keywords cause a warning.
-    """
+    """The chat form. Its arguments are the fields of ``ChatSettings``; other keywords cause a warning."""
 
     is_simple = False
     _settings_kind = ChatSettings

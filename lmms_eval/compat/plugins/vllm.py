@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, TypeVar
 
 from lmms_eval.api.instance import Instance
@@ -61,14 +61,9 @@ class VLLM(DelegatingModel):
     """Runs requests on an engine in this process through the back end ``vllm``.
 
     The engine starts when the object is built, unless a subclass has a ``generate_until`` of its own: a subclass that
-    uses ``client`` needs no second copy of the weights.
-
-    Args:
-        positional, keywords: the fields of ``VllmSettings``; any other keyword goes to the engine, texts that are JSON
-            objects or lists decoded.
-
-    Raises:
-        ModelError: vLLM is not installed, or cannot start.
+    uses ``client`` needs no second copy of the weights. The arguments are the fields of ``VllmSettings``; any other
+    keyword goes to the engine, texts that are JSON objects or lists decoded. Raises ``ModelError`` if vLLM is not
+    installed or cannot start.
     """
 
     is_simple = True
@@ -216,8 +211,9 @@ class VllmChatSettings:
     fps: float | None = None
     nframes: int = 32
     max_new_tokens: int = 4096
-    disable_log_stats: bool = field(default=False, kw_only=True)
-    image_first: bool = field(default=False, kw_only=True)
+    _: KW_ONLY
+    disable_log_stats: bool = False
+    image_first: bool = False
 
 
 class ChatVLLM(VLLM):
@@ -234,8 +230,7 @@ class ChatVLLM(VLLM):
     def make_one_request(self, request: Instance) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Make the messages of a chat completion, frames as pictures, and the arguments of ``SamplingParams``.
 
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
+        Raises ``MediaError`` if a picture, video or sound cannot be read.
         """
         video: dict[str, Any] = {"max_pixels": self.max_pixels}
         video |= {"nframes": self.nframes} if self.fps is None else {"fps": self.fps, "max_frames": self.max_frame_num}

@@ -36,7 +36,7 @@ _WAV_BYTES_PER_SECOND = 32_000
 
 
 class MediaSizes(Struct):
-    """Counts and sizes of the media of one request."""
+    """Counts and sizes of the media of one request, or of all requests of a task."""
 
     pictures: list[Size] = field(default_factory=list)
     """Width and height of each picture in the data."""
@@ -54,6 +54,26 @@ class MediaSizes(Struct):
     """Encoded size, before base64. It is 0 if nothing is sent."""
     estimated: int = 0
     """Media that will be encoded again, so that their size is an estimate."""
+
+    def count(self, other: MediaSizes, repeats: int) -> None:
+        """Add the media of a request that is sent several times, and its pictures once."""
+        self.pictures += other.pictures
+        for name in ("videos", "frames", "unsampled", "sounds", "seconds", "addresses", "nbytes", "estimated"):
+            setattr(self, name, getattr(self, name) + repeats * getattr(other, name))
+
+    def lines(self, repeats: int) -> list[str]:
+        """Describe the media in lines."""
+        lines = []
+        if self.pictures:
+            lines.append(f"  pictures: {len(self.pictures) * repeats:,}, {size_of(self.pictures)}")
+        if self.videos:
+            known = f"{self.frames:,} frames" if self.videos > self.unsampled else "frames as the model samples them"
+            lines.append(f"  videos: {self.videos:,}, {known}")
+        if self.sounds:
+            lines.append(f"  sounds: {self.sounds:,}, {self.seconds:,.1f} s")
+        if self.addresses:
+            lines.append(f"  addresses: {self.addresses:,} media are fetched by the service, and not measured here")
+        return lines
 
     def add(self, part: ChatContent, form: MediaForm) -> None:
         """Count one part of a message.
@@ -388,16 +408,8 @@ class TaskForecast(Struct):
     """Most tokens of all answers."""
     nbytes: int = 0
     """Size of what is sent: texts, and media in base64."""
-    estimated: int = 0
-    """Media with an estimated size."""
-    pictures: list[tuple[int, int]] = field(default_factory=list)
-    """Sizes of the pictures in the requests of one repeat."""
-    videos: int = 0
-    frames: int = 0
-    unsampled: int = 0
-    sounds: int = 0
-    seconds: float = 0.0
-    addresses: int = 0
+    media: MediaSizes = field(default_factory=MediaSizes)
+    """Media of all requests, but only the pictures of one repeat."""
     longest: RequestSize | None = None
     faults: list[tuple[int, str]] = field(default_factory=list)
     """Document and reason."""
@@ -421,25 +433,17 @@ class TaskForecast(Struct):
     @property
     def pictures_sent(self) -> int:
         """Number of pictures and frames in all requests."""
-        return len(self.pictures) * self.repeats + self.frames
+        return len(self.media.pictures) * self.repeats + self.media.frames
 
     def add(self, document: DocumentSize, sends: bool) -> None:
         """Count a document. ``sends``: media are sent in base64."""
         repeats = self.repeats
         for request in document.requests:
-            media = request.media
             self.requests += repeats
             self.length += repeats * request.length
             self.new_tokens += repeats * request.new_tokens
-            self.nbytes += repeats * (request.text_bytes + (4 * -(-media.nbytes // 3) if sends else 0))
-            self.estimated += repeats * media.estimated
-            self.pictures += media.pictures
-            self.videos += repeats * media.videos
-            self.frames += repeats * media.frames
-            self.unsampled += repeats * media.unsampled
-            self.sounds += repeats * media.sounds
-            self.seconds += repeats * media.seconds
-            self.addresses += repeats * media.addresses
+            self.nbytes += repeats * (request.text_bytes + (4 * -(-request.media.nbytes // 3) if sends else 0))
+            self.media.count(request.media, repeats)
             if self.longest is None or request.length > self.longest.length:
                 self.longest = request
         self.judge_questions += document.judge_questions
@@ -452,9 +456,9 @@ class TaskForecast(Struct):
         if self.held:
             lines.append(f"  answered already: {self.held:,} (journal of this run)")
         lines.append(f"  text: {self.length:,} {unit}")
-        lines += self._media()
+        lines += self.media.lines(self.repeats)
         if sends:
-            about = f", about: {self.estimated:,} media are encoded anew" if self.estimated else ""
+            about = f", about: {self.media.estimated:,} media are encoded anew" if self.media.estimated else ""
             lines.append(f"  to be sent: {size_text(self.nbytes)}{about}")
         if self.longest is not None:
             lines.append(f"  longest request: {self.longest.id} with {self.longest.length:,} {unit}")
@@ -469,20 +473,6 @@ class TaskForecast(Struct):
         replayed = self.plan.task.output_type in REPLAYED
         how = "as if every answer were empty" if replayed else "the first rounds; more follow from what is answered"
         return f"{self.requests:,}{repeats} ({how})"
-
-    def _media(self) -> list[str]:
-        lines = []
-        if self.pictures:
-            counted = f"{len(self.pictures) * self.repeats:,}"
-            lines.append(f"  pictures: {counted}, {size_of(self.pictures)}")
-        if self.videos:
-            known = f"{self.frames:,} frames" if self.videos > self.unsampled else "frames as the model samples them"
-            lines.append(f"  videos: {self.videos:,}, {known}")
-        if self.sounds:
-            lines.append(f"  sounds: {self.sounds:,}, {self.seconds:,.1f} s")
-        if self.addresses:
-            lines.append(f"  addresses: {self.addresses:,} media are fetched by the service, and not measured here")
-        return lines
 
     def _fault_lines(self) -> list[str]:
         if not self.faults:

@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -32,7 +33,7 @@ from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure
 from lmms_eval.engine.response_cache import cache_path
 from lmms_eval.engine.team import Place
-from lmms_eval.errors import JournalError, MediaError
+from lmms_eval.errors import DataError, JournalError, MediaError
 from lmms_eval.evaluation.collect import RunKeys, choose_model, plan_run, run_keys
 from lmms_eval.evaluation.controls import with_controls
 from lmms_eval.evaluation.inputs import ModelChoice, Start
@@ -48,6 +49,7 @@ from lmms_eval.evaluation.preview.measure import (
 )
 from lmms_eval.evaluation.run import exported
 from lmms_eval.models.registry import NAMED_SERVICES, ModelRegistry
+from lmms_eval.results.facts import part_of, read_document
 from lmms_eval.results.files import RUNS, model_folder
 from lmms_eval.results.journals import RESPONSES
 from lmms_eval.storage.atomic import write_atomically
@@ -114,11 +116,7 @@ def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskFore
 
 
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
-    """Determine the form of media that the model takes, from its arguments alone.
-
-    Raises:
-        ModelError: an argument is wrong.
-    """
+    """Determine the form of media that the model takes, from its arguments. Raises ``ModelError`` if one is wrong."""
     cls = registry.resolve(config.model, config.force_simple).load()
     if not issubclass(cls, Model):
         return MediaForm()
@@ -198,16 +196,23 @@ def earlier_runs(folder: Path | None, config: RunConfig) -> Earlier:
         return Earlier()
     files = sorted(folder.glob("*_results.json"))[-MOST_RUNS:]
     model = (config.model, resolved_cli_args(config)["model_args"])
-    read = [content for path in files if (content := _read(path)) is not None]
-    found = [one for one in read if tuple(map(_part(one, "config").get, ("model", "model_args"))) == model]
+    found = []
+    for path in files:
+        with suppress(DataError, OSError):
+            content = read_document(path) if path.stat().st_size < MAX_BYTES else None
+            if (
+                isinstance(content, dict)
+                and tuple(map(part_of(content, "config").get, ("model", "model_args"))) == model
+            ):
+                found.append(content)
     calls = inputs = outputs = asked = seconds = 0.0
     for content in found:
-        usage = _part(content, "usage", "by_source", "model")
+        usage = part_of(part_of(part_of(content, "usage"), "by_source"), "model")
         if _number(usage, "total_tokens"):
             calls += _number(usage, "n_api_calls")
             inputs += _number(usage, "input_tokens")
             outputs += _number(usage, "output_tokens")
-        timing = _part(content, "timing")
+        timing = part_of(content, "timing")
         if _number(timing, "asked") > 1:
             asked += _number(timing, "asked")
             seconds += _number(timing, "first_request_to_last_response")
@@ -231,26 +236,12 @@ def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[
             record = RunFolder(path.parent).read()
         except DamagedRecord:
             continue
-        identity = _part(record, "model").get("identity")
+        identity = part_of(record, "model").get("identity")
         if record.get("key") != keys.of(identity) or (record.get("state") == "complete" and not config.resume):
             continue  # another run, or one that would begin anew
         responses = JournalTails(path.parent, RESPONSES).news()
         held |= {answered["id"] for _, answered in responses if "id" in answered and "error" not in answered}
     return held
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(path.read_bytes()) if path.stat().st_size < MAX_BYTES else None
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def _part(content: Any, *names: str) -> Mapping[str, Any]:
-    for name in names:
-        content = content.get(name) if isinstance(content, Mapping) else None
-    return content if isinstance(content, Mapping) else {}
 
 
 def _number(content: Mapping[str, Any], name: str) -> float:
@@ -289,7 +280,7 @@ def _price(
     if tariffs is None:
         return ["price not known: give a table with --prices FILE (docs/before_the_run.md)"]
     tariff = tariffs.model
-    pictures, seconds = _sum(tasks, "pictures_sent"), sum(task.seconds for task in tasks)
+    pictures, seconds = _sum(tasks, "pictures_sent"), sum(task.media.seconds for task in tasks)
     tokens, requests = options.ruler.tokens(_sum(tasks, "length")), _sum(tasks, "requests")
     asked = tariff.cost(Spending(tokens, pictures=pictures, audio_seconds=seconds))
     answered = tariff.cost(Spending(output_tokens=_sum(tasks, "new_tokens")))
@@ -330,29 +321,17 @@ _PLAIN = re.compile(r"[^\w .,:/+-]")
 
 
 class Page(Struct, frozen=True):
-    """Writes the page of one task: ``FOLDER/TASK.md``, with its pictures in the same folder."""
+    """Writes the page of one task: ``FOLDER/STEM.md``, with its pictures in the same folder."""
 
     folder: Path
     task: str
-    name: str = ""
-    """Name of the file, of letters, digits and underscores. The default is the task's name."""
-    template: Any = None
+    stem: str
+    """Name of the file without its suffix: letters, digits and underscores."""
+    template: Any
     """Renders messages as the model's chat template does. ``None`` if the template is not available."""
 
-    @property
-    def stem(self) -> str:
-        return self.name or sanitize_task_name(self.task)[:MAX_NAME]
-
-    @property
-    def path(self) -> Path:
-        return self.folder / f"{self.stem}.md"
-
     def write(self, requests: Sequence[Request]) -> Path:
-        """Write the page.
-
-        Raises:
-            JournalError: the page or a thumbnail cannot be written.
-        """
+        """Write the page. Raises ``JournalError`` if the page or a thumbnail cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -360,8 +339,9 @@ class Page(Struct, frozen=True):
         lines = [f"# {plain(self.task)}: the first {len(requests)} requests", ""]
         for number, request in enumerate(requests, start=1):
             lines += [f"## {number}. {plain(request.id)}", "", *self._request(number, request)]
-        write_atomically(self.path, "\n".join(lines).encode("utf-8", "replace"))
-        return self.path
+        path = self.folder / f"{self.stem}.md"
+        write_atomically(path, "\n".join(lines).encode("utf-8", "replace"))
+        return path
 
     def _request(self, number: int, request: Request) -> Iterator[str]:
         yield from fenced(json.dumps(dict(request.generation), default=str, ensure_ascii=False), "json")

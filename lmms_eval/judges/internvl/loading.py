@@ -26,7 +26,7 @@ from lmms_eval.models.chat_form.loading import (
 )
 from lmms_eval.models.chat_form.model import CheckpointModel
 from lmms_eval.models.hf.model import checkpoint_identity
-from lmms_eval.models.hf.options import flag, positive_int
+from lmms_eval.models.hf.options import converted, flag, positive_int
 from lmms_eval.models.hf.settings import GenerationSettings
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ class InternVLOptions(Struct, frozen=True):
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> InternVLOptions:
-        """Check the arguments and convert their values.
-
-        Raises:
-            ModelError: a name is unknown (the message suggests the nearest one), or a value is not valid.
-        """
+        """Check and convert the arguments. Raises ``ModelError``, which suggests the nearest name to an unknown one."""
         known = cls.__struct_fields__
         values: dict[str, Any] = {}
         for name, value in arguments.items():
@@ -71,10 +67,7 @@ class InternVLOptions(Struct, frozen=True):
                 close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
                 nearest = f"did you mean {close[0]!r}? " if close else ""
                 raise ModelError(f"internvl: unknown argument {name!r}; {nearest}valid: {', '.join(known)}")
-            try:
-                values[name] = _CONVERTERS.get(name, str)(value)
-            except (TypeError, ValueError) as error:
-                raise ModelError(f"internvl: {name}={value!r} is not valid: {error}") from error
+            values[name] = converted("internvl", name, value, _CONVERTERS.get(name, str))
         if not str(values.get("pretrained", "")).strip():
             raise ModelError("internvl: name the model folder or repository, as in --judge_model internvl:FOLDER")
         return cls(**values)

@@ -15,12 +15,11 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.form import (
     ChatConversation,
     ChatForm,
-    ChatTurn,
     ConversationReader,
+    Piece,
     call,
     check_form,
     media_of,
-    text_of,
 )
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (
@@ -35,16 +34,7 @@ from lmms_eval.models.chat_form.loading import (
 from lmms_eval.models.chat_form.model import CheckpointModel
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.model import LocalModel, checkpoint_identity, describe_model
-from lmms_eval.models.hf.options import (
-    COMMON,
-    FRAMES,
-    Converter,
-    HFOptions,
-    Profile,
-    flag,
-    local_folder,
-    positive_int,
-)
+from lmms_eval.models.hf.options import COMMON, FRAMES, Converter, HFOptions, Profile, flag, local_folder, positive_int
 
 _TAKEN = ("pretrained", "revision", "dtype", "device", "device_map", "attn_implementation", "trust_remote_code",
           "batch_size", "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size",
@@ -112,18 +102,18 @@ class MiniCPMForm(ChatForm):
         answer = call(
             self.model.chat,
             image=pictures[0].items[0] if self._is_early and pictures else None,
-            msgs=[{"role": turn.role, "content": self._content(turn)} for turn in conversation.turns],
+            msgs=[{"role": role, "content": self._content(role, pieces)} for role, pieces in conversation.turns],
             tokenizer=self.tokenizer,
             **more,
             **self._generation(arguments),
         )
         return answer[0] if self._is_early and isinstance(answer, tuple) else answer
 
-    def _content(self, turn: ChatTurn) -> Any:
-        if self._is_early or turn.role != "user":
-            return text_of(turn)
+    def _content(self, role: str, pieces: Sequence[Piece]) -> Any:
+        if self._is_early or role != "user":
+            return "".join(piece for piece in pieces if isinstance(piece, str))
         content: list[Any] = []
-        for piece in turn.pieces:
+        for piece in pieces:
             if not isinstance(piece, str):
                 content += piece.items
             elif content and isinstance(content[-1], str):
@@ -188,11 +178,7 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
         """Return the loading options for the family's checkpoints."""
 
     def prepare(self, request: Request) -> Request:
-        """Render the request in the form of the checkpoint.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Render the request in the form of the checkpoint. Raises ``MediaError`` if a medium cannot be read."""
         messages = request.build_messages()
         try:
             prompt = self.form.render(self._reader.read(messages))

@@ -33,6 +33,8 @@ class ChatMedium:
 
 
 Piece = str | ChatMedium
+ChatTurn = tuple[str, tuple[Piece, ...]]
+"""A role, and the pieces of its consecutive messages."""
 
 
 class ChatPrompt(abc.ABC):
@@ -42,14 +44,6 @@ class ChatPrompt(abc.ABC):
     @abc.abstractmethod
     def nbytes(self) -> int:
         """Size in memory."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChatTurn:
-    """The consecutive messages of one role."""
-
-    role: str
-    pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +60,7 @@ class ChatConversation(ChatPrompt):
         from lmms_eval.media.image import memory_bytes
 
         total = 0
-        for piece in (piece for turn in self.turns for piece in turn.pieces):
+        for piece in (piece for _, pieces in self.turns for piece in pieces):
             if isinstance(piece, str):
                 total += len(piece)
             elif piece.kind == "audio":
@@ -105,11 +99,11 @@ class ConversationReader:
         for message in messages:
             read = self._piece if message.role == "user" else self._text
             pieces: tuple[Piece, ...] = tuple(read(part) for part in message.content)
-            if turns and turns[-1].role == message.role:
-                turns[-1] = ChatTurn(message.role, (*turns[-1].pieces, "\n", *pieces))
+            if turns and turns[-1][0] == message.role:
+                turns[-1] = (message.role, (*turns[-1][1], "\n", *pieces))
             else:
-                turns.append(ChatTurn(message.role, pieces))
-        roles = [turn.role for turn in turns]
+                turns.append((message.role, pieces))
+        roles = [role for role, _ in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
             raise RefusedError(
                 f"{self._name}: chat takes messages of user and assistant in alternation, the user's first and last, "
@@ -139,15 +133,10 @@ class ConversationReader:
         return ChatMedium("video", tuple(video_frames(part, self._options, self._bounds)))
 
 
-def text_of(turn: ChatTurn) -> str:
-    """Return the joined texts of a turn."""
-    return "".join(piece for piece in turn.pieces if isinstance(piece, str))
-
-
 def media_of(conversation: ChatConversation, kind: str) -> list[ChatMedium]:
     """Return the media of one kind, in the order of the conversation."""
-    pieces = (piece for turn in conversation.turns for piece in turn.pieces)
-    return [piece for piece in pieces if isinstance(piece, ChatMedium) and piece.kind == kind]
+    found = (piece for _, pieces in conversation.turns for piece in pieces)
+    return [piece for piece in found if isinstance(piece, ChatMedium) and piece.kind == kind]
 
 
 class ChatForm(abc.ABC):
@@ -180,11 +169,7 @@ class ChatForm(abc.ABC):
 
     @abc.abstractmethod
     def render(self, conversation: ChatConversation) -> Any:
-        """Render a conversation as a :class:`Prompt`.
-
-        Raises:
-            RefusedError: the form does not support the conversation.
-        """
+        """Render a conversation. Raises ``RefusedError`` if the form does not support the conversation."""
 
     @abc.abstractmethod
     def ask(self, prompts: Sequence[Any], arguments: Mapping[str, Any]) -> list[Any]:
@@ -229,11 +214,7 @@ def check_form(form: type[ChatForm], others: Sequence[type[ChatForm]], model: An
 
 
 def call(chat: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """Call the checkpoint's own code.
-
-    Raises:
-        RefusedError: the code raised an exception. Out of memory and a lost device pass through.
-    """
+    """Call the checkpoint's own code. Raises ``RefusedError``, but not if memory runs out or the device is lost."""
     import torch
 
     try:

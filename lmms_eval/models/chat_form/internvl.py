@@ -11,15 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.models.chat_form.form import (
-    ChatConversation,
-    ChatForm,
-    ChatPrompt,
-    ChatTurn,
-    Piece,
-    call,
-    media_of,
-)
+from lmms_eval.models.chat_form.form import ChatConversation, ChatForm, ChatPrompt, Piece, call, media_of
 from lmms_eval.models.hf.batching import RefusedError
 
 if TYPE_CHECKING:
@@ -141,7 +133,7 @@ class InternVLForm(ChatForm):
         if "total_max_num" in self.extra:
             most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
         writer = _Writer(pictures > 1, most, int(self.config.get("force_image_size") or TILE))
-        *earlier, question = [writer.write(turn) for turn in conversation.turns]
+        *earlier, question = ["".join(map(writer.write, pieces)) for _, pieces in conversation.turns]
         return InternVLPrompt(
             question,
             self.tensor([tile for own in writer.tiles for tile in own]),
@@ -205,13 +197,7 @@ class InternVLForm(ChatForm):
 
 
 class _Writer:
-    """Renders the turns of one conversation, and collects the tiles of their pictures.
-
-    Args:
-        labels: whether to number the pictures, as on the model card for several pictures.
-        most: the maximum number of tiles of a picture.
-        side: the side of a tile in pixels.
-    """
+    """Renders pieces, numbers pictures if there are several (``labels``), and collects up to ``most`` tiles of each."""
 
     def __init__(self, labels: bool, most: int, side: int) -> None:
         self._labels, self._most, self._side = labels, most, side
@@ -219,10 +205,7 @@ class _Writer:
         self.tiles: list[list[Image.Image]] = []
         """The tiles of each picture and frame, in order."""
 
-    def write(self, turn: ChatTurn) -> str:
-        return "".join(map(self._piece, turn.pieces))
-
-    def _piece(self, piece: Piece) -> str:
+    def write(self, piece: Piece) -> str:
         if isinstance(piece, str):
             return piece
         if piece.kind == "image":

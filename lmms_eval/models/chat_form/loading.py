@@ -15,24 +15,17 @@ from lmms_eval.errors import ModelError
 log = logging.getLogger(__name__)
 _SHOWN_KEYS = 3
 _FIRST = (
-    "vision_model",
-    "mlp1",
-    "language_model.model.tok_embeddings",
-    "language_model.model.embed_tokens",
-    "language_model.output",
-    "language_model.model.norm",
-    "language_model.lm_head",
-)
+    "vision_model", "mlp1", "language_model.model.tok_embeddings", "language_model.model.embed_tokens",
+    "language_model.output", "language_model.model.norm", "language_model.lm_head",
+)  # fmt: skip
 """Modules that are always on the first GPU, with the names of several language models."""
 
 
 def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
     """Return the GPU of each part of the model. The first GPU gets half a share, as it holds the vision tower.
 
-    The result may name layers that the model does not have, which has no effect.
-
-    Raises:
-        ModelError: there is no GPU.
+    The result may name layers that the model does not have, which has no effect. Raises ``ModelError`` if there is no
+    GPU.
     """
     if gpus < 1:
         raise ModelError(
@@ -75,11 +68,7 @@ class LoadOptions(Struct, frozen=True, eq=False):
 
 
 def read_config(place: CheckpointPlace, hint: str = "") -> Mapping[str, Any]:
-    """Read ``config.json``, without running code.
-
-    Raises:
-        ModelError: the file is not available. ``hint`` is added to the message.
-    """
+    """Read ``config.json``, without running code. Raises ``ModelError``, with ``hint``, if it is not available."""
     from transformers import PretrainedConfig
 
     try:
@@ -108,11 +97,7 @@ def check_trust(place: CheckpointPlace, trusted: bool, where: str = "") -> None:
 
 
 def load_checkpoint(place: CheckpointPlace, config: Mapping[str, Any], load_options: LoadOptions) -> tuple[Any, Any]:
-    """Load model and tokenizer with the checkpoint's own code, which is run.
-
-    Raises:
-        ModelError: that code or loading failed, or the model has no ``chat``.
-    """
+    """Load model and tokenizer with the checkpoint's own code, which is run. Raises ``ModelError`` if that fails."""
     from transformers import AutoModel, AutoTokenizer
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
     from transformers.utils import is_flash_attn_2_available

@@ -35,12 +35,7 @@ class GenerationRecord(Struct):
     _depth: int = 0
 
     def rows(self, count: int, max_new_tokens: int) -> list[GeneratedEnding | None]:
-        """Return the answers of the generation, or ``None`` for each if their number is not ``count``.
-
-        Args:
-            count: the expected number of answers.
-            max_new_tokens: the limit of each answer.
-        """
+        """Return ``count`` answers of the generation, or ``None`` for each if their number is another one."""
         rows = [] if self._output is None else self._output.tolist()
         if len(rows) != count:
             return [None] * count
@@ -113,12 +108,7 @@ class ChatJob(Struct, frozen=True, eq=False):
 
 
 class CheckpointModel(Model):
-    """A loaded checkpoint as a model.
-
-    Args:
-        form: the form of its ``chat``.
-        rows: the maximum number of requests in a batch, if the form supports batches.
-    """
+    """A loaded checkpoint as a model, with up to ``rows`` requests in a batch if its ``chat`` has batches."""
 
     def __init__(self, form: ChatForm, rows: int = 1) -> None:
         self.form = form

@@ -22,8 +22,6 @@ _TEXT_AND_NEWLINE = (
     "{{ part['text'] }}{% endif %}{% endfor %}{{ '\\n' }}{% endfor %}"
 )
 """Fuyu's prompt. Its processor adds the picture before it, and the start of the answer after it."""
-FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
-"""Aliases of rows."""
 
 
 _ONE_PICTURE: Mapping[str, Any] = {
@@ -177,12 +175,7 @@ _PROFILES = (
         checkpoint="HuggingFaceTB/SmolVLM2-2.2B-Instruct",
         extra={"do_image_splitting": flag},
     ),
-    _family(
-        "video_llava",
-        "video_llava",
-        checkpoint="LanguageBind/Video-LLaVA-7B-hf",
-        defaults={"max_num_frames": 8},
-    ),
+    _family("video_llava", "video_llava", checkpoint="LanguageBind/Video-LLaVA-7B-hf", defaults={"max_num_frames": 8}),
     _family("videollama3", "video_llama_3", checkpoint="lkhl/VideoLLaMA3-2B-Image-HF"),
 )
 FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILES}
@@ -191,11 +184,7 @@ FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILE
 
 @functools.cache
 def wrapper(name: str) -> type[HuggingFace]:
-    """Return the class of a family: ``hf`` with the family's profile.
-
-    Raises:
-        KeyError: no row of the table has this name.
-    """
+    """Return the class of a family: ``hf`` with its profile. Raises ``KeyError`` if no row has this name."""
     from lmms_eval.models.hf.model import HuggingFace  # its imports are slow, and listings do not need it
 
     profile = FAMILIES[name]

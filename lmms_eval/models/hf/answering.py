@@ -38,13 +38,8 @@ class GeneratedEnding(Struct, frozen=True):
 class StopOnText:
     """A stopping criterion of transformers: each row ends with the first stop string in its answer.
 
-    A row inside a thought is checked for closing tags first, and for stop strings after the thought.
-
-    Args:
-        tags: the decoder.
-        readings: the rules for each row, all with the same stop strings.
-        prompt_length: the number of columns before the answers.
-        skip_special_tokens: leave out special tokens from the text, except those of tags.
+    A row inside a thought is checked for closing tags first, and for stop strings after the thought. All ``readings``
+    have the same stop strings. The answers begin at the column ``prompt_length``.
     """
 
     def __init__(
@@ -115,15 +110,7 @@ def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None
 
 
 class Answerer:
-    """Runs batches of jobs with equal keys.
-
-    Args:
-        loaded: the model.
-        encode: returns the inputs of a batch.
-        generate: takes the keyword arguments of transformers' ``generate``, and returns token ids.
-        use_cache: cache keys and values.
-        static_cache: keep them in tensors of fixed size.
-    """
+    """Runs batches of jobs with equal keys. Options select a cache of keys and values, and one of fixed size."""
 
     def __init__(
         self,
@@ -255,11 +242,7 @@ class Answerer:
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:
-    """Return the maximum number of new tokens of a batch.
-
-    Raises:
-        RefusedError: the whole context is requested, and its length is not known.
-    """
+    """Return the most new tokens of a batch. Raises ``RefusedError`` if the needed context length is not known."""
     stated: int = settings.arguments["max_new_tokens"]
     if stated < MAX_TOKENS:
         return min(stated, encoded.max_new_tokens or MAX_TOKENS)

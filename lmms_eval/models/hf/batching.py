@@ -110,11 +110,7 @@ class HalvingRunner(Generic[T, R]):
         """The number of batches with several rows that did not fit into memory."""
 
     def run(self, batch: Sequence[T], on_out_of_memory: Callable[[Sequence[T]], None]) -> Iterator[list[R] | Failed[T]]:
-        """Yield the results of batches, and single failed items.
-
-        Raises:
-            ModelError: the device is lost, so no later batch can succeed in this process.
-        """
+        """Yield the results of batches, and single failed items. Raises ``ModelError`` if the device is lost."""
         waiting = [list(batch)]
         while waiting:
             current = waiting.pop()
@@ -150,9 +146,7 @@ class HalvingRunner(Generic[T, R]):
 
 
 def timed_responses(
-    runner: HalvingRunner[Any, Response],
-    batch: Sequence[Any],
-    on_out_of_memory: Callable[[Sequence[Any]], None],
+    runner: HalvingRunner[Any, Response], batch: Sequence[Any], on_out_of_memory: Callable[[Sequence[Any]], None]
 ) -> Iterator[Response]:
     """Run a batch of jobs, which have a ``request``, and yield the responses with the time since its start."""
     started = perf_counter()

@@ -90,10 +90,7 @@ class Encoder:
             media.update(audio=[sound for row in prepared for sound in row.audios])
             media.update(sampling_rate=self._loaded.sampling_rate)
         return self._loaded.processor(
-            text=list(texts),
-            **media,
-            return_tensors="pt",
-            add_special_tokens=not self._starts_with_bos(texts[0]),
+            text=list(texts), **media, return_tensors="pt", add_special_tokens=not self._starts_with_bos(texts[0])
         )
 
     def _continuation_length(self, job: PreparedRequest) -> int:
@@ -114,13 +111,7 @@ class Encoder:
 
 
 def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded) -> tuple[Sight, ...]:
-    """Describe the processed form of each row's pictures, by the tensors of the processor.
-
-    Args:
-        batch: the output of the processor.
-        pictures: the number of pictures of each row.
-        loaded: the model. Its configuration has the token of pictures.
-    """
+    """Describe the processed form of the pictures of each row, by the processor's output and the model's tokens."""
     total = sum(pictures)
     if not total:
         return ()
@@ -170,11 +161,7 @@ def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
 
 
 def refusing(process: Callable[[], Any]) -> Any:
-    """Call a processor.
-
-    Raises:
-        RefusedError: the processor rejects the input. Out of memory passes through.
-    """
+    """Call a processor. Raises ``RefusedError`` if the processor rejects the input. Out of memory passes through."""
     try:
         return process()
     except RECOVERABLE as error:
@@ -239,12 +226,7 @@ def _ids(jobs: Sequence[PreparedRequest]) -> tuple[str, ...]:
 
 
 class Window:
-    """Waiting jobs, and the batches planned from them.
-
-    Args:
-        shape: returns the current rules of batches.
-        lookahead: encodes planned batches.
-    """
+    """Waiting jobs, and the batches planned from them by the current rules (``shape``), which are encoded ahead."""
 
     def __init__(self, shape: Callable[[], Shape[PreparedRequest]], lookahead: Lookahead) -> None:
         self._shape = shape

@@ -30,7 +30,7 @@ from lmms_eval.models.chat_template import (
     warn_of_unread,
 )
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
-from lmms_eval.models.hf.options import HFOptions, Profile
+from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile
 from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
 
 if TYPE_CHECKING:
@@ -113,12 +113,7 @@ def append_prompt(messages: Sequence[ChatMessage], prompt: str) -> list[ChatMess
 
 
 class Lengths:
-    """Estimates prompt lengths for one model. Thread-safe.
-
-    Args:
-        processor: computes the tokens of a picture of a given size, if it supports that.
-        image_options: its keyword arguments for pictures.
-    """
+    """Estimates prompt lengths for one model, by its processor's count of tokens if there is one. Thread-safe."""
 
     def __init__(self, processor: Any, image_options: Mapping[str, Any]) -> None:
         self._count = getattr(processor, "_get_num_multimodal_tokens", None)
@@ -173,10 +168,10 @@ class Prepared(Struct, frozen=True, eq=False):
 class InputBuilder:
     """Renders requests for one model. Thread-safe, as it does not change after construction."""
 
-    def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile | None = None) -> None:
+    def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile = GENERAL) -> None:
         self._processor = loaded.processor
         self._options = options
-        self._profile = profile or Profile()
+        self._profile = profile
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
         self._bounds = self.frame_bounds = picture_bounds(options, loaded.native_pixels)
@@ -196,11 +191,7 @@ class InputBuilder:
             warn_of_unread(self.template, ["enable_thinking"], f"{self._profile.name}: {options.pretrained}")
 
     def prepare(self, request: Request) -> Request:
-        """Render the request to a :class:`Prepared` payload.
-
-        Raises:
-            MediaError: a picture or video cannot be read.
-        """
+        """Render the request to a :class:`Prepared` payload. Raises ``MediaError`` if a medium cannot be read."""
         import jinja2
 
         messages = request.build_messages()  # not in the block: exceptions of the task do not concern the template
@@ -226,10 +217,8 @@ class InputBuilder:
     def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:
         """Render a conversation.
 
-        ``variables`` are those of the chat template, by default from the arguments.
-
-        Raises:
-            RefusedError: a part is not supported. Exceptions of the template pass through.
+        ``variables`` are those of the chat template, by default from the arguments. Raises ``RefusedError`` if a part
+        is not supported. Exceptions of the template pass through.
         """
         images: list[Image.Image] = []
         audios: list[npt.NDArray[np.float32]] = []
@@ -270,11 +259,7 @@ class InputBuilder:
         return text
 
     def finish(
-        self,
-        text: str,
-        images: Sequence[Image.Image],
-        audios: Sequence[npt.NDArray[np.float32]],
-        alone: bool = False,
+        self, text: str, images: Sequence[Image.Image], audios: Sequence[npt.NDArray[np.float32]], alone: bool = False
     ) -> Prepared:
         """Build a prompt with its media and estimated length."""
         seconds = sum(len(sound) for sound in audios) / (self._sampling_rate or 1)
@@ -311,11 +296,7 @@ class InputBuilder:
             raise RefusedError(f"{self._profile.name} needs torchvision for {_MEDIA[kind]}, and it is not installed")
 
     def sound(self, part: ChatAudioContent) -> npt.NDArray[np.float32]:
-        """Read a sound as mono samples at the model's rate.
-
-        Raises:
-            MediaError: the sound cannot be read.
-        """
+        """Read a sound as mono samples at the model's rate. Raises ``MediaError`` if the sound cannot be read."""
         from lmms_eval.media import load_audio
 
         return load_audio(part.url, sampling_rate=self._sampling_rate).samples

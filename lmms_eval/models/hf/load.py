@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.hf.options import HFOptions, Profile, local_folder
+from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile, local_folder
 from lmms_eval.utils.launch import local_processes
 
 log = logging.getLogger(__name__)
@@ -66,10 +66,8 @@ def source(options: HFOptions) -> str:
 def load_processor(options: HFOptions, profile: Profile) -> tuple[Any, frozenset[str], bool]:
     """Load the processor, and set left padding, a padding token, a chat template and the pixel limits.
 
-    Returns the processor, its ``absent_parts`` and ``native_pixels`` (see ``Loaded``).
-
-    Raises:
-        ModelError: a part or a chat template is missing.
+    Returns the processor, its ``absent_parts`` and ``native_pixels`` (see ``Loaded``). Raises ``ModelError`` if a part
+    or a chat template is missing.
     """
     processor, absent = _read(options, profile)
     needed = [part for part in profile.parts if part not in absent]
@@ -226,13 +224,8 @@ class Loaded(Struct, frozen=True):
     """Whether the processor takes the pictures of a batch as one list instead of one list per prompt."""
 
 
-def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
-    """Load processor and model.
-
-    Raises:
-        ModelError: a folder or package is missing, or the files are not a working model.
-    """
-    profile = profile or Profile()
+def load(options: HFOptions, profile: Profile = GENERAL) -> Loaded:
+    """Load processor and model. Raises ``ModelError`` if a part is missing, or the files are not a working model."""
     local_folder(options.pretrained, profile.parts)
     absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]
     if absent:

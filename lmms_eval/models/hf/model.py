@@ -24,7 +24,7 @@ from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
-from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
+from lmms_eval.models.hf.options import GENERAL, VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
 
@@ -57,12 +57,7 @@ def dry_messages(pictures: int) -> ChatMessages:
 
 
 def wants_flat_images(loaded: Loaded, render: Callable[[ChatMessages], Prepared]) -> bool:
-    """Return whether the processor takes the pictures of a batch as one list, and rejects a list for each prompt.
-
-    Args:
-        loaded: model and processor.
-        render: renders a conversation to text and pictures.
-    """
+    """Return whether the processor takes the pictures of a batch as one list, and rejects a list for each prompt."""
     try:
         prepared = render(dry_messages(1))
     except (RefusedError, *RECOVERABLE):
@@ -80,16 +75,7 @@ def _takes(processor: Any, text: str, images: Sequence[Any]) -> bool:
 
 
 def report(model: str, answer: Callable[[ChatMessages], object], asked: Sequence[str]) -> dict[str, str]:
-    """Try each request, and log in one line which ones failed.
-
-    Args:
-        model: the model's name, for the log.
-        answer: answers a request, or raises.
-        asked: names of ``DRY_REQUESTS``.
-
-    Returns:
-        The reason of each failure, by the request's name.
-    """
+    """Try requests of ``DRY_REQUESTS``, log in one line which ones failed, and return the reasons by name."""
     refused: dict[str, str] = {}
     for name in asked:
         try:
@@ -166,7 +152,7 @@ def describe_model(model: Any, device: Any) -> dict[str, Any]:
 class LocalModel(Model):
     """A model of this process whose arguments are the fields of :class:`HFOptions` and those of its profile."""
 
-    profile: ClassVar[Profile] = Profile()
+    profile: ClassVar[Profile] = GENERAL
     ignored_arguments = IGNORED_LOCALLY
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
@@ -176,15 +162,12 @@ class LocalModel(Model):
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
-        return HFOptions.from_arguments(model_args, cls.profile).media_form
+        options = HFOptions.from_arguments(model_args, cls.profile)
+        return MediaForm(options.max_num_frames, options.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
 
 class HuggingFace(LocalModel):
-    """A local model that answers in batches.
-
-    Raises:
-        ModelError: an argument is unknown, or the model cannot be loaded.
-    """
+    """A local model that answers in batches. Raises ``ModelError`` for a wrong argument, or if loading fails."""
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
     input_builder: ClassVar[type[InputBuilder]] = InputBuilder

@@ -10,12 +10,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from lmms_eval.api.generation import MediaForm
 from lmms_eval.errors import ModelError
 from lmms_eval.models import argument_names
 from lmms_eval.models.argument_names import IGNORED, other_names
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
-from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
 _ALWAYS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("the model's configuration (config.json)", ("config.json",)),
@@ -40,23 +38,12 @@ FRAMES = other_names("max_num_frames", argument_names.FRAMES)
 COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
 """Synonyms that all families accept. ``use_flash_attention_2`` is a flag."""
 VISUAL_OPTIONS = (
-    "max_num_frames",
-    "fps",
-    "min_pixels",
-    "max_pixels",
-    "total_pixels",
-    "max_image_size",
-    "interleave_visuals",
-)
+    "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size", "interleave_visuals",
+)  # fmt: skip
 PROMPT_OPTIONS = (
-    "system_prompt",
-    "add_system_prompt",
-    "chat_template",
-    "enable_thinking",
-    "add_generation_prompt",
-    "reasoning_prompt",
-    "max_length",
-)
+    "system_prompt", "add_system_prompt", "chat_template", "enable_thinking", "add_generation_prompt",
+    "reasoning_prompt", "max_length",
+)  # fmt: skip
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -177,6 +164,10 @@ class Profile(Struct, frozen=True, eq=False):
         return inspect.Signature([*kept, *own])
 
 
+GENERAL = Profile()
+"""The profile of ``hf`` itself."""
+
+
 class HFOptions(Struct, frozen=True):
     """The checked ``model_args``, with one field for each argument."""
 
@@ -227,19 +218,13 @@ class HFOptions(Struct, frozen=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
     """The additional arguments of the family. Not an argument itself."""
 
-    @property
-    def media_form(self) -> MediaForm:
-        """The frames to read of a video."""
-        return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
-
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile | None = None) -> HFOptions:
+    def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile = GENERAL) -> HFOptions:
         """Check names and values, and translate a family's own names.
 
         Raises:
             ModelError: a name is unknown (the message suggests the nearest one), or a value is missing or invalid.
         """
-        profile = profile or Profile()
         own = [name for name in cls.__struct_fields__ if name not in ("extra", *profile.without)]
         known = [*own, *profile.aliases, *profile.extra]
         for name in arguments:
@@ -255,7 +240,7 @@ class HFOptions(Struct, frozen=True):
         if not str(given.get("pretrained", "")).strip():
             raise ModelError(f"{profile.name}: give the model folder or hub name, as in --model_args pretrained=FOLDER")
         converters = {**_CONVERTERS, **profile.extra}
-        values = {name: _convert(profile.name, name, value, converters[name]) for name, value in given.items()}
+        values = {name: converted(profile.name, name, value, converters[name]) for name, value in given.items()}
         extra = {name: values.pop(name) for name in profile.extra if name in values}
         options = cls(**values, extra=extra)
         if options.min_pixels and options.max_pixels and options.min_pixels > options.max_pixels:
@@ -273,7 +258,7 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
             continue
         value = given[name]
         if name == "use_flash_attention_2":
-            if not _convert(profile.name, name, value, flag):
+            if not converted(profile.name, name, value, flag):
                 continue
             value = "flash_attention_2"
         if target in result and result[target] != value:
@@ -282,7 +267,8 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
     return result
 
 
-def _convert(model: str, name: str, value: Any, converter: Callable[[Any], Any]) -> Any:
+def converted(model: str, name: str, value: Any, converter: Converter) -> Any:
+    """Convert the value of an argument. Raises ``ModelError`` if it is not valid."""
     try:
         return converter(value)
     except (TypeError, ValueError) as error:

@@ -61,9 +61,7 @@ def option_names(without: Collection[str] = ()) -> frozenset[str]:
 def options_taken(names: Collection[str], variables: frozenset[str] | None = frozenset()) -> TakenOptions:
     """Declare the options of a local model: those of ``generate``, their synonyms, and the template's variables.
 
-    Args:
-        names: the options of ``generate``.
-        variables: the variables of the chat template; ``None`` if this package does not render it.
+    ``variables`` is ``None`` if this package does not render the template.
     """
     reasons = dict.fromkeys(_ONE_ANSWER, "a request asks for one answer; --repeats asks for several")
     reasons |= dict.fromkeys(_OUTPUT, "it changes what generate returns, which is read here")

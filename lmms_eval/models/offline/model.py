@@ -30,7 +30,7 @@ from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
 from lmms_eval.models.remote.errors import shorten
 from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
 from lmms_eval.models.remote.model import import_sdk
-from lmms_eval.models.remote.reply import Likelihood, Reply
+from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 from lmms_eval.processes import descendants
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
@@ -41,15 +41,9 @@ ABORT_S = 5.0
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
 """Fields that the engines' servers accept in addition to the protocol."""
 ENGINE_ONLY = (
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "data_parallel_size",
-    "gpu_memory_utilization",
-    "max_model_len",
-    "chat_template",
-    "trust_remote_code",
-    "start_timeout",
-)
+    "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_model_len",
+    "chat_template", "trust_remote_code", "start_timeout",
+)  # fmt: skip
 START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
 """Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
@@ -206,7 +200,7 @@ class Engine(abc.ABC):
         """Generate one whole answer."""
 
     @abc.abstractmethod
-    async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:
+    async def score(self, prompt: EnginePrompt, request_id: str) -> Reply:
         """Return the likelihood of the prompt's continuation."""
 
     def describe(self) -> Mapping[str, Any]:
@@ -320,12 +314,8 @@ class OfflineModel(Model):
         try:
             if isinstance(payload, EnginePrompt):
                 scored = await self._loop.call(self._engine.score(payload, request.id))
-                response = Response(
-                    request.id,
-                    loglikelihood=scored.value,
-                    is_greedy=scored.is_greedy,
-                    usage=Usage(scored.input_tokens, 0),
-                )
+                value, is_greedy = scored.likelihood or (None, None)
+                response = Response(request.id, loglikelihood=value, is_greedy=is_greedy, usage=scored.usage)
             else:
                 own = (TEMPLATE_OPTIONS, *self._builder.variables)
                 self._ignored.update(payload.wanted.pick(self._engine.names, own)[1])

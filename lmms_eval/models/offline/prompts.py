@@ -128,12 +128,7 @@ class EnginePrompt(Struct, frozen=True):
 
 
 class PromptRenderer:
-    """Renders prompts, with a chat template or without. Thread-safe.
-
-    Args:
-        settings: the arguments.
-        decodes_videos: whether the engine takes paths and URLs of whole videos.
-    """
+    """Renders prompts for an engine, which may take whole videos by path and URL (``decodes_videos``). Thread-safe."""
 
     def __init__(self, settings: EngineSettings, decodes_videos: bool) -> None:
         self.system_prompt = read_system_prompt(settings.system_prompt)
@@ -280,11 +275,7 @@ class PromptRenderer:
 
 
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
-    """Load the tokenizer, and the object with the chat template: the tokenizer, or else the processor.
-
-    Raises:
-        ModelError: they cannot be loaded, or there is no template.
-    """
+    """Load the tokenizer, and the holder of the template: itself or the processor. Raises ``ModelError``."""
     from transformers import AutoProcessor, AutoTokenizer
 
     trust = settings.trust_remote_code

@@ -72,11 +72,7 @@ def decoded(value: Any) -> Any:
 
 
 def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
-    """Check the arguments.
-
-    Raises:
-        ModelError: a value is wrong, or the model is missing.
-    """
+    """Check the arguments. Raises ``ModelError`` if a value is wrong, or the model is missing."""
     try:
         return EngineSettings(**given)
     except ValidationError as error:

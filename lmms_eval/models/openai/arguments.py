@@ -94,11 +94,7 @@ class Endpoint:
 
 
 def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) -> Arguments:
-    """Check the arguments (see ``read_arguments``).
-
-    Raises:
-        ModelError: as in ``read_arguments``, or arguments contradict each other.
-    """
+    """Check the arguments as ``read_arguments`` does. Raises ``ModelError`` if they contradict each other."""
     arguments = read_arguments(Arguments, given, environment)
     if arguments.api == "responses" and arguments.pass_video_url:
         raise ModelError(
@@ -183,11 +179,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
 
 
 def split_address(base: str, name: str = "base_url of the openai back end") -> tuple[SplitResult, str]:
-    """Split an address, and return its parts and its host with the port.
-
-    Raises:
-        ModelError: it is not an http(s) URL. The message begins with ``name``.
-    """
+    """Split an address into its parts, and its host with the port. Raises ``ModelError``, beginning with ``name``."""
     try:
         parts = urlsplit(base.strip())
         host, port = parts.hostname or "", parts.port

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
-from lmms_eval.api.messages import (
-    ChatAudioContent,
-    ChatImageContent,
-    ChatTextContent,
-    ChatVideoContent,
-)
+from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import Request, RequestKind
 from lmms_eval.errors import MediaError
 from lmms_eval.models.argument_names import read_system_prompt
@@ -39,23 +33,14 @@ AUDIO_FORMATS = ("wav", "mp3")
 MOST_KNOWN = 256
 """Maximum number of cached translations of generation options."""
 CHAT_ANSWER_ARGUMENTS = (
-    *ANSWER_ARGUMENTS,
-    "reasoning_model",
-    "pass_video_url",
-    "message_format",
-    "is_qwen3_vl",
-    "enable_thinking_kwarg",
+    *ANSWER_ARGUMENTS, "reasoning_model", "pass_video_url", "message_format", "is_qwen3_vl", "enable_thinking_kwarg",
     "extra_body",
-)
+)  # fmt: skip
 """Arguments for chat completions that can change an answer."""
 
 
 def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the body from messages in the form of chat completions.
-
-    Raises:
-        MediaError: the messages contain media.
-    """
+    """Build the body from messages for chat completions. Raises ``MediaError`` if the messages contain media."""
     parts = [part for message in messages for part in message["content"]]
     if any(part["type"] != "text" for part in parts):
         raise MediaError("api=completions sends texts alone, and the request has a picture, video or sound")
@@ -64,11 +49,7 @@ def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: M
 
 
 def parse_completion(raw: bytes, url: str) -> Reply:
-    """Read a completion of status 200.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
-    """
+    """Read a completion of status 200. Raises ``AttemptError`` if it is malformed, or contains an error."""
     body, choice = read_choice(raw, url)
     text = choice.get("text")
     if not isinstance(text, str):
@@ -79,11 +60,7 @@ def parse_completion(raw: bytes, url: str) -> Reply:
 
 
 def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Read the body and its first choice.
-
-    Raises:
-        AttemptError: as in ``parse_completion``.
-    """
+    """Read the body and its first choice. Raises ``AttemptError`` as ``parse_completion`` does."""
     try:
         body = decode_body(raw)
     except orjson.JSONDecodeError as error:
@@ -116,6 +93,8 @@ class BodyBuilder:
         """Tools that are offered in every request for a text."""
         self.leaves_stops_out: Callable[[], bool] = lambda: False
         """Whether to leave out stop strings."""
+        self.note_ignored: Callable[[Iterable[str]], None] = lambda _: None
+        """Called with the ignored options of a request."""
         self._is_plain = arguments.api == "completions"
         self._extra = dict(arguments.extra_body)
         switch = arguments.enable_thinking_kwarg
@@ -126,31 +105,15 @@ class BodyBuilder:
             self._extra[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
         self._frames, self._images = arguments.frames, arguments.wire_options(endpoint.takes_webp)
         self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
-        self._lock = threading.Lock()
-        self._ignored: set[str] = set()
         self._known: dict[bytes, dict[str, Any]] = {}
         """Cached fields by generation options."""
 
-    @property
-    def ignored_options(self) -> list[str]:
-        """Generation options of tasks that were ignored so far."""
-        with self._lock:
-            return sorted(self._ignored)
-
     def build(self, request: Request) -> bytes:
-        """Return the body of a request as JSON.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Return the body of a request as JSON. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         return orjson.dumps(self.body(request), option=orjson.OPT_NON_STR_KEYS)
 
     def body(self, request: Request) -> dict[str, Any]:
-        """Return the body of a request.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Return the body of a request. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         messages = [
             {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
             for message in request.build_messages().messages
@@ -190,9 +153,7 @@ class BodyBuilder:
             return known
         translate = map_responses_generation if self.dialect.is_responses else map_generation
         fields, ignored = translate(generation, request.seed, self.dialect)
-        if ignored:
-            with self._lock:
-                self._ignored.update(ignored)
+        self.note_ignored(ignored)
         mine, theirs = fields.get(TEMPLATE_OPTIONS), self._extra.get(TEMPLATE_OPTIONS)
         fields = {**fields, **self._extra}
         if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
@@ -257,6 +218,7 @@ class ChatModel(RemoteModel):
         self.builder = BodyBuilder(arguments, endpoint)
         super().__init__(arguments, endpoint.shown, self.builder.system_prompt)
         self.builder.leaves_stops_out = lambda: self.stops.is_off
+        self.builder.note_ignored = self.note_ignored
         self._toolbox: ToolServer | None = None
         if arguments.mcp_server_path is not None:
             from lmms_eval.models.tools.toolbox import ToolServer
@@ -307,7 +269,3 @@ class ChatModel(RemoteModel):
         """Return the fields of a request's body."""
         tools = {} if self._toolbox is None else {"tools": [one["function"]["name"] for one in self._toolbox.functions]}
         return {**self.builder.options(request), **tools}
-
-    def ignored_options(self) -> list[str]:
-        """Return the generation options of tasks that were ignored so far."""
-        return self.builder.ignored_options

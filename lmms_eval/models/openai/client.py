@@ -27,10 +27,7 @@ class Client:
     """A pool of persistent connections to one server; an asynchronous context manager."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        settings: RemoteArguments,
-        parse: Callable[[bytes, str], Reply] = parse_reply,
+        self, endpoint: Endpoint, settings: RemoteArguments, parse: Callable[[bytes, str], Reply] = parse_reply
     ) -> None:
         if len(endpoint.authorization.splitlines()) > 1:
             raise ModelError(
@@ -61,11 +58,7 @@ class Client:
         await self._session.close()
 
     async def complete(self, body: bytes) -> Reply:
-        """Send a body as it is and read the completion.
-
-        Raises:
-            AttemptError: any failure, with the server's address and without the key.
-        """
+        """Send a body and read the completion. Raises ``AttemptError`` for any failure, without the key."""
         shown, failures = self._endpoint.shown, self._failures
         try:
             is_simple = self._proxy is None and len(body) <= WHOLE_BYTES

@@ -14,12 +14,11 @@ from typing import Any
 
 import orjson
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.models.openai.body import read_choice
 from lmms_eval.models.remote.errors import AttemptError
-from lmms_eval.models.remote.reply import Reply, likelihood_of, read_tokens, served_model
+from lmms_eval.models.remote.reply import Reply, read_tokens, scored_reply, served_model
 
 PROMPTS_REMEMBERED = 4096
 """The number of cached prompt lengths. With the cache, the choices of a question share one request."""
@@ -61,7 +60,7 @@ def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
 
 
 class ScoredReply(Reply, frozen=True):
-    """A reply with the scores of the prompt's tokens, except the first (see ``likelihood_of``)."""
+    """A reply with the scores of the prompt's tokens, except the first (see ``scored_reply``)."""
 
     scores: tuple[tuple[float, float], ...] = ()
 
@@ -108,12 +107,7 @@ def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[tuple[flo
 
 
 class LikelihoodScorer:
-    """Requests likelihoods.
-
-    Args:
-        ask: makes one attempt for a reply.
-        ask_scores: makes one attempt for the log probabilities of a prompt.
-    """
+    """Requests likelihoods. ``ask`` makes an attempt for a reply, ``ask_scores`` for log probabilities."""
 
     def __init__(
         self, ask: Callable[[bytes], Awaitable[Reply]], ask_scores: Callable[[bytes], Awaitable[Reply]]
@@ -122,11 +116,7 @@ class LikelihoodScorer:
         self._lengths: OrderedDict[bytes, asyncio.Task[int]] = OrderedDict()
 
     async def score(self, probe: Probe) -> Reply:
-        """Make one attempt at a likelihood.
-
-        Raises:
-            AttemptError: either request failed, or the continuation adds no token.
-        """
+        """Make one attempt. Raises ``AttemptError`` if a request failed, or the continuation adds no token."""
         whole = await self._ask_scores(probe.whole)
         assert isinstance(whole, ScoredReply)
         # Concurrent and later calls share one request.
@@ -142,7 +132,7 @@ class LikelihoodScorer:
             raise AttemptError(
                 "bad_request", f"the continuation adds no token to the prompt ({length} tokens, {total} with it)"
             )
-        return replace(whole, likelihood=likelihood_of(whole.scores[-added:], total))
+        return scored_reply(whole.scores[-added:], total, whole.model)
 
     async def _asked_length(self, prompt: bytes) -> int:
         return _input_tokens(await self._ask(prompt))

@@ -16,33 +16,27 @@ from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Arguments, find_endpoint, parse_arguments
-from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel
+from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel, parse_completion
 from lmms_eval.models.openai.likelihood import LikelihoodScorer, Probe, make_probe, parse_scores
+from lmms_eval.models.openai.responses import parse_response
 from lmms_eval.models.remote.model import Complete
-from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.reply import Reply, parse_reply
 from lmms_eval.utils.redaction import public_query
 
 log = logging.getLogger(__name__)
 WITHOUT_EFFECT = ("prefix_aware_queue", "prefix_hash_chars")
 """Arguments that are accepted for existing scripts only: the engine determines the order."""
 
+PARSERS: Mapping[str, Callable[[bytes, str], Reply]] = {
+    "chat": parse_reply, "completions": parse_completion, "responses": parse_response,
+}  # fmt: skip
+"""The parser of answers by API."""
+
 
 class OpenAI(ChatModel):
-    """Sends requests to an OpenAI-compatible server, with up to ``num_concurrent`` open at a time.
+    """Sends requests to an OpenAI-compatible server; for the arguments see ``docs/models/openai.md``."""
 
-    Args:
-        arguments: see ``docs/models/openai.md``.
-
-    Raises:
-        ModelError: an argument is unknown or wrong, or there is no model, or no key for the public API.
-    """
-
-    answer_arguments = (
-        *CHAT_ANSWER_ARGUMENTS,
-        "api",
-        "azure_openai",
-        "api_version",
-    )
+    answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "api", "azure_openai", "api_version")
     arguments_kind = Arguments
     _folder: Path | None = None
     """The folder of batches, below that of the run."""
@@ -83,11 +77,7 @@ class OpenAI(ChatModel):
         return {**super().describe(), **batches}
 
     def prepare(self, request: Request) -> Request:
-        """Build the request's JSON body, or the two bodies of a likelihood.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read.
-        """
+        """Build the JSON body, or the two bodies of a likelihood. Raises ``MediaError`` if a medium cannot be read."""
         if request.kind == "loglikelihood":
             probe = make_probe(self.builder.body(request), request)
             return request.with_payload(probe, probe.nbytes)
@@ -113,25 +103,16 @@ class OpenAI(ChatModel):
 
         if self._folder is None:
             raise ModelError("batch=true applies to the model under test of a run only, not to a judge: leave it out")
-        arguments = self._arguments
+        arguments, endpoint = self._arguments, self._endpoint
         max_bytes = int(arguments.batch_max_mb * 1_000_000)
-        read = partial(read_result, parse=self._parse, shown=self._endpoint.shown, key_name=self._endpoint.key_name)
-        async with BatchClient(self._endpoint, arguments, arguments.api) as client:
+        read = partial(read_result, parse=PARSERS[arguments.api], shown=endpoint.shown, key_name=endpoint.key_name)
+        async with BatchClient(endpoint, arguments, arguments.api) as client:
             with Ledger(self._folder, arguments.batch_max_requests, max_bytes) as ledger:
                 self._batch_ids = ledger.batch_ids
                 asker = BatchAsker(client, ledger, arguments, read, self.stops, self.tally)
                 async with aclosing(asker.run(stream)) as responses:
                     async for response in responses:
                         yield response
-
-    @property
-    def _parse(self) -> Callable[[bytes, str], Reply]:
-        """The parser of the API's answers."""
-        from lmms_eval.models.openai.body import parse_completion
-        from lmms_eval.models.openai.responses import parse_response
-        from lmms_eval.models.remote.reply import parse_reply
-
-        return {"chat": parse_reply, "completions": parse_completion, "responses": parse_response}[self._arguments.api]
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
@@ -140,7 +121,7 @@ class OpenAI(ChatModel):
 
         endpoint, arguments = self._endpoint, self._arguments
         async with (
-            Client(endpoint, arguments, self._parse) as client,
+            Client(endpoint, arguments, PARSERS[arguments.api]) as client,
             Client(endpoint, arguments, parse_scores) as scores,
         ):
             scorer = LikelihoodScorer(client.complete, scores.complete)

@@ -73,11 +73,7 @@ def _parts(role: str, content: list[dict[str, Any]]) -> Iterator[dict[str, Any]]
 
 
 def parse_response(raw: bytes, url: str) -> Reply:
-    """Read an answer of status 200, with the reasoning or its summary separate from the text.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in the answer.
-    """
+    """Read an answer of status 200. Raises ``AttemptError`` if it is malformed, or has failed."""
     try:
         body = decode_body(raw)
     except orjson.JSONDecodeError as error:

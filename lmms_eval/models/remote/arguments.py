@@ -32,17 +32,9 @@ SAME = {
 """Synonyms of arguments, from the interfaces that these back ends unify."""
 TOOLS_ARGUMENT = "mcp_server_path"
 _FORM = (
-    "max_frames_num",
-    "video_fps",
-    "max_pixels",
-    "min_pixels",
-    "total_pixels",
-    "max_image_size",
-    "max_image_bytes",
-    "max_size_in_mb",
-    "image_format",
-    "image_quality",
-)
+    "max_frames_num", "video_fps", "max_pixels", "min_pixels", "total_pixels", "max_image_size", "max_image_bytes",
+    "max_size_in_mb", "image_format", "image_quality",
+)  # fmt: skip
 ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
 """The common arguments that can change an answer."""
 MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
@@ -145,10 +137,8 @@ class RemoteArguments(CommonArguments):
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:
     """Check the arguments. Messages do not show values, as one of them may be a key.
 
-    ``environment`` contains defaults for some arguments (``ENVIRONMENT``).
-
-    Raises:
-        ModelError: a name is unknown, a value is wrong, two names of one argument disagree, or the model is missing.
+    ``environment`` contains defaults for some arguments (``ENVIRONMENT``). Raises ``ModelError`` if a name is unknown,
+    a value is wrong, two names of one argument disagree, or the model is missing.
     """
     merged = _merge(kind, given)
     for variable, name in ENVIRONMENT.items():

@@ -262,11 +262,7 @@ class RequestExchange:
     """The requests and replies that lead to the answer of one request. Here, the first reply is the answer."""
 
     async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:  # noqa: ARG002 - for other exchanges
-        """Return the next payload and its size in bytes; ``None`` if the reply is the answer.
-
-        Raises:
-            AttemptError: the exchange cannot continue.
-        """
+        """Return the next payload and its size; ``None`` if the reply is the answer. Raises ``AttemptError``."""
         return None
 
     def finish(self, response: Response) -> Response:
@@ -382,9 +378,9 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
     if reply.likelihood is not None:
         return Response(
             request.id,
-            loglikelihood=reply.likelihood.value,
-            is_greedy=reply.likelihood.is_greedy,
-            usage=Usage(reply.likelihood.input_tokens, 0),
+            loglikelihood=reply.likelihood[0],
+            is_greedy=reply.likelihood[1],
+            usage=reply.usage,
             latency=latency,
             attempts=attempts,
             model=reply.model,

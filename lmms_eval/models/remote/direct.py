@@ -47,11 +47,7 @@ class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp 
 
 
 async def read_whole(content: Any, max_bytes: int, address: str) -> bytes:
-    """Read all of an ``aiohttp.StreamReader``.
-
-    Raises:
-        AttemptError: ``malformed``, if there are more than ``max_bytes``. The message names ``address``.
-    """
+    """Read a whole stream. Raises ``AttemptError``, naming ``address``, if it has more than ``max_bytes``."""
     if content.is_eof():  # the whole body arrived with the head
         pieces = [content.read_nowait()]
         size = len(pieces[0])
@@ -88,11 +84,7 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait_for(self, work: Awaitable[Result]) -> Result:
-        """Await ``work`` in the current task.
-
-        Raises:
-            TimeoutError: ``work`` took too long and was cancelled.
-        """
+        """Await ``work`` in the current task. Raises ``TimeoutError`` if ``work`` took too long and was cancelled."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None  # coroutines run in tasks
         cancelling = task.cancelling()

@@ -26,16 +26,10 @@ _CONTEXT = (
 _OTHER_LENGTH = "max_completion_tokens"
 _REFUSED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
-_UNREACHABLE = frozenset(
-    {
-        "ConnectError",
-        "ConnectTimeout",
-        "ClientConnectorError",
-        "ClientConnectorDNSError",
-        "ConnectionRefusedError",
-        "ConnectionTimeoutError",
-    }
-)
+_UNREACHABLE = frozenset({
+    "ConnectError", "ConnectTimeout", "ClientConnectorError", "ClientConnectorDNSError", "ConnectionRefusedError",
+    "ConnectionTimeoutError",
+})  # fmt: skip
 """Exception classes of HTTP libraries for connections that could not be opened."""
 _TIMEOUT = frozenset({"TimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout", "APITimeoutError", "Timeout"})
 _MALFORMED = frozenset(

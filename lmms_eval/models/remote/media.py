@@ -97,11 +97,7 @@ def _parts(
 
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
-    """Read the frames of a video part within its time bounds.
-
-    Raises:
-        MediaError: the video cannot be read.
-    """
+    """Read the frames of a video part within its time bounds. Raises ``MediaError`` if the video cannot be read."""
     from lmms_eval.media.video import Sampling, read_frames
 
     start, end = bounds_of(part)
@@ -109,11 +105,7 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
 
 
 def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
-    """Read the frames of a video, or of a list, as pictures.
-
-    Raises:
-        MediaError: the video or one of its pictures cannot be read.
-    """
+    """Read the frames of a video, or of a list, as pictures. Raises ``MediaError`` if one cannot be read."""
     from lmms_eval.media import fit, load_rgb
 
     if is_listed(part.url):
@@ -131,11 +123,7 @@ def is_listed(value: Any) -> bool:
 
 
 def chosen_frames(pictures: Sequence[Any], frames: Frames) -> list[int]:
-    """Return the numbers of the frames to use from a list.
-
-    Raises:
-        MediaError: the list is empty.
-    """
+    """Return the numbers of the frames to use from a list. Raises ``MediaError`` if the list is empty."""
     from lmms_eval.media import uniform_indices
 
     if not pictures:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import abc
 import importlib
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,8 @@ class RemoteModel(Model):
         self._settings, self._address = arguments, address
         self.system_prompt = system_prompt
         self._gate = Gate(arguments)
+        self._lock = threading.Lock()
+        self._ignored: set[str] = set()
         self.stops = StopSending(self.stops_here, self.has_template)
 
     @property
@@ -70,10 +73,6 @@ class RemoteModel(Model):
     @abc.abstractmethod
     def sent_options(self, request: Request) -> Mapping[str, Any]:
         """Return the options of a request as they are sent, without the derived seed."""
-
-    @abc.abstractmethod
-    def ignored_options(self) -> list[str]:
-        """Return the generation options of tasks that were ignored so far."""
 
     def attach_folder(self, folder: Path) -> None:
         """Set the folder that records if stop strings are no longer sent."""
@@ -126,13 +125,19 @@ class RemoteModel(Model):
             "ignored_generation_options": self.ignored_options(),
         }
 
+    def note_ignored(self, names: Iterable[str]) -> None:
+        """Record generation options of a task that are ignored."""
+        with self._lock:
+            self._ignored.update(names)
+
+    def ignored_options(self) -> list[str]:
+        """Return the generation options of tasks that were ignored so far."""
+        with self._lock:
+            return sorted(self._ignored)
+
 
 def import_sdk(module: str, backend: str, extra: str) -> Any:
-    """Import an optional package.
-
-    Raises:
-        ModelError: the package is not installed. The message shows how to install it.
-    """
+    """Import an optional package. Raises ``ModelError``, which shows how to install it, if it is missing."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

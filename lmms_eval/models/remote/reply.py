@@ -31,26 +31,6 @@ THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "r
 _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
 
 
-class Likelihood(Struct, frozen=True):
-    """The log probability of a continuation after its prompt."""
-
-    value: float
-    """Natural logarithm."""
-    is_greedy: bool
-    """Whether each token is the most likely one at its position."""
-    input_tokens: int | None
-    """Tokens of the prompt and the continuation."""
-
-
-def likelihood_of(scores: Sequence[tuple[float, float]], input_tokens: int | None) -> Likelihood:
-    """Add up the scores of a continuation's tokens.
-
-    A score is the log probability of the token, and that of the most likely token at its position.
-    """
-    is_greedy = all(own >= highest for own, highest in scores)
-    return Likelihood(math.fsum(own for own, _ in scores), is_greedy, input_tokens)
-
-
 class ToolCall(Struct, frozen=True):
     """A tool call in a reply."""
 
@@ -84,8 +64,8 @@ class Reply(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     model: str | None = None
     """The model name that the server reports."""
-    likelihood: Likelihood | None = None
-    """The likelihood of a continuation, if that was requested instead of a text."""
+    likelihood: tuple[float, bool] | None = None
+    """If requested instead of a text: the log probability of a continuation, and whether it is the greedy answer."""
     calls: tuple[ToolCall, ...] = ()
     message: Mapping[str, Any] = field(default_factory=dict)
     """The message as sent by the server, if it has calls. It is sent back with their results."""
@@ -101,14 +81,22 @@ class Reply(Struct, frozen=True):
         return cls(text, finish_reason, usage, parts=pieces, model=model)
 
 
+def scored_reply(scores: Sequence[tuple[float, float]], input_tokens: int | None, model: str | None = None) -> Reply:
+    """Return the likelihood of a continuation after its prompt, which have ``input_tokens`` together.
+
+    A score is the log probability of a token of the continuation, and that of the most likely token at its position.
+    """
+    is_greedy = all(own >= highest for own, highest in scores)
+    likelihood = (math.fsum(own for own, _ in scores), is_greedy)
+    return Reply("", None, Usage(input_tokens, 0), model=model, likelihood=likelihood)
+
+
 def parse_reply(raw: bytes, url: str) -> Reply:
     """Read a completion of status 200.
 
     An empty text with a normal finish is a valid reply. If the content is null, the text is the refusal, or empty.
-    Reasoning is never the text: if there is nothing else, it is a thought without an answer.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
+    Reasoning is never the text: if there is nothing else, it is a thought without an answer. Raises ``AttemptError`` if
+    the body is malformed, or contains an ``error`` object.
     """
     try:
         body = decode_body(raw)
@@ -146,11 +134,7 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def read_completion(body: Any, raw: bytes, url: str) -> Reply:
-    """Do the same as ``parse_reply`` for a decoded body. ``raw`` is shown if it contains an error.
-
-    Raises:
-        AttemptError: as in ``parse_reply``.
-    """
+    """Read a decoded body as ``parse_reply`` does. ``raw`` is shown if it holds an error. Raises ``AttemptError``."""
     if not isinstance(body, dict):
         raise _malformed(url, "no JSON object")
     if body.get("error"):
@@ -275,11 +259,7 @@ def _are_objects(value: Any) -> bool:
 
 
 def _piece(part: str | Mapping[str, Any]) -> Part:
-    """Read a text or a part of the content: a picture by its type, or else its text.
-
-    Raises:
-        MediaError: the picture is not a PNG, JPEG, WebP or GIF file, or not included.
-    """
+    """Read a part of the content: a picture by its type, or else its text. Raises ``MediaError`` for a bad picture."""
     if isinstance(part, str):
         return part
     if part.get("type", "image_url" if "image_url" in part else "text") in PICTURE_TYPES:
@@ -289,11 +269,7 @@ def _piece(part: str | Mapping[str, Any]) -> Part:
 
 
 def picture_of_url(address: Any) -> GeneratedImage:
-    """Read the picture of a data URL.
-
-    Raises:
-        MediaError: the address is not a data URL or not base64, or the data are not a PNG, JPEG, WebP or GIF file.
-    """
+    """Read the picture of a data URL. Raises ``MediaError`` for other addresses and kinds of files."""
     if not isinstance(address, str) or not address.startswith("data:"):
         raise MediaError("a picture that is not included (no data URL)")
     from lmms_eval.media.reference import resolve

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -58,8 +57,6 @@ class SdkModel(RemoteModel, Generic[A]):
         super().__init__(parsed, shown, read_system_prompt(parsed.system_prompt))
         self.failures = Failures(shown, variable, parsed.timeout, (self.key,))
         self.images = parsed.wire_options(takes_webp=urlsplit(self.url).hostname == urlsplit(self.base_url).hostname)
-        self._lock = threading.Lock()
-        self._ignored: set[str] = set()
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the keyword arguments of the call for a request."""
@@ -82,11 +79,7 @@ class SdkModel(RemoteModel, Generic[A]):
         return self.failures.of_transport(error)
 
     def prepare(self, request: Request) -> Request:
-        """Build the call's arguments.
-
-        Raises:
-            MediaError: a picture, video or sound cannot be read, or is not supported by the service.
-        """
+        """Build the call's arguments. Raises ``MediaError`` if a medium cannot be read, or is not supported."""
         payload = self.build(request)
         return request.with_payload(payload, payload_size(payload))
 
@@ -110,16 +103,6 @@ class SdkModel(RemoteModel, Generic[A]):
         """Return the system prompt, that of the arguments or of the request, and the turns of the request."""
         frames = replace(self._settings.frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
-
-    def note_ignored(self, names: Iterable[str]) -> None:
-        """Record ignored generation options."""
-        with self._lock:
-            self._ignored.update(names)
-
-    def ignored_options(self) -> list[str]:
-        """Return the generation options of tasks that were ignored so far."""
-        with self._lock:
-            return sorted(self._ignored)
 
 
 def attempts(

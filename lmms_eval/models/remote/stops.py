@@ -56,12 +56,7 @@ NONE = Stops((), ())
 
 
 class StopSending:
-    """Decides for one model whether stop strings are sent. Thread-safe.
-
-    Args:
-        unsendable: returns the stop strings of a request that cannot be sent to the server.
-        has_template: whether requests are conversations, not plain text.
-    """
+    """Decides for one model whether stop strings are sent, except those that are ``unsendable``. Thread-safe."""
 
     def __init__(self, unsendable: Callable[[Request], list[str]] = lambda _: [], has_template: bool = True) -> None:
         self._unsendable, self._has_template = unsendable, has_template

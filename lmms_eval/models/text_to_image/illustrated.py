@@ -64,11 +64,7 @@ class TextToImage(Protocol):
     concurrency: int
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
-        """Return a picture for each description, in order.
-
-        Raises:
-            DrawingError: a picture could not be drawn.
-        """
+        """Return a picture for each description, in order. Raises ``DrawingError`` if a picture could not be drawn."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return everything that determines its pictures, as a part of the run key."""
@@ -237,11 +233,7 @@ class ImagesApi:
 
 
 def _read(raw: bytes, url: str) -> Reply:
-    """Read the first picture of an answer.
-
-    Raises:
-        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
-    """
+    """Read the first picture of an answer. Raises ``AttemptError`` if it is malformed, or contains an error."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -51,12 +51,8 @@ class ToolSession:
     """A tool server: a Python script in a child process, started at the first request and kept until ``close``.
 
     Requests may come from several threads and event loops, and share one session. If a server has ended or does not
-    respond, the next request starts another one. The package mcp must be installed.
-
-    Args:
-        server_path: the script.
-        limit_s: time limit of each request in seconds.
-        start_s: time limit of the start; by default ``limit_s``.
+    respond, the next request starts another one. The package mcp must be installed. Each request may take ``limit_s``
+    seconds, and the start ``start_s`` seconds, by default the same.
     """
 
     def __init__(self, server_path: str, limit_s: float, start_s: float | None = None) -> None:
@@ -290,13 +286,7 @@ def failed(reason: str) -> ToolResult:
 
 
 def read_result(result: Any, characters: int, images: WireOptions) -> ToolResult:
-    """Read a result of the package mcp. This decodes pictures, so it must not run in an event loop.
-
-    Args:
-        result: the result.
-        characters: the limit of all texts together. A cut is marked in the text.
-        images: the encoding of pictures.
-    """
+    """Read and cut a result of the package mcp. This decodes pictures, so it must not run in an event loop."""
     fields = wire(result)
     texts: list[str] = []
     media: list[ToolMedium] = []

@@ -98,10 +98,8 @@ class ToolServer:
         """Call a tool with the arguments that the model wrote, which must be JSON.
 
         Failures of the call itself are results for the model. ``again`` is held while a call that lost its server is
-        repeated, so that a call that ends the server twice does not affect others.
-
-        Raises:
-            ServerEndedError: the server ended again when the call was repeated, or does not start again.
+        repeated, so that a call that ends the server twice does not affect others. Raises ``ServerEndedError`` if the
+        server ends again when the call is repeated, or does not start again.
         """
         self._counts["calls"] += 1
         if name not in self._names:

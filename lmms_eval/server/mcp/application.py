@@ -61,11 +61,7 @@ def serve_stdio(server: Any, jobs: Jobs) -> None:
 
 
 def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, announce: Callable[[str], None]) -> None:
-    """Serve clients over streamable HTTP until SIGINT or SIGTERM.
-
-    Raises:
-        UsageError: the address cannot be bound or needs a token, or another server uses the folder.
-    """
+    """Serve clients over HTTP until SIGINT or SIGTERM. Raises ``UsageError`` if address or folder cannot be used."""
     import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
 

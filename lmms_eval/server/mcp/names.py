@@ -15,12 +15,7 @@ _LONGEST_TITLE = 160
 
 
 class Names:
-    """Tasks and models by name; the registries are read once.
-
-    Args:
-        include_paths: folders with further task files.
-        plugins: packages with further tasks and models.
-    """
+    """Tasks and models by name, with those of further folders and plugins; the registries are read once."""
 
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._tasks, self._models = TaskChoices(include_paths, plugins), ModelChoices(plugins)
@@ -28,9 +23,7 @@ class Names:
     def tasks(self, query: str, only: Sequence[str] | None = None) -> TaskList:
         """Find groups, tags and tasks. Names that begin with the query come first, then names that contain it.
 
-        Args:
-            query: text to look for.
-            only: names that may be found, known here or not; ``None`` for all names that are known here.
+        ``only`` lists the names that may be found, known here or not; ``None`` means all names that are known here.
         """
         lines = [line for line in self._lines(query) if only is None or line.name in only]
         if only is not None:

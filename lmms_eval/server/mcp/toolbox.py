@@ -60,13 +60,8 @@ _NEXT = {
 async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | None]) -> Page:
     """Read samples from an offset that counts through the tasks. Long texts and the size of the answer are limited.
 
-    Args:
-        jobs: source of the samples.
-        asked: arguments of the call.
-        tasks: names of the run's tasks; ``None`` for the only task of a run whose task names are not known yet.
-
-    Raises:
-        LmmsEvalError: the samples cannot be read.
+    ``tasks`` are the names of the run's tasks; ``None`` is the only task of a run whose task names are not known yet.
+    Raises ``LmmsEvalError`` if the samples cannot be read.
     """
     samples: list[RunSample] = []
     taken = passed = 0
@@ -91,12 +86,7 @@ async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | No
 
 
 class Toolbox:
-    """The tools as methods.
-
-    Args:
-        jobs: jobs of this machine or of a server elsewhere.
-        names: tasks and models of this machine.
-    """
+    """The tools as methods, for jobs of this machine or of a server elsewhere, and this machine's tasks and models."""
 
     def __init__(self, jobs: Jobs, names: Names) -> None:
         self.jobs, self.names = jobs, names

@@ -131,12 +131,7 @@ def scores(job: Job) -> list[dict[str, Any]]:
 
 
 class Views:
-    """The open live views of jobs. A context manager, which closes them.
-
-    Args:
-        guard: rules for the requests of the views.
-        is_ending: returns whether the server is about to end.
-    """
+    """The open live views of jobs. A context manager, which closes them."""
 
     def __init__(self, guard: Guard, is_ending: Callable[[], bool]) -> None:
         self._guard, self._is_ending = guard, is_ending
@@ -178,11 +173,7 @@ class Pages(Struct, frozen=True):
 
 
 class PageMaker:
-    """Makes pages in the background, one set at a time.
-
-    Args:
-        environment: environment variables of the commands that make the pages.
-    """
+    """Makes pages in the background, one set at a time, by commands with the given environment variables."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
@@ -237,13 +228,7 @@ class PageMaker:
 
 
 class Desk:
-    """Contents and actions of the page.
-
-    Args:
-        service: runs the jobs.
-        guard: rules for requests.
-        views: live views of jobs.
-    """
+    """Contents and actions of the page."""
 
     def __init__(self, service: Service, guard: Guard, views: Views) -> None:
         self.service, self.guard, self._views = service, guard, views
@@ -279,16 +264,17 @@ class Desk:
 
     def _unknown(self, request: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield unknown names of models and tasks, and missing arguments of the model."""
+        model = str(request.get("model"))
         try:
-            details = self.models.details(str(request.get("model")))
+            arguments, fixed = self.models.details(model)
         except LmmsEvalError as error:
             yield Problem("model", str(error))
         else:
             given = argument_mapping(request.get("model_args"), "model_args")
-            for one in details.arguments:
+            for one in arguments:
                 names = {one.name, *one.other_names}
-                if one.is_required and not any(given.get(name) or name in details.fixed for name in names):
-                    yield Problem("model_args", f"model_args: {details.name} needs the argument {one.name}")
+                if one.is_required and not any(given.get(name) or name in fixed for name in names):
+                    yield Problem("model_args", f"model_args: {model} needs the argument {one.name}")
         for name in request.get("tasks") or ():
             try:
                 self.tasks.check([str(name)])

@@ -155,7 +155,7 @@ def routes(desk: Desk) -> list[Route]:
         "/ui/offer": lambda call: call.desk.offer(),
         "/ui/tasks": lambda call: {"tasks": [to_dict(one) for one in call.desk.tasks.all()]},
         "/ui/groups": lambda call: {"groups": call.desk.tasks.groups()},
-        "/ui/models/{name:path}": lambda call: to_dict(call.desk.models.details(call.path("name"))),
+        "/ui/models/{name:path}": describe_model,
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
         "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),
         "/ui/machine": lambda call: {"lines": call.desk.machine()},
@@ -191,6 +191,12 @@ def show(call: EndpointCall) -> Response:
         return RedirectResponse("/", 303, {"set-cookie": guard.set_cookie})
     nonce = secrets.token_urlsafe(18)
     return Response(page(nonce), headers={"content-security-policy": policy(nonce)}, media_type="text/html")
+
+
+def describe_model(call: EndpointCall) -> dict[str, Any]:
+    """Describe the arguments of a model, and those that the name of a service implies."""
+    arguments, fixed = call.desk.models.details(call.path("name"))
+    return {"name": call.path("name"), "arguments": [to_dict(one) for one in arguments], "fixed": fixed}
 
 
 def read_log(call: EndpointCall) -> dict[str, Any]:

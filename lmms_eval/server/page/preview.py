@@ -92,9 +92,7 @@ def as_request(given: Mapping[str, Any]) -> dict[str, Any]:
 def preview(request: Mapping[str, Any], refuse: Refuse | None = None) -> Preview:
     """Show a request as a command and as a file, with secrets masked, and list its mistakes.
 
-    Args:
-        request: the request.
-        refuse: returns why the server refuses a request. Files that a refused request names are not opened.
+    ``refuse`` returns why the server refuses a request. Files that a refused request names are not opened.
     """
     filled = {name: value for name, value in SERVER_DEFAULTS.items() if name not in request}
     shown: dict[str, Any] = redact({**_given(request), **filled, "output_path": OUTPUT})
@@ -128,9 +126,7 @@ def problems_of(request: Mapping[str, Any]) -> Iterator[Problem]:
 def read_request(text: str, refuse: Refuse | None = None) -> Imported:
     """Read the text of a configuration file that describes one run. Secrets are left out and reported.
 
-    Args:
-        text: text of the file.
-        refuse: as for ``preview``. Options that the server refuses are left out and reported.
+    Options that the server refuses (see ``preview``) are left out and reported too.
     """
     name = "the file"
     if len(text) > MOST_TEXT:

@@ -57,8 +57,7 @@ def is_archive(path: Path) -> bool:
 def alone(target: Path) -> Iterator[None]:
     """Lock a folder for one process at a time; the folder is made if it is missing.
 
-    Raises:
-        DataError: the folder cannot be made or opened.
+    Raises ``DataError`` if the folder cannot be made or opened.
     """
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -108,10 +107,8 @@ def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "downlo
 def merge(source: Path, target: Path) -> None:
     """Move everything in a folder into another one on the same disk; existing files are kept.
 
-    JSON files come last, so that a folder whose annotation is there has its media too.
-
-    Raises:
-        DataError: something cannot be renamed, or is a file in one and a folder in the other.
+    JSON files come last, so that a folder whose annotation is there has its media too. Raises ``DataError`` if
+    something cannot be renamed, or is a file in one and a folder in the other.
     """
     for entry in sorted(source.iterdir(), key=lambda path: (path.suffix.casefold() == ".json", path.name)):
         place = target / entry.name

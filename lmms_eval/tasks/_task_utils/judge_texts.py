@@ -69,8 +69,7 @@ class JudgeText(Struct, frozen=True):
     def used(self, settings: Mapping[str, Any] | None) -> UsedText:
         """Return the text for a task with these settings: the user's, or ours if the file lacks it.
 
-        Raises:
-            DataError: the user's file cannot be read, or its text has unknown places or none for the answer.
+        Raises ``DataError`` if the user's file cannot be read, or its text has unknown places or none for the answer.
         """
         file = str((settings or {}).get(OPTION) or "")
         given = texts_of(file).get(self.name) if file else None
@@ -127,10 +126,7 @@ def texts_of(file: str | Path) -> Mapping[str, str]:
     """Read the texts in a user's file by their names; a file that changed is read again.
 
     ``NAME.py`` is a Python file, which is parsed and never run: the texts assigned at its top level count. Any other
-    file is a JSON object of names and texts.
-
-    Raises:
-        DataError: the file cannot be read or parsed.
+    file is a JSON object of names and texts. Raises ``DataError`` if the file cannot be read or parsed.
     """
     return _texts_of(str(file), os.stat(file).st_mtime_ns if os.path.exists(file) else 0)
 

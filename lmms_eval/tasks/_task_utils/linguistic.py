@@ -133,8 +133,7 @@ def nltk_version() -> str:
 def open_linguistics(stated: str | None = None) -> Linguistics:
     """Read the data in the ``stated`` folders (see ``data_folders``), once per process.
 
-    Raises:
-        NotEvaluated: data or NLTK is missing, or the data is damaged; the reason explains what to do.
+    Raises ``NotEvaluated`` if data or NLTK is missing, or the data is damaged; the reason explains what to do.
     """
     paths = [find_package(package, stated) for package in PACKAGES]
     missing = [package.name for package, path in zip(PACKAGES, paths, strict=True) if path is None]

@@ -41,8 +41,7 @@ DOMAINS = {
 def options(doc: Doc) -> list[str]:
     """Return the options, which the column ``options`` holds as the text of a list.
 
-    Raises:
-        ItemError: it holds no list.
+    Raises ``ItemError`` if it holds no list.
     """
     return read_list(doc, "options")
 
@@ -50,8 +49,7 @@ def options(doc: Doc) -> list[str]:
 def picture(doc: Doc, number: int | str) -> Image.Image:
     """Return the picture that a text names by its number, as RGB.
 
-    Raises:
-        ItemError: the document has no picture of that number.
+    Raises ``ItemError`` if the document has no picture of that number.
     """
     image = doc.get(f"image_{number}")
     if image is None:
@@ -75,8 +73,7 @@ def listed(question: str, doc: Doc, settings: Settings, instruction: str) -> str
 def chosen(doc: Doc, answers: Sequence[str]) -> list[str]:
     """Return the letters of the options that answers to a document name; if one names none, a letter is drawn.
 
-    Raises:
-        ItemError: there are no options.
+    Raises ``ItemError`` if there are no options.
     """
     found = dict(zip(LETTERS, options(doc), strict=False))
     if not found:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 def image_part(path: Path) -> dict[str, Any]:
     """Return a message part: the path if the file shows exactly what ``open_image`` returns, else that picture.
 
-    Raises:
-        MediaError: the file is missing or cannot be read.
+    Raises ``MediaError`` if the file is missing or cannot be read.
     """
     from lmms_eval.media.image import header
 
@@ -25,8 +24,7 @@ def image_part(path: Path) -> dict[str, Any]:
 def open_image(path: Path) -> Image.Image:
     """Open a picture as RGB: mode RGBA over opaque white, any other mode converted; neither resized nor rotated.
 
-    Raises:
-        MediaError: the file is missing or cannot be read.
+    Raises ``MediaError`` if the file is missing or cannot be read.
     """
     from lmms_eval.media import flatten_alpha, load_image
 

@@ -51,8 +51,7 @@ def doc_to_visual(doc: Doc) -> list[Image.Image]:
 def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[Image.Image]:
     """Return the picture of the column ``image`` once or twice, by the setting ``num_image``.
 
-    Raises:
-        TaskError: the setting is neither 1 nor 2.
+    Raises ``TaskError`` if the setting is neither 1 nor 2.
     """
     return doc_to_visual(doc) * times_shown(lmms_eval_specific_kwargs)
 
@@ -60,8 +59,7 @@ def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None)
 def name_of(doc: Doc, column: str) -> str:
     """Return a name or label that a column holds as text or as a whole number.
 
-    Raises:
-        ItemError: the column is absent or holds something else.
+    Raises ``ItemError`` if the column is absent or holds something else.
     """
     held = doc.get(column)
     if isinstance(held, bool) or not isinstance(held, str | int):
@@ -73,8 +71,7 @@ def name_of(doc: Doc, column: str) -> str:
 def read_list(doc: Doc, column: str) -> list[str]:
     """Return the texts of a column that holds a list, or a list as text in Python's form.
 
-    Raises:
-        ItemError: it holds none.
+    Raises ``ItemError`` if it holds none.
     """
     held = doc[column]
     try:
@@ -116,8 +113,7 @@ def option_lines(options: Iterable[Any]) -> str:
 def times_shown(settings: Settings) -> int:
     """Return how often the only picture of a document is shown: the setting ``num_image``, once or twice.
 
-    Raises:
-        TaskError: the setting is neither 1 nor 2.
+    Raises ``TaskError`` if the setting is neither 1 nor 2.
     """
     times: int = (settings or {}).get("num_image", 1)
     if times not in (1, 2):

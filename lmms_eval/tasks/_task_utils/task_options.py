@@ -6,14 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 from msgspec.structs import fields
 
 from lmms_eval.errors import TaskError
 
-T = TypeVar("T", bound="BenchmarkOptions")
 Rule = tuple[str, Callable[[Any], bool]]
 """The values that an option may have: in words, and as a check."""
 FLAG: Rule = ("true or false", lambda value: isinstance(value, bool))
@@ -46,10 +45,8 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True, dict=True):
     def of(cls, given: Mapping[str, Any] | None) -> Self:
         """Read the options in a mapping; mappings in it (settings of other models) are skipped.
 
-        The same values give the same object: every function of a task reads its options for every document.
-
-        Raises:
-            TaskError: an unknown name or a value that does not fit.
+        The same values give the same object: every function of a task reads its options for every document. Raises
+        ``TaskError`` if a name is unknown or a value does not fit.
         """
         stated = {name: value for name, value in (given or {}).items() if not isinstance(value, Mapping)}
         for name, value in stated.items():
@@ -60,7 +57,11 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     @functools.lru_cache(maxsize=256, typed=True)  # 1 and true are equal, but no option takes both
     def _checked(cls, names: tuple[str, ...], *values: Any) -> Self:
-        options = read_options(cls, dict(zip(names, values, strict=True)), cls.benchmark)
+        known = sorted(cls.__struct_fields__, key=BenchmarkOptions.__struct_fields__.__contains__)
+        for name in names:
+            if name not in known:
+                raise TaskError(f"{cls.benchmark} has no task option {name!r}; there is: {', '.join(known)}")
+        options = cls(**dict(zip(names, values, strict=True)))
         defaults = {field.name: field.default for field in fields(cls)}
         for name, (wanted, fits) in cls.rules.items():
             value = getattr(options, name)
@@ -75,25 +76,7 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True, dict=True):
         return None if self.data_folder is None else Path(inspect.getfile(type(self))).parent / self.data_folder
 
     def check(self) -> None:
-        """Refuse values that do not fit each other, or that no rule describes.
-
-        Raises:
-            TaskError: one does not.
-        """
-
-
-def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) -> T:
-    """Read the options in a mapping without checking values. Mappings in it (settings of other models) are skipped.
-
-    Raises:
-        TaskError: a name is not a field of ``cls``.
-    """
-    stated = {key: value for key, value in (given or {}).items() if not isinstance(value, Mapping)}
-    known = sorted(cls.__struct_fields__, key=BenchmarkOptions.__struct_fields__.__contains__)
-    for key in stated:
-        if key not in known:
-            raise TaskError(f"{benchmark} has no task option {key!r}; there is: {', '.join(known)}")
-    return cls(**stated)
+        """Refuse values that do not fit each other, or that no rule describes. Raises ``TaskError`` if one does not."""
 
 
 def wrong_option(benchmark: str, name: str, wanted: str, value: Any) -> TaskError:

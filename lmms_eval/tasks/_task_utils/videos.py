@@ -59,8 +59,7 @@ class MediaFolder(Struct, frozen=True):
     def find(self, *names: str, settings: Settings = None) -> str:
         """Return the path of a file, as ``look_up`` finds it.
 
-        Raises:
-            MediaError: it is missing; names the places.
+        Raises ``MediaError`` if it is missing; it names the places.
         """
         found = self.look_up(*names, settings=settings)
         if found is None:

@@ -67,8 +67,8 @@ def holds(feature: Any, kinds: tuple[str, ...] = _DECODED) -> bool:
 def decode(feature: Any, value: Any, where: str, media: MediaPolicy | None = None) -> Any:
     """Decode a stored value for task functions: PIL images, ``{path, array, sampling_rate}`` sounds, parsed JSON.
 
-    Raises:
-        MediaError: a picture or sound cannot be read, or ``media`` refuses its file; ``where`` names its place.
+    Raises ``MediaError`` if a picture or sound cannot be read, or ``media`` refuses its file; ``where`` names its
+    place.
     """
     if value is None or not holds(feature):
         return value
@@ -100,9 +100,7 @@ def decode_image(value: Any, mode: str | None, where: str) -> Any:
     """Decode an upright PIL image; a URL is returned unchanged.
 
     An image whose file may be sent instead (``lmms_eval.media.originals``) is decoded when its pixels are needed.
-
-    Raises:
-        MediaError: the picture is missing or damaged, or the file is not a picture.
+    Raises ``MediaError`` if the picture is missing or damaged, or the file is not a picture.
     """
     from PIL import ImageOps
 

@@ -82,8 +82,7 @@ def dataset_of_files(builder: str, files: Sequence[Path]) -> Any:
 def load_from_disk(path: Path) -> dict[str, Any]:
     """Load the splits of a folder written by ``save_to_disk``.
 
-    Raises:
-        DataError: the folder is missing or was not written by ``save_to_disk``.
+    Raises ``DataError`` if the folder is missing or was not written by ``save_to_disk``.
     """
     import datasets
 
@@ -99,8 +98,7 @@ def load_from_disk(path: Path) -> dict[str, Any]:
 def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Load all splits of a hub repository, through the library's cache.
 
-    Raises:
-        DataError: it cannot be loaded; the message explains how to use a local copy.
+    Raises ``DataError`` if it cannot be loaded; the message explains how to use a local copy.
     """
     import datasets
 
@@ -121,8 +119,7 @@ def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str
 def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
     """Apply the task's ``process_docs`` to a split.
 
-    Raises:
-        TaskError: it did not return a ``datasets.Dataset``.
+    Raises ``TaskError`` if it did not return a ``datasets.Dataset``.
     """
     import datasets
 

@@ -59,8 +59,7 @@ class LocalCopies(Struct, frozen=True):
     def folder(self, path: str) -> Path | None:
         """Find the copy of a hub repository; ``None`` if there is no copy, or ``path`` is not a repository.
 
-        Raises:
-            DataError: ``--data_root`` is not a folder.
+        Raises ``DataError`` if ``--data_root`` is not a folder.
         """
         root = Path(str(self.root)).expanduser()
         found = data_root_folders(root, path, self.where)

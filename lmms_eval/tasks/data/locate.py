@@ -42,10 +42,8 @@ def data_files(value: Any, builder: str, roots: Sequence[Path], where: str) -> F
     """Find the files of a local builder's ``data_files``: a path, a list of paths, or a mapping of splits to either.
 
     Relative paths are tried in the folder of the stating file, then in ``roots``, then in the working directory. A
-    warning names the other folders that hold such a file.
-
-    Raises:
-        DataError: no files are given, or one is missing.
+    warning names the other folders that hold such a file. Raises ``DataError`` if no files are given, or one is
+    missing.
     """
     if not value:
         raise DataError(f"{where}: dataset_path {builder!r} needs dataset_kwargs.data_files")
@@ -106,10 +104,8 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
     """Find the files of a local folder in the layout of a hub repository, by split.
 
     A README that maps configurations to files is followed. Otherwise the files of ``folder/<name>`` (or of ``folder``)
-    are sorted into splits by name, as ``test-00000-of-00001.parquet`` or ``test/0000.parquet``.
-
-    Raises:
-        DataError: the folder has no data files.
+    are sorted into splits by name, as ``test-00000-of-00001.parquet`` or ``test/0000.parquet``. Raises ``DataError`` if
+    the folder has no data files.
     """
     from_card = _card_files(folder, name)
     if from_card:
@@ -183,10 +179,7 @@ def beside_folders(root: Path, path: str, name: str | None, where: str, task: st
     """Find the data files in ``--data_root`` itself, by split, for a task without a folder of its own.
 
     Subfolders are not searched, since they hold the data of other benchmarks; the folder of the configuration
-    (``name``) is the exception.
-
-    Raises:
-        MissingDataError: no data files were found.
+    (``name``) is the exception. Raises ``MissingDataError`` if no data files were found.
     """
     for place in (root / name, root) if name else (root,):
         files = _below(place, recursive=place != root) if place.is_dir() else []

@@ -43,8 +43,7 @@ class RemoteFile(Struct, frozen=True):
     def fetch(self) -> Path:
         """Download the file unless it is cached, resuming an interrupted download, and verify it.
 
-        Raises:
-            DataError: it cannot be downloaded, or its digest is wrong; then it is removed from the cache.
+        Raises ``DataError`` if it cannot be downloaded, or its digest is wrong; then it is removed from the cache.
         """
         from huggingface_hub import hf_hub_download
 
@@ -93,8 +92,7 @@ class NeededFiles(Struct, frozen=True):
 def download_of(request: DataRequest) -> NeededFiles:
     """List the files that a task takes from the hub: those of its configuration, and archives of videos.
 
-    Raises:
-        DataError: the hub cannot be reached.
+    Raises ``DataError`` if the hub cannot be reached.
     """
     from lmms_eval.tasks.data.splits import hub_arguments
 

@@ -29,11 +29,9 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
     For a repository without archives it is a link to the snapshot. With ``create_link`` it also holds links to the
     files that are not archives.
 
-    With ``force_download`` or ``force_unzip`` a folder with ``MARKER`` is made again.
-
-    Raises:
-        DataError: ``cache_dir`` is absent or outside ``HF_HOME``, the repository cannot be downloaded, an archive is
-            damaged, or a folder without ``MARKER`` would have to be replaced.
+    With ``force_download`` or ``force_unzip`` a folder with ``MARKER`` is made again. Raises ``DataError`` if
+    ``cache_dir`` is absent or outside ``HF_HOME``, the repository cannot be downloaded, an archive is damaged, or a
+    folder without ``MARKER`` would have to be replaced.
     """
     target = video_folder(kwargs, where)
     if os.path.lexists(target):

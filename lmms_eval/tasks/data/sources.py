@@ -1,4 +1,7 @@
-"""Rows of local files: Arrow tables in memory, and parquet files that are read only as far as needed."""
+"""Rows of documents: those of local files, those that another process sends, and changed ones.
+
+Arrow tables are in memory; parquet files are read only as far as needed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.documents import features_of, is_media
+from lmms_eval.tasks.data.documents import Documents, RowSource, features_of, is_media
 from lmms_eval.tasks.data.sizes import Item, cells, mean_media, stored_media
 
 if TYPE_CHECKING:
@@ -157,9 +160,14 @@ class ParquetSource:
             for group in range(part.metadata.num_row_groups)
             if part.metadata.row_group(group).num_rows
         ]
-        batches = [(group, number) for group in self._groups for number in range(group.batches(text))]
+        batches: list[tuple[_RowGroup, int, int]] = []
+        for one in self._groups:
+            size = one.batch_size(text)
+            batches += [
+                (one, number, min(size, one.rows - begin)) for number, begin in enumerate(range(0, one.rows, size))
+            ]
         self._text = Blocks(
-            [group.batch_rows(text, number) for group, number in batches],
+            [rows for _, _, rows in batches],
             lambda block: self._as_unified(batches[block][0].batch(text, batches[block][1])),
         )
         self._pictures = Blocks(
@@ -229,32 +237,21 @@ class _RowGroup:
         """Read some columns as a whole."""
         return _read(self._part, self._file, columns, self._number)
 
-    def batches(self, columns: list[str]) -> int:
-        """Return the number of batches for reading some columns."""
-        return -(-self.rows // self._batch_size(columns))
-
-    def batch_rows(self, columns: list[str], number: int) -> int:
-        """Return the number of rows of a batch."""
-        size = self._batch_size(columns)
-        return min(size, self.rows - number * size)
-
     def batch(self, columns: list[str], number: int) -> pa.Table:
         """Read a batch of some columns. Batches in between are skipped."""
         import pyarrow as pa
 
-        if self.batches(columns) == 1:
+        size = self.batch_size(columns)
+        if size >= self.rows:
             return self.read(columns)
         if self._whole is None and number < self._next:
             self._restarts += 1
         if self._restarts > MAX_RESTARTS:
             self._whole = self.read(columns) if self._whole is None else self._whole
-            size = self._batch_size(columns)
             return self._whole.slice(number * size, size)
         if not 0 <= self._next <= number:
             self._next = 0
-            self._batches = self._part.iter_batches(
-                self._batch_size(columns), row_groups=[self._number], columns=columns, use_threads=False
-            )
+            self._batches = self._part.iter_batches(size, row_groups=[self._number], columns=columns, use_threads=False)
         with _reading(self._file):
             while True:
                 batch = next(self._batches)
@@ -262,7 +259,8 @@ class _RowGroup:
                 if self._next > number:
                     return pa.Table.from_batches([batch])
 
-    def _batch_size(self, columns: list[str]) -> int:
+    def batch_size(self, columns: list[str]) -> int:
+        """Return the number of rows of a batch of some columns, except the last one."""
         wanted = set(columns)
         sizes = [self.metadata.column(number) for number in range(self.metadata.num_columns)]
         total = sum(c.total_uncompressed_size for c in sizes if c.path_in_schema.partition(".")[0] in wanted)
@@ -285,3 +283,97 @@ def _reading(file: Path) -> Iterator[None]:
 def _read(part: pq.ParquetFile, file: Path, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
     with _reading(file):
         return part.read(columns) if group is None else part.read_row_group(group, columns)
+
+
+def described(documents: Documents) -> dict[str, Any] | None:
+    """Describe documents as JSON for ``CarriedSource``; ``None`` if they hold media and cannot be sent."""
+    if documents.media_columns:
+        return None
+    source = documents.source
+    return {
+        "columns": source.columns,
+        "features": dict(source.features),
+        "where": source.where,
+        "rows": len(documents),
+    }
+
+
+class CarriedSource:
+    """Rows that another process sends one by one. For any other row the data is opened.
+
+    Args:
+        description: the value of ``described`` in the other process.
+        open_source: opens the data.
+    """
+
+    def __init__(self, description: Mapping[str, Any], open_source: Callable[[], RowSource]) -> None:
+        self.columns: tuple[str, ...] = tuple(description["columns"])
+        self.features: Mapping[str, Any] = description["features"]
+        self.where: str = description["where"]
+        self._rows: int = description["rows"]
+        self._open = open_source
+        self._source: RowSource | None = None
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def open(self) -> RowSource:
+        """Open the data if it is not open yet."""
+        if self._source is None:
+            self._source = self._open()
+        return self._source
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        return self.open().row(index, columns)
+
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        return self.open().cells(name, indices)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return self.open().media(name, indices)
+
+    def identity(self) -> str:
+        return self.open().identity()
+
+    def dataset(self) -> Any:
+        return self.open().dataset()
+
+
+class ChangedSource:
+    """Rows of another source, changed.
+
+    Args:
+        source: the unchanged rows.
+        columns: the columns that the change reads and writes, without media columns.
+        change: returns the new values of these columns from the old ones.
+    """
+
+    def __init__(
+        self, source: RowSource, columns: Sequence[str], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
+        self.columns, self.features, self.where = source.columns, source.features, source.where
+        self._source, self._change = source, change
+        self._changed = tuple(name for name in columns if name in source.columns)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        if not set(columns) & set(self._changed):
+            return self._source.row(index, columns)
+        row = self._source.row(index, tuple(dict.fromkeys((*columns, *self._changed))))
+        return {name: value for name, value in {**row, **self._change(row)}.items() if name in columns}
+
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        """Return some unchanged cells, for estimates of costs."""
+        return self._source.cells(name, indices)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return self._source.media(name, indices)
+
+    def identity(self) -> str:
+        return self._source.identity()
+
+    def dataset(self) -> Any:
+        """Return the unchanged rows. Code that reads the data set gets the changed document from the task."""
+        return self._source.dataset()

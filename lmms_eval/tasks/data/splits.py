@@ -92,8 +92,7 @@ class DataSet:
     def documents(self, split: str) -> Documents:
         """Return the documents of a split.
 
-        Raises:
-            DataError: the split does not exist, or one of its files cannot be read.
+        Raises ``DataError`` if the split does not exist, or one of its files cannot be read.
         """
         if split not in self._documents:
             if split not in self._openers:
@@ -202,8 +201,6 @@ def _local_builder(request: DataRequest, builder: str) -> DataSet:
     files = data_files(stated, builder, roots, request.where)
     ignored = ("data_files", "data_dir", "token", "revision", "trust_remote_code", *_OWN_KEYS)
     options = {key: value for key, value in request.kwargs.items() if key not in ignored}
-    if builder == "tsv":
-        builder, options = "csv", {"sep": "\t", **options}
     return DataSet(
         {split: _opener(builder, tuple(of_split), options) for split, of_split in files.items()}, request.where
     )

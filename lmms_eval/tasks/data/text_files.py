@@ -30,8 +30,7 @@ _CHANGED_TYPE = re.compile(r"Column\(/([^/)]+)")
 def parsed_rows(lines: Sequence[bytes], file: Path, first: int = 1) -> Iterator[dict[str, Any]]:
     """Parse lines; ``number`` is the number of the first line in its file.
 
-    Raises:
-        DataError: a line is not a JSON object.
+    Raises ``DataError`` if a line is not a JSON object.
     """
     for number, line in enumerate(lines, first):
         try:
@@ -114,8 +113,7 @@ def encoded(lines: Sequence[bytes], as_json: Iterable[str]) -> bytes:
 def schema_of(lines: Sequence[bytes], as_json: set[str], file: Path) -> pa.Schema:
     """Infer the types of columns from their values. Adds columns whose values have several types to ``as_json``.
 
-    Raises:
-        DataError: Arrow cannot read them.
+    Raises ``DataError`` if Arrow cannot read them.
     """
     import pyarrow as pa
 
@@ -147,10 +145,7 @@ def table_of(data: bytes, file: Path, schema: pa.Schema) -> pa.Table:
     """Read JSON lines as a table of a schema.
 
     The schema is passed even if it was inferred from the same lines, because Arrow's inference loses nulls that precede
-    the first value of a list.
-
-    Raises:
-        DataError: a value is not of its column's type.
+    the first value of a list. Raises ``DataError`` if a value is not of its column's type.
     """
     import pyarrow as pa
 
@@ -243,8 +238,7 @@ class _Block(Struct, frozen=True):
 class JsonLinesSource:
     """Rows of files of JSON lines. Only their offsets and types are kept in memory.
 
-    Raises:
-        DataError: a line is not a JSON object.
+    Raises ``DataError`` if a line is not a JSON object.
     """
 
     def __init__(self, files: Sequence[Path], block_bytes: int = BLOCK_BYTES) -> None:
@@ -448,8 +442,7 @@ def _source(tables: Sequence[tuple[pa.Table, dict[str, Any]]], files: Sequence[P
 def read_bytes(file: Path) -> bytes:
     """Read a file; gzip is unpacked.
 
-    Raises:
-        DataError: it cannot be read, or grows beyond ``MAX_UNPACKED_BYTES`` and ``MAX_RATIO`` times its size.
+    Raises ``DataError`` if it cannot be read, or grows beyond ``MAX_UNPACKED_BYTES`` and ``MAX_RATIO`` times its size.
     """
     try:
         data = file.read_bytes()

@@ -113,8 +113,8 @@ def is_equal(one: str, other: str) -> bool:
     items = _rounded_list(one)
     if items is not None and items == _rounded_list(other):
         return True
-    one_number, other_number = latex_number(one, _DECIMALS), latex_number(other, _DECIMALS)
-    return one_number is not None and other_number is not None and one_number.value == other_number.value
+    number = latex_number(one, _DECIMALS)
+    return number is not None and number == latex_number(other, _DECIMALS)
 
 
 def _rounded_list(text: str) -> list[str] | None:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks._task_utils.media_files import copies_below, hf_home, hub_snapshots
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
@@ -45,9 +44,7 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
     """Load all rows of a configuration, in order: from a local copy (``--data_root``), else from the hub.
 
     A local copy holds ``<configuration>/*.parquet``, directly or below ``TIGER-Lab/MEGA-Bench`` or ``MEGA-Bench``.
-
-    Raises:
-        DataError: unknown configuration, or the data cannot be found or read.
+    Raises ``DataError`` if the configuration is unknown, or the data cannot be found or read.
     """
     if configuration not in CONFIGURATIONS:
         raise DataError(f"MEGA-Bench has no configuration {configuration!r}; use one of {', '.join(CONFIGURATIONS)}")
@@ -62,13 +59,10 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
 def media_root(data_root: str | Path | None = None) -> Path:
     """Find the folder that holds ``data/`` with the pictures and videos.
 
-    It is searched below ``data_root`` if given, then in ``$HF_HOME/megabench_data`` (which may be a symbolic
-    link to an unpacked copy; it is never replaced). If only the archive ``data.zip`` is found, in one of these or
-    in the hub's cache, it is unpacked into ``$HF_HOME/megabench_data``.
-
-    Raises:
-        DataError: neither media nor archive are there (the message says what to fetch and where to put it), or the
-            archive is damaged.
+    It is searched below ``data_root`` if given, then in ``$HF_HOME/megabench_data`` (which may be a symbolic link to an
+    unpacked copy; it is never replaced). If only the archive ``data.zip`` is found, in one of these or in the hub's
+    cache, it is unpacked into ``$HF_HOME/megabench_data``. Raises ``DataError`` if there are neither media nor the
+    archive (the message says what to fetch and where to put it), or the archive is damaged.
     """
     return _media_root(None if data_root is None else str(data_root), str(hf_home()))
 
@@ -95,10 +89,11 @@ def _media_root(data_root: str | None, home: str) -> Path:
 def unpack(archive: Path, target: Path) -> Path:
     """Unpack the media archive so that ``target/data`` exists, complete or not at all; returns ``target``.
 
-    Raises:
-        DataError: the archive is damaged, holds names that lead outside or links, has no top folder ``data/``, or
-            does not fit on the disk.
+    Raises ``DataError`` if the archive is damaged, holds names that lead outside or links, has no top folder ``data/``,
+    or does not fit on the disk.
     """
+    from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
+
     with alone(target), unpacked(archive, target, f"its MD5 must be {ARCHIVE_MD5}") as folder:
         if not (folder / _TOP).is_dir():
             raise DataError(f"{archive} has no top folder {_TOP}/: is it the archive of {REPOSITORY}?")
@@ -155,9 +150,8 @@ def is_video(path: str) -> bool:
 def parse_row(doc: Mapping[str, Any]) -> QueryRow:
     """Read a document of the data set.
 
-    Raises:
-        DataError: a column is missing, is no Python literal where it should be, or names a path outside ``./data/``;
-            the message names the row and the column.
+    Raises ``DataError`` if a column is missing, is no Python literal where it should be, or names a path outside
+    ``./data/``; the message names the row and the column.
     """
     where = f"MEGA-Bench row {doc.get('id')!r} of task {doc.get('task_name')!r}"
     missing = [column for column in COLUMNS[:11] if doc.get(column) is None]

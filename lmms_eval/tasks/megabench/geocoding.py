@@ -74,8 +74,7 @@ class GeocodeTable(Struct, frozen=True):
     def read(cls, path: Path) -> GeocodeTable:
         """Read a JSON list of entries, JSON lines, or ``{"complete": true, "entries": [...]}``.
 
-        Raises:
-            DataError: the file cannot be read or has another form.
+        Raises ``DataError`` if the file cannot be read or has another form.
         """
         try:
             text = read_plain_text(path)
@@ -113,8 +112,7 @@ class GeocodeTable(Struct, frozen=True):
 def geocoder_identity(table: str = "", server: str = "") -> str:
     """Return what the answers depend on: the content of the table and the server's name.
 
-    Raises:
-        DataError: the table cannot be read; reported before the run instead of after it.
+    Raises ``DataError`` if the table cannot be read; reported before the run instead of after it.
     """
     content = ""
     if table:

@@ -124,8 +124,7 @@ class Nominatim(Struct, frozen=True):
     def locate(self, query: Query) -> Coordinates | None:
         """Return a place's coordinates; ``None`` if it does not exist. Answers are kept, failures are not.
 
-        Raises:
-            NotEvaluated: there is no answer.
+        Raises ``NotEvaluated`` if there is no answer.
         """
         for source in (self.table, self.memory):
             with suppress(KeyError):

@@ -27,10 +27,8 @@ DEMO, DEMO_TASKS = "demo", ("megabench_demo",)
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
     """Report a breakdown of each set in the run: full, single-image, demonstration.
 
-    With ``stem`` the leaderboard's files, our intervals and a plot go to ``STEM_megabench_SET/``.
-
-    Raises:
-        DataError: a file cannot be written.
+    With ``stem`` the leaderboard's files, our intervals and a plot go to ``STEM_megabench_SET/``. Raises ``DataError``
+    if a file cannot be written.
     """
     texts: list[str] = []
     parts: dict[str, Any] = {}

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
+from msgspec import Struct
+
+from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils.task_options import FLAG, BenchmarkOptions, Rule, at_least
 from lmms_eval.tasks.megabench import data
-from lmms_eval.tasks.megabench.interleave import PictureBudget
 from lmms_eval.tasks.megabench.metrics.values import OutsideData
-from lmms_eval.tasks.megabench.prompts import MAX_FRAMES, MediaAccess
 
-_BUDGET = PictureBudget()
+MAX_FRAMES = 64
+"""Frames of a video in a mixed row, unless the task says otherwise (``max_video_subsample_frame``)."""
+
+
+class MediaAccess(Struct, frozen=True):
+    """The folder of the media, and the most frames of a video."""
+
+    root: Path
+    """Folder that holds ``data/``."""
+    max_frames: int = MAX_FRAMES
+
+    def path(self, name: str) -> Path:
+        """Absolute path of a file that the data set calls ``./data/...``.
+
+        Raises ``MediaError`` if it leads out of the folder.
+        """
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise MediaError(f"a row names the file {name!r}, which is outside of the data set's folder {self.root}")
+        return (self.root / path).absolute()
 
 
 class Settings(BenchmarkOptions, frozen=True, kw_only=True):
@@ -27,10 +48,12 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """Frames of a video in the rows that mix pictures and videos."""
     interleave: bool = False
     """Whether media are at their places in the text, as the authors send them; otherwise they come before the text."""
-    max_images: int = _BUDGET.max_images
-    demo_video_frames: int = _BUDGET.demo_video_frames
-    max_side: int | None = _BUDGET.max_side
-    """The budget of ``interleave``."""
+    max_images: int = 64
+    """Most pictures of a call with ``interleave``. The defaults are the authors' settings for GPT-4o."""
+    demo_video_frames: int = 8
+    """Frames of all videos of the demonstration together; also the most pictures that it may have."""
+    max_side: int | None = None
+    """Pictures and frames are shrunk until the longer side is at most this many pixels (the authors: 1000)."""
     geocode_table: str = ""
     geocoder: str = ""
     nltk_data: str | None = None
@@ -42,13 +65,5 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
 
     @property
     def media(self) -> MediaAccess:
-        """Return access to the media.
-
-        Raises:
-            DataError: they were not found.
-        """
+        """Return access to the media. Raises ``DataError`` if they were not found."""
         return MediaAccess(self.folder or data.media_root(self.data_root), self.max_video_subsample_frame)
-
-    @property
-    def budget(self) -> PictureBudget:
-        return PictureBudget(self.max_images, self.demo_video_frames, self.max_side)

@@ -70,8 +70,7 @@ def file_name(task: str) -> str:
 def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Write the submission file so that at any instant the old or the new one is there, complete.
 
-    Raises:
-        DataError: the folder cannot be made or the file cannot be written.
+    Raises ``DataError`` if the folder cannot be made or the file cannot be written.
     """
     write_whole(path, dumps(records), "submission file ")
 
@@ -79,8 +78,7 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
 def read_submission(path: Path) -> list[Mapping[str, Any]]:
     """Read the entries of a submission file.
 
-    Raises:
-        DataError: it cannot be read, is cut short, or is not a list of tasks.
+    Raises ``DataError`` if it cannot be read, is cut short, or is not a list of tasks.
     """
     try:
         content = json.loads(read_plain(path))

@@ -10,8 +10,7 @@ from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 class MegaBenchTask(YamlTask):
     """A task with checked options, so that a misspelt one ends the command instead of failing every document.
 
-    Raises:
-        TaskError: there is no such option, or a value does not fit.
+    Raises ``TaskError`` if there is no such option, or a value does not fit.
     """
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:

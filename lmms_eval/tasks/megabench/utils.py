@@ -12,10 +12,11 @@ from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored
+from lmms_eval.sandbox.policy import current_policy
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, submission, summary
+from lmms_eval.tasks.megabench import prompts, submission, summary
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
@@ -61,7 +62,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     settings = Settings.of(lmms_eval_specific_kwargs)
     row = parse_row(doc)
     if settings.interleave:
-        return interleave.interleaved_messages(row, settings.media, settings.budget)
+        return prompts.interleaved_messages(row, settings.media, settings)
     return prompts.messages(row, settings.media)
 
 
@@ -94,20 +95,17 @@ def doc_to_judge(
     spec = task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     if spec.eval_type == "rule":
         return []
+    from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
 
     def find(name: str) -> Path:
         return Settings.of(lmms_eval_specific_kwargs).media.path(name)
 
-    query = judge_questions.JudgedQuery(
-        row.answer, row.query.text, row.query.media, read_context(row.eval_context), find
-    )
-    return judge_questions.questions(results[0] if results else "", query, spec)
+    query = JudgedQuery(row.answer, row.query.text, row.query.media, read_context(row.eval_context), find)
+    return questions(results[0] if results else "", query, spec)
 
 
 def sandbox_record() -> dict[str, Any]:
     """Return the layers that confine programs now, and whether running without them is allowed."""
-    from lmms_eval.sandbox.launcher import current_policy
-
     policy = current_policy()
     layers = [layer.name for layer in policy.probe() if layer.active]
     return {"layers": layers, "allow_unsafe_code": policy.allow_unsafe}

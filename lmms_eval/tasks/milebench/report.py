@@ -11,7 +11,7 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.plots.curve import Axis, Curve, CurvePanel, Point, curve_panels
+from lmms_eval.plots.curve import Axis, Curve, Point, curve_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.plots.grid import CellGrid, grid_panels
 from lmms_eval.storage.atomic import read_json
@@ -68,17 +68,14 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         Curve("official", tuple(_point(pool, is_fixed=False) for pool in pooled)),
         Curve("fixed", tuple(_point(pool, is_fixed=True) for pool in pooled), is_dashed=True),
     )
-    parts = tuple(
+    parts = [
         Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
         for scope, name in SCOPE_NAMES.items()
-    )
+    ]
     regions = {level: (low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()}
     figure = curve_panels(
         title(overview),
-        [
-            CurvePanel("All data sets, pooled by sample", rules),
-            CurvePanel("By part, official rules, pooled by sample", parts),
-        ],
+        {"All data sets, pooled by sample": rules, "By part, official rules, pooled by sample": parts},
         Axis(
             "pictures in the sample",
             limits=(1.8, max([WIDEST, *(1.1 * pool.images for pool in overview.curve)])),

@@ -12,7 +12,7 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
+from lmms_eval.plots.bars import Bar, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
@@ -146,7 +146,7 @@ def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> li
     """Write JSON, CSV and, if it can be drawn, the plot; return the paths of folder and plot."""
     names = [name for name in CategoryRow().as_dict() if name not in ("interval", "percent_interval", "sums")]
     lines: list[list[Any]] = [["kind", "name", *names, "low", "high"]]
-    panels = []
+    panels: dict[str, list[Bar]] = {}
     for kind, part, rows in (
         ("category", "Categories", found.categories), ("field", "Fields", found.fields),
         ("subfield", "Subfields", found.subfields),
@@ -159,7 +159,7 @@ def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> li
                 low, high = (percent(end) for end in row.ends or (None, None))
                 bars.append(Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW))
         if len(rows) > 1:
-            panels.append(BarPanel(part, tuple(bars)))
+            panels[part] = bars
     texts = {"report.json": json.dumps(content, indent=2), "scores.csv": csv_text(lines)}
     try:
         for name, text in texts.items():

@@ -27,8 +27,7 @@ Row = Mapping[str, Any]
 class ChoiceColumns(Struct, frozen=True):
     """Columns of a document's choices.
 
-    Raises:
-        TaskError: ``of``: a key is missing, unknown, or has a value that it cannot have.
+    Raises ``TaskError`` if a key is missing, unknown, or has a value that it cannot have.
     """
 
     columns: tuple[str, ...]
@@ -123,8 +122,7 @@ class ChoiceColumns(Struct, frozen=True):
 def changed_row(columns: ChoiceColumns, change: str, row: Row) -> dict[str, Any]:
     """Apply the change of that name to a row: ``rotation-K`` or ``no-question``.
 
-    Raises:
-        UsageError: there is no such change.
+    Raises ``UsageError`` if there is no such change.
     """
     if change == NO_QUESTION:
         return columns.unasked(row)

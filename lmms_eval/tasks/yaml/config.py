@@ -129,8 +129,8 @@ def facts_of(metadata: Any) -> dict[str, Any]:
 def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
     """Check the keys of a task.
 
-    Raises:
-        TaskError: unknown keys, wrong types, or an incomplete combination of keys; the message names the file.
+    Raises ``TaskError`` if a key is unknown, a value has the wrong type, or a combination of keys is incomplete; the
+    message names the file.
     """
     given = dict(data)
     if given.get("group") is not None:

@@ -23,7 +23,6 @@ from lmms_eval.api.interleaved import InterleavedText, response_text
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Response, sent_media
 from lmms_eval.api.task import Answer, Exchange, Task
-from lmms_eval.errors import TaskError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
 from lmms_eval.tasks.yaml.functions import Seeding
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, RenderError, Turn, as_turns, keep_originals
@@ -159,6 +158,11 @@ class TaskExchange(Exchange):
             cost=shared.cost(doc_id),
         )
 
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
+        """Keep the responses; most exchanges have one round."""
+        self._responses += responses
+        return ()
+
     def _first(self) -> str:
         with self.requests.seeding.prompt(self.doc_id):
             self._input = self.requests.builder.context(self.doc_id)
@@ -195,10 +199,6 @@ class SingleExchange(TaskExchange):
         context, requests = self._first(), self.requests
         question = context if requests.asks_context else None
         return [self._request(Ask(context, MessageBuilder(requests, self.doc_id, question=question), self.kind))]
-
-    def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
-        self._responses += responses
-        return ()
 
     def answer(self) -> Answer:
         return self._answer(response_text(self._responses[0]))
@@ -244,41 +244,33 @@ class RoundsExchange(TaskExchange):
         return self._answer(list(self._outputs))
 
     def _next(self, number: int) -> Ask | None:
+        """Call ``doc_to_messages`` if it takes rounds, else ``doc_to_text``; ``None`` if the function stops."""
+        requests, prompts = self.requests, self.requests.prompts
         given = {"round_idx": number, "previous_output": list(self._outputs), "previous_round_info": self._info}
-        by_messages = self.requests.config.doc_to_messages
-        if by_messages is not None and accepts(by_messages, "round_idx"):
-            return self._next_messages(keywords_for(by_messages, given), number)
-        prompts, doc = self.requests.prompts, self.requests.documents[self.doc_id]
-        made = prompts.text(doc, **given)
-        visuals, text, stop, outputs, self._info = _elements(made, 5, f"{self.requests.where}: doc_to_text")
-        self._keep(outputs)
-        if stop:
-            return None
-        question = MediaQuestion(prompts, str(text), visuals or [])
-        return Ask(str(text), MessageBuilder(self.requests, self.doc_id, question, bare=True), round=number)
-
-    def _next_messages(self, given: Mapping[str, Any], number: int) -> Ask | None:
-        where, messages_of = f"{self.requests.where}: doc_to_messages", self.requests.prompts.messages
-        assert messages_of is not None
-        keep_originals()
-        made = messages_of(self.requests.documents[self.doc_id], **given)
-        messages, stop, outputs, self._info = _elements(made, 4, where)
-        self._keep(outputs)
-        if stop:
-            return None
-        turns = as_turns(messages, where)
-        context = "\n".join(p["text"] for t in turns for p in t["content"] if p.get("type") == "text")
-        return Ask(context, MessageBuilder(self.requests, self.doc_id, lambda _doc: turns, bare=True), round=number)
-
-    def _keep(self, outputs: Any) -> None:
+        function, doc = requests.config.doc_to_messages, requests.documents[self.doc_id]
+        messages_of = prompts.messages if function is not None and accepts(function, "round_idx") else None
+        if function is not None and messages_of is not None:
+            keep_originals()
+            where, count, made = "doc_to_messages", 4, messages_of(doc, **keywords_for(function, given))
+        else:
+            where, count, made = "doc_to_text", 5, prompts.text(doc, **given)
+        where = f"{requests.where}: {where}"
+        if not isinstance(made, tuple | list) or len(made) != count:
+            raise RenderError(f"{where} must return {count} values for a later round, not {made!r:.120}")
+        *content, stop, outputs, self._info = made
         if outputs is not None:
             self._outputs = list(outputs)
-
-
-def _elements(made: Any, count: int, where: str) -> Sequence[Any]:
-    if not isinstance(made, tuple | list) or len(made) != count:
-        raise RenderError(f"{where} must return {count} values for a later round, not {made!r:.120}")
-    return made
+        if stop:
+            return None
+        question: Callable[[Mapping[str, Any]], Sequence[Turn]]
+        if messages_of is not None:
+            turns = as_turns(content[0], where)
+            context = "\n".join(p["text"] for t in turns for p in t["content"] if p.get("type") == "text")
+            question = lambda _doc: turns  # noqa: E731
+        else:
+            visuals, context = content[0], str(content[1])
+            question = MediaQuestion(prompts, context, visuals or [])
+        return Ask(context, MessageBuilder(requests, self.doc_id, question, bare=True), round=number)
 
 
 class LikelihoodExchange(TaskExchange):
@@ -292,10 +284,6 @@ class LikelihoodExchange(TaskExchange):
                 builder = MessageBuilder(self.requests, self.doc_id)
                 return [self._request(Ask(self._first(), builder, "loglikelihood", target))]
             return self._choices(doc)
-
-    def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
-        self._responses += responses
-        return ()
 
     def answer(self) -> Answer:
         is_loss = any(response.is_loss for response in self._responses)
@@ -551,7 +539,7 @@ _TOLD: set[str] = set()
 """Tasks that the warning has named."""
 
 
-_KINDS: dict[str, type[TaskExchange]] = {
+EXCHANGES: dict[str, type[TaskExchange]] = {
     "generate_until": SingleExchange,
     "loglikelihood": LikelihoodExchange,
     "multiple_choice": LikelihoodExchange,
@@ -559,20 +547,8 @@ _KINDS: dict[str, type[TaskExchange]] = {
     "generate_until_agentic": AgenticExchange,
     "generate_visual_cot": VisualCotExchange,
 }
-_BY_PLUGINS: dict[str, type[TaskExchange]] = {
+PLUGIN_EXCHANGES: dict[str, type[TaskExchange]] = {
     "generate_until_multi_round": PluginRoundsExchange,
     "generate_visual_cot": PluginVisualCotExchange,
 }
 """Output types whose rounds class plugins run themselves."""
-
-
-def exchange_class(output_type: str, legacy: bool, where: str) -> type[TaskExchange]:
-    """Return the exchange of an output type; ``legacy``: for a plugin of the class interface.
-
-    Raises:
-        TaskError: the output type has no exchange.
-    """
-    kinds = {**_KINDS, **_BY_PLUGINS} if legacy else _KINDS
-    if output_type not in kinds:
-        raise TaskError(f"{where}: output_type {output_type!r} is not in this version")
-    return kinds[output_type]

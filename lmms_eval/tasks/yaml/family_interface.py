@@ -27,8 +27,7 @@ Doc = Mapping[str, Any]
 def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tuple[Any, ...]:
     """Return the ``Instance.args`` tuple of a request.
 
-    Raises:
-        TaskError: the request is for a likelihood, which chat plugins cannot answer.
+    Raises ``TaskError`` if the request is for a likelihood, which chat plugins cannot answer.
     """
     task, builder = requests.task, request.build_messages
     place = (request.doc_id, task.name, task.split)

@@ -49,8 +49,7 @@ class FunctionRef(Struct, frozen=True):
     def resolve(self, key: str = "") -> Any:
         """Import the module and return the function (or class).
 
-        Raises:
-            TaskError: there is no such module or function, or the module cannot be imported.
+        Raises ``TaskError`` if there is no such module or function, or the module cannot be imported.
         """
         where = f"{self.file}: key {key or self.key or '!function'!r}"
         module_name, _, attribute = self.name.rpartition(".")

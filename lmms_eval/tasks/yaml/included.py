@@ -270,23 +270,19 @@ def _is_helper(part: str) -> bool:
 @cache
 def dotted_name(path: Path) -> str | None:
     """Return the import name of this file (or folder of modules), if Python can import it."""
-    names = [_package_name(path)]
-    for root in _FINDER.above(path):
-        parts = ".".join(root.parts_of(path))
-        names += [f"{_HOME}{parts}", f"{root.alias}.{parts}"]  # the first may already belong to another module
-    return next((name for name in names if _is_of(name, path)), None)
-
-
-def _package_name(path: Path) -> str:
-    """Return the dotted name of a file in the packages that contain it."""
     own = path.parent if path.name == _INIT else path
     if path.is_relative_to(_ROOT_PACKAGE):
-        return ".".join(own.relative_to(_ROOT_PACKAGE.parent).with_suffix("").parts)
-    folder, parts = own.parent, [own.stem]
-    while (folder / _INIT).is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts)
+        names = [".".join(own.relative_to(_ROOT_PACKAGE.parent).with_suffix("").parts)]
+    else:  # the packages that contain it
+        folder, parts = own.parent, [own.stem]
+        while (folder / _INIT).is_file():
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        names = [".".join(parts)]
+    for root in _FINDER.above(path):
+        below = ".".join(root.parts_of(path))
+        names += [f"{_HOME}{below}", f"{root.alias}.{below}"]  # the first may already belong to another module
+    return next((name for name in names if _is_of(name, path)), None)
 
 
 def _is_of(name: str, path: Path) -> bool:

@@ -39,8 +39,7 @@ class YamlReader:
     def read(self, path: Path) -> dict[str, Any]:
         """Read a file with its ``include`` merged in: shallow, first entry over later ones, the file over all.
 
-        Raises:
-            TaskError: the file is missing, is not a YAML mapping, or its includes form a cycle.
+        Raises ``TaskError`` if the file is missing, is not a YAML mapping, or its includes form a cycle.
         """
         return self._read(path.resolve(), ())
 
@@ -80,8 +79,7 @@ def _only_keys(text: str, keys: Sequence[str]) -> str:
 def parse_text(text: str, path: Path) -> dict[str, Any]:
     """Parse the text of a YAML file without includes: functions as ``FunctionRef``, data paths as ``StatedPath``.
 
-    Raises:
-        TaskError: the text is not YAML (the message has the line), or not a mapping.
+    Raises ``TaskError`` if the text is not YAML (the message has the line), or not a mapping.
     """
 
     def loader(content: str) -> _Loader:

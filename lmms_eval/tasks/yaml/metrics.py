@@ -26,10 +26,8 @@ def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) 
     """Read the key ``strata`` of an entry of ``metric_list``: a column, or ``{column: ..., scale: ...}``.
 
     The scale is a factor of the mean: 100 gives a percentage for documents that count 0 or 1. Without the key, the
-    column is empty and the scale 0.
-
-    Raises:
-        TaskError: it is neither, or the aggregation is a registered one, which does not support strata.
+    column is empty and the scale 0. Raises ``TaskError`` if it is neither, or the aggregation is a registered one,
+    which does not support strata.
     """
     stated = entry.get("strata")
     if stated is None:
@@ -52,8 +50,7 @@ def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) 
 def common_column(columns: Sequence[str], where: str) -> str:
     """Return the column of strata that the metrics of a task share; empty if no metric names one.
 
-    Raises:
-        TaskError: they name several columns; documents are ordered by one column.
+    Raises ``TaskError`` if they name several columns; documents are ordered by one column.
     """
     named = sorted({*columns} - {""})
     if len(named) > 1:
@@ -64,8 +61,7 @@ def common_column(columns: Sequence[str], where: str) -> str:
 def strata_of(documents: Documents, column: str, doc_ids: Sequence[int], where: str) -> list[str] | None:
     """Return the stratum of each document; ``None`` without a column.
 
-    Raises:
-        DataError: the data has no such column of text.
+    Raises ``DataError`` if the data has no such column of text.
     """
     if not column:
         return None
@@ -107,8 +103,7 @@ class TaskMetric(Struct, frozen=True):
 def task_metrics(config: TaskConfig, predict_only: bool, where: str) -> list[TaskMetric]:
     """Return the metrics of a task, in order.
 
-    Raises:
-        TaskError: an entry has no name, or its aggregation is neither registered nor a function.
+    Raises ``TaskError`` if an entry has no name, or its aggregation is neither registered nor a function.
     """
     if predict_only:
         return [_metric({"metric": BYPASS}, config, where)]
@@ -200,8 +195,7 @@ def _stated_range(stated: Any, where: str) -> ScoreRange:
 def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None]:
     """Return the function of an aggregation, and its name if it is registered.
 
-    Raises:
-        TaskError: it is neither a registered name nor a function.
+    Raises ``TaskError`` if it is neither a registered name nor a function.
     """
     if callable(stated):
         return stated, None

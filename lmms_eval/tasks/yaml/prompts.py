@@ -46,8 +46,7 @@ def check_template(text: str, where: str) -> None:
 def render_template(text: str, doc: Doc, where: str) -> str:
     """Render a Jinja2 template with a document's columns. A missing column is an error.
 
-    Raises:
-        RenderError: a name is undefined, or an expression fails for this document.
+    Raises ``RenderError`` if a name is undefined, or an expression fails for this document.
     """
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return text[:-1] if text.endswith("\n") else text  # one trailing newline is dropped, as Jinja does
@@ -66,13 +65,6 @@ def bound_text(function: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
     if kwargs is None or (takes.positional < 2 and not takes.any_positional):
         return function
     return lambda doc, **rounds: function(doc, kwargs, **rounds)
-
-
-def bound_target(function: Callable[..., Any], target_kwargs: Any, kwargs: Any) -> Callable[..., Any]:
-    """Bind ``doc_to_target`` to a model's settings, as ``bound_text``, else to the settings if it names them."""
-    if target_kwargs is None and "lmms_eval_specific_kwargs" in parameters_of(function).names:
-        return partial(function, lmms_eval_specific_kwargs=kwargs)
-    return bound_text(function, target_kwargs)
 
 
 def bound_visual(function: Callable[..., Any], kwargs: Any) -> Callable[[Doc], Any]:
@@ -110,11 +102,7 @@ def field_value(spec: Any, doc: Doc, where: str) -> Any:
 
 
 def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:
-    """Return the choices of a document as texts.
-
-    Raises:
-        RenderError: they are not a list.
-    """
+    """Return the choices of a document as texts. Raises ``RenderError`` if they are not a list."""
     value = spec(doc) if callable(spec) else field_value(spec, doc, where)
     if isinstance(value, str):
         try:
@@ -144,8 +132,7 @@ class FewShot(Struct, frozen=True):
     def choose(self, doc_id: int, available: int) -> list[int]:
         """Return the numbers of the documents of ``split`` that are the examples for a document.
 
-        Raises:
-            TaskError: the split has too few documents.
+        Raises ``TaskError`` if the split has too few documents.
         """
         needed = self.count + (1 if self.same_split else 0)
         if available < needed:
@@ -165,21 +152,16 @@ class FewShot(Struct, frozen=True):
 def few_shot(config: TaskConfig, count: int, seed: int | None, where: str) -> FewShot | None:
     """Return the choice of examples by a task's configuration; ``None`` without examples.
 
-    Examples come from ``fewshot_split``, else the training, validation or evaluated split.
+    Examples come from ``fewshot_split``, else the training, validation or evaluated split. Raises ``TaskError`` if the
+    sampler is unknown.
     """
-    sampler = sampler_name(config.fewshot_config, where)
+    sampler = str((config.fewshot_config or {}).get("sampler", "default"))
+    if sampler not in SAMPLERS:
+        raise TaskError(f"{where}: key 'fewshot_config': sampler {sampler!r}; valid are {', '.join(SAMPLERS)}")
     if count == 0:
         return None
     split = config.fewshot_split or config.training_split or config.validation_split or config.split
     return FewShot(count, split, split == config.split, sampler, f"{seed}:{config.task}")
-
-
-def sampler_name(stated: Mapping[str, Any] | None, where: str) -> str:
-    """Return the sampler's name. Raises ``TaskError`` if it is unknown."""
-    sampler = str((stated or {}).get("sampler", "default"))
-    if sampler not in SAMPLERS:
-        raise TaskError(f"{where}: key 'fewshot_config': sampler {sampler!r}; valid are {', '.join(SAMPLERS)}")
-    return sampler
 
 
 Turn = dict[str, Any]
@@ -206,7 +188,9 @@ class Prompts:
         """Returns the value of ``doc_to_target``: a text, a choice's number, a list of either, or another value."""
         if callable(target):
             settings = target_kwargs(config.model_specific_target_kwargs, options)
-            self.target = bound_target(target, settings, self.kwargs)
+            self.target = bound_text(target, settings)
+            if settings is None and "lmms_eval_specific_kwargs" in parameters_of(target).names:
+                self.target = partial(target, lmms_eval_specific_kwargs=self.kwargs)
         gold, visual, messages = config.doc_to_gold, config.doc_to_visual, config.doc_to_messages
         self.gold: Callable[[Doc], Any] = bound_text(gold, self.kwargs) if callable(gold) else self.answer_text
         """Returns an answer with full marks: ``doc_to_gold``, else the first reference answer."""
@@ -305,8 +289,7 @@ class Prompts:
     def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
         """Make one user message, media first.
 
-        Raises:
-            RenderError: an item of ``doc_to_visual`` is not a picture, video or sound.
+        Raises ``RenderError`` if an item of ``doc_to_visual`` is not a picture, video or sound.
         """
         try:
             return build_user_turn(visuals, text)
@@ -407,8 +390,7 @@ class PromptBuilder:
 def as_turns(value: Any, where: str) -> list[Turn]:
     """Convert the value of ``doc_to_messages`` to a list of mappings.
 
-    Raises:
-        RenderError: it is neither a list of messages nor ``ChatMessages``.
+    Raises ``RenderError`` if it is neither a list of messages nor ``ChatMessages``.
     """
     if isinstance(value, ChatMessages):
         return dump(value)

@@ -19,7 +19,7 @@ from lmms_eval.api.outcome import NotEvaluated, Unscored, evaluated_wholly
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.api.task import Answer, PipelineScore, TaskOptions
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
-from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
+from lmms_eval.filters import FILTERS, FilterEnsemble, get_filter, run_filters
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, THOUGHT_TAGS, parse_reasoning_tags_config, strip_pairs
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, reader, user_turn
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
@@ -130,16 +130,14 @@ Tags = Sequence[tuple[str, str]]
 class ScoringPlan(Struct, frozen=True):
     """Filters and metrics of a task."""
 
-    pipelines: tuple[FilterPipeline | None, ...]
+    pipelines: tuple[FilterEnsemble | None, ...]
     """``None`` is the default pipeline: it leaves answers unchanged, and a document's value is their mean."""
     tags: Tags
     """Reasoning tags that are stripped after the filters."""
     first_tags: Tags
     """Reasoning tags that are stripped before the filters (``auto_strip_thinking``)."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple("none" if pipeline is None else pipeline.name for pipeline in self.pipelines)
+    thought_tags: Tags
+    """Tags of reasoning that is not part of the task's answers; empty if the task scores reasoning."""
 
     @property
     def is_ours(self) -> bool:
@@ -148,43 +146,28 @@ class ScoringPlan(Struct, frozen=True):
         return all(type(step).__module__.startswith("lmms_eval.filters.") for step in filters)
 
 
-def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> ScoringPlan:
-    """Build the filters of a task.
+def scoring_plan(config: TaskConfig, options: TaskOptions, where: str) -> ScoringPlan:
+    """Build the filters of a task, and choose its tags.
 
-    Raises:
-        TaskError: a filter is unknown, arguments are wrong, or reasoning tags have a wrong form.
+    Raises ``TaskError`` if a filter is unknown, arguments are wrong, or reasoning tags have a wrong form.
     """
-    own = _own_tags(config, where)
-    tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())
+    try:
+        own = parse_reasoning_tags_config(None, config.reasoning_tags)
+    except UsageError as error:
+        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
+    is_stated = config.reasoning_tags is not None
+    tags: Tags = tuple(own or ()) if is_stated else tuple(options.reasoning_tags)
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
-    if config.filter_list is None:
-        return ScoringPlan((None,), tags, first)
-    pipelines = []
-    for entry in config.filter_list:
+    scores_thoughts = not own if is_stated else options.keeps_thoughts
+    pipelines: list[FilterEnsemble | None] = [None] if config.filter_list is None else []
+    for entry in config.filter_list or ():
         name, steps = entry.get("name"), entry.get("filter")
         if not isinstance(name, str) or not isinstance(steps, list):
             problem = f"an entry needs name and filter (a list): {dict(entry)!r:.120}"
             raise TaskError(f"{where}: key 'filter_list': {problem}")
-        pipelines.append(FilterPipeline(name, tuple(_filter(step, where) for step in steps)))
-    return ScoringPlan(tuple(pipelines), tags, first)
-
-
-def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
-    """Return the tags of reasoning that is not part of a task's answers; empty if the task scores reasoning.
-
-    Raises:
-        TaskError: reasoning tags of a wrong form.
-    """
-    stated = config.reasoning_tags is not None
-    keeps = not _own_tags(config, where) if stated else options.keeps_thoughts
-    return () if keeps else (*THOUGHT_TAGS, *options.thinking_tags)
-
-
-def _own_tags(config: TaskConfig, where: str) -> list[tuple[str, str]] | None:
-    try:
-        return parse_reasoning_tags_config(None, config.reasoning_tags)
-    except UsageError as error:
-        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
+        pipelines.append(FilterEnsemble(name, tuple(_filter(step, where) for step in steps)))
+    thoughts: Tags = () if scores_thoughts else (*THOUGHT_TAGS, *options.thinking_tags)
+    return ScoringPlan(tuple(pipelines), tags, first, thoughts)
 
 
 def _filter(step: Any, where: str) -> Any:
@@ -194,7 +177,7 @@ def _filter(step: Any, where: str) -> Any:
     arguments = {key: value for key, value in step.items() if key != "function"}
     if isinstance(named, str) and named not in FILTERS and named not in ADDED_FILTERS:
         raise UnknownNameError("filter", named, {*FILTERS, *ADDED_FILTERS.names()}, f"({where}: key 'filter_list')")
-    made = named if callable(named) else ADDED_FILTERS.get(named) if named in ADDED_FILTERS else filter_class(named)
+    made = named if callable(named) else get_filter(named)
     try:
         built = made(**arguments)
     except (TypeError, ValueError, UsageError) as error:
@@ -307,7 +290,7 @@ class AnswerScorer:
         return {metric.name: function(item, **metric.arguments) for metric, function in functions if function}
 
     def _evaluated(
-        self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]
+        self, pipeline: FilterEnsemble | None, doc: Doc, answers: Sequence[Answer]
     ) -> list[tuple[str, list[Any]]]:
         """Return scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
@@ -322,7 +305,7 @@ class AnswerScorer:
                 found += [(scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
         return found
 
-    def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
+    def _filtered(self, pipeline: FilterEnsemble | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""
         if self.config.output_type in GENERATING:
             each: list[list[Any]] = [[answer.value] for answer in answers]
@@ -332,10 +315,10 @@ class AnswerScorer:
         if self.plan.first_tags:
             per_request = [_stripped(values, self.plan.first_tags) for values in per_request]
         if pipeline is None:
-            filtered = [values[0] for values in per_request]
+            found = [values[0] for values in per_request]
         else:
-            filtered = pipeline.run(per_request, [doc] * len(per_request))
-        return [_stripped(value, self.plan.tags) for value in filtered] if self.plan.tags else filtered
+            found = run_filters(pipeline, per_request, [doc] * len(per_request))
+        return [_stripped(value, self.plan.tags) for value in found] if self.plan.tags else found
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
         """Return the results for ``process_results``; texts of generating tasks are stripped."""

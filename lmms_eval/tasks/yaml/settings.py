@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -35,14 +35,6 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and float(value).is_integer()
 
 
-def _is_switch(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, int) and value in (0, 1))
-
-
-def _are_texts(value: Any) -> bool:
-    return all(isinstance(item, str) for item in (value if isinstance(value, list | tuple) else [value]))
-
-
 class _Kind(Struct, frozen=True):
     """Generation options with the same kind of value."""
 
@@ -65,8 +57,14 @@ _KINDS = (
         "repetition_penalty", "length_penalty", "presence_penalty", "frequency_penalty", "diversity_penalty",
         "encoder_repetition_penalty", "guidance_scale", "guidance_rescale", "max_time",
     )),
-    _Kind("true or false", _is_switch, ("do_sample", "use_cache", "skip_special_tokens")),
-    _Kind("a text or a list of texts", _are_texts, ("until", "stop", "stop_sequences", "stop_strings")),
+    _Kind("true or false", lambda value: isinstance(value, int) and value in (0, 1), (
+        "do_sample", "use_cache", "skip_special_tokens",
+    )),
+    _Kind(
+        "a text or a list of texts",
+        lambda value: all(isinstance(item, str) for item in (value if isinstance(value, list | tuple) else [value])),
+        ("until", "stop", "stop_sequences", "stop_strings"),
+    ),
     _Kind("a mapping, such as {\"enable_thinking\": true}", lambda value: isinstance(value, Mapping), (
         "chat_template_kwargs", "extra_body",
     )),
@@ -84,11 +82,9 @@ GENERATION_OPTIONS: Mapping[str, _Kind] = {name: kind for kind in _KINDS for nam
 def check_generation(given: Mapping[str, Any], where: str) -> None:
     """Refuse misspelt generation options and values of a wrong kind.
 
-    An option that resembles no known one passes: plugins take options of their own, and every other back end says
-    what it makes of one that it does not know.
-
-    Raises:
-        TaskError: names the nearest option, or the kind of value that is wanted.
+    An option that resembles no known one passes: plugins take options of their own, and every other back end says what
+    it makes of one that it does not know. Raises ``TaskError`` if one is refused; the message names the nearest option,
+    or the kind of value that is wanted.
     """
     for name, value in given.items():
         kind = GENERATION_OPTIONS.get(name)
@@ -128,20 +124,13 @@ def wrong_value(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
     return ""
 
 
-def model_names(options: TaskOptions) -> Sequence[str]:
-    """Return the names that may hold a model's settings: as typed first, then the canonical one."""
-    return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
-
-
 def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     """Make ``lmms_eval_specific_kwargs`` for a model.
 
     The model's own mapping is used alone. Without one, ``default``, else ``dataset``, is merged into the whole mapping.
     Settings of the command line (``--task_kwargs``) override both. Options of the run that the task requests
     (``run_options``) are added by name. A task that requests any, or has settings, also gets the run's ``data_root``.
-
-    Raises:
-        TaskError: the run has no such option.
+    Raises ``TaskError`` if the run has no such option.
     """
     stated, wanted = config.lmms_eval_specific_kwargs, config.run_options or []
     known = [option.name for option in run_options() if option.for_tasks]
@@ -192,10 +181,8 @@ def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any
 def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
     """Merge the task's options, those for this model, and those of the command line, each over the one before.
 
-    The few-shot delimiter is not among them: only plain completion stops at it (``implied_stop``).
-
-    Raises:
-        TaskError: an option is misspelt, or a value has the wrong type.
+    The few-shot delimiter is not among them: only plain completion stops at it (``implied_stop``). Raises ``TaskError``
+    if an option is misspelt, or a value has the wrong type.
     """
     if config.output_type not in GENERATING:
         return {}
@@ -217,10 +204,8 @@ def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any
     """Put the options of the command line over those of a task.
 
     A length or stop strings replace the task's, even under another name. A temperature above 0 without ``do_sample``
-    turns sampling on. Plugins of the family get all options unchanged, as in the reference.
-
-    Raises:
-        TaskError: sampling at a temperature of 0 is requested.
+    turns sampling on. Plugins of the family get all options unchanged, as in the reference. Raises ``TaskError`` if
+    sampling at a temperature of 0 is requested.
     """
     stated = dict(options.gen_kwargs)
     if options.legacy:
@@ -265,4 +250,6 @@ def shots(config: TaskConfig, options: TaskOptions) -> int:
 
 
 def _of_model(stated: Mapping[str, Any], options: TaskOptions) -> Any:
-    return next((stated[name] for name in model_names(options) if stated.get(name) is not None), None)
+    """Return the settings under the model's name: as typed first, then the canonical one."""
+    names = [name for name in (options.model_name, options.model_id) if name]
+    return next((stated[name] for name in names if stated.get(name) is not None), None)

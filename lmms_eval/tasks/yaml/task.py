@@ -17,19 +17,19 @@ from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
 from lmms_eval.media.policy import MediaPolicy
-from lmms_eval.sandbox.launcher import Policy, using
+from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
-from lmms_eval.tasks.data.carried import CarriedSource, ChangedSource, described
 from lmms_eval.tasks.data.documents import can_be_carried, document_hash, pictures, plain_row
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.locate import data_root_folders
+from lmms_eval.tasks.data.sources import CarriedSource, ChangedSource, described
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
-from lmms_eval.tasks.yaml.exchanges import RequestSettings, TaskExchange, exchange_class
+from lmms_eval.tasks.yaml.exchanges import EXCHANGES, PLUGIN_EXCHANGES, RequestSettings, TaskExchange
 from lmms_eval.tasks.yaml.family_interface import FamilyInterface, arguments_of
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import Seeding, describe_all, named, resolve_all
@@ -37,7 +37,7 @@ from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.metrics import BYPASS, common_column, strata_of, task_metrics
 from lmms_eval.tasks.yaml.prompts import Doc, PromptBuilder, Prompts, RenderError, check_template, few_shot
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, repeated, scoring_plan, thought_tags
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, repeated, scoring_plan
 from lmms_eval.tasks.yaml.settings import (
     generation_options,
     implied_stop,
@@ -73,11 +73,9 @@ class ColumnCheck:
     """Tries the keys that read documents on the first document.
 
     ``from_root`` is the ``--data_root`` if the files lie in it without a folder of the benchmark's name. Then every key
-    must find its columns, since the files may belong to another benchmark.
-
-    Raises:
-        DataError: there are no documents, or a column that a key or the task's own code reads is absent or has another
-            type; names the column and the existing ones.
+    must find its columns, since the files may belong to another benchmark. Raises ``DataError`` if there are no
+    documents, or a column that a key or the task's own code reads is absent or has another type; it names the column
+    and the existing ones.
     """
 
     def __init__(self, prompts: Prompts, documents: Documents, split: str, from_root: Path | None) -> None:
@@ -261,7 +259,7 @@ class TaskSource(Struct, frozen=True):
     base: str = ""
     """The task's name in the file, if it runs under another name."""
     documents: Mapping[str, Any] | None = None
-    """Description of the documents, if another process sends them (``data.carried``)."""
+    """Description of the documents, if another process sends them (``data.sources.CarriedSource``)."""
     change: str = ""
     """Name of the change that each document gets (``choices.changed_row``); empty for no change."""
 
@@ -269,8 +267,7 @@ class TaskSource(Struct, frozen=True):
 class YamlTask(FamilyInterface, Task):
     """See ``lmms_eval.api.task.Task``; ``docs/task_guide.md`` explains every key.
 
-    Raises:
-        TaskError: the configuration is wrong; no data is touched before ``load``.
+    Raises ``TaskError`` if the configuration is wrong; no data is touched before ``load``.
     """
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
@@ -278,7 +275,7 @@ class YamlTask(FamilyInterface, Task):
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
         with copies.offered():  # modules may load data on import
-            resolved = {name: resolve_all(value, name) for name, value in _fields(self._raw).items()}
+            resolved = {name: resolve_all(value, name) for name, value in dict(self._raw).items()}
             for name in NAMED_KEYS:  # errors of functions for documents or scores name their key
                 resolved[name] = copies.reached(named(resolved[name], name))
         self.config: TaskConfig = self._raw.model_copy(update=resolved)
@@ -294,9 +291,9 @@ class YamlTask(FamilyInterface, Task):
         self._task_metrics = task_metrics(config, options.predict_only, self.where)
         self.metrics = tuple(metric.definition for metric in self._task_metrics)
         self._strata = common_column([metric.strata for metric in self._task_metrics], self.where)
-        self._plan = scoring_plan(config, options.reasoning_tags, self.where)
-        self.thought_tags = thought_tags(config, options, self.where)
-        self.pipelines = self._plan.names
+        self._plan = scoring_plan(config, options, self.where)
+        self.thought_tags = self._plan.thought_tags
+        self.pipelines = tuple("none" if one is None else one.name for one in self._plan.pipelines)
         self.is_judged = config.doc_to_judge is not None and not options.predict_only
         self.scoring = config.scoring if source.overrides is not None else "inline"
         self.report = config.report
@@ -336,7 +333,10 @@ class YamlTask(FamilyInterface, Task):
 
     @cached_property
     def _exchange(self) -> type[TaskExchange]:
-        return exchange_class(self.output_type, self.options.legacy, self.where)
+        kinds = {**EXCHANGES, **PLUGIN_EXCHANGES} if self.options.legacy else EXCHANGES
+        if self.output_type not in kinds:
+            raise TaskError(f"{self.where}: output_type {self.output_type!r} is not in this version")
+        return kinds[self.output_type]
 
     def load(self) -> None:
         if self._documents is not None:
@@ -452,7 +452,7 @@ class YamlTask(FamilyInterface, Task):
     def describe(self) -> dict[str, Any]:
         raw = self._raw
         recorded = {
-            **_fields(raw),
+            **dict(raw),
             "target_delimiter": self.config.answer_delimiter,
             "num_fewshot": self._shots,
             "repeats": self.repeats,
@@ -581,7 +581,3 @@ class YamlTask(FamilyInterface, Task):
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
         if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
             raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")
-
-
-def _fields(config: TaskConfig) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in TaskConfig.model_fields}

@@ -23,6 +23,8 @@ TABLE_KEY = "task_table"
 _KEYS = ("file", "task", "where", "set", "groups")
 _COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """The place of a cell. Doubled braces belong to Jinja templates."""
+_pieces = functools.lru_cache(maxsize=4096)(_COLUMN.split)
+"""Splits a text into texts and column names, in turn."""
 
 
 class TaskTable(Struct, frozen=True):
@@ -40,8 +42,7 @@ class TaskTable(Struct, frozen=True):
     def keys_of(self, name: str, common: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys of one task or group of the table; ``common`` are the file's other keys.
 
-        Raises:
-            TaskError: the table lacks the task, or a column that a text names.
+        Raises ``TaskError`` if the table lacks the task, or a column that a text names.
         """
         if name in self.rows:
             own = filled(dict(self.set), self.rows[name], f"{self.where}: {TABLE_KEY}.set")
@@ -54,8 +55,7 @@ class TaskTable(Struct, frozen=True):
 def filled(value: Any, row: Row, where: str) -> Any:
     """Copy a YAML value with the row's cells filled in.
 
-    Raises:
-        TaskError: a text names a column that the table lacks.
+    Raises ``TaskError`` if a text names a column that the table lacks.
     """
     if isinstance(value, StatedPath):
         return StatedPath(_text(str(value), row, where), value.folder)
@@ -78,17 +78,10 @@ def _text(template: str, row: Row, where: str) -> str:
         raise TaskError(f"{where}: the table has no column {error}; there is: {', '.join(row)}") from None
 
 
-@functools.lru_cache(maxsize=4096)
-def _pieces(template: str) -> tuple[str, ...]:
-    """Split a text into texts and column names, in turn."""
-    return tuple(_COLUMN.split(template))
-
-
 def keys_of(reader: YamlReader, file: Path, name: str) -> dict[str, Any]:
     """Return the keys of a task or group: those of its file, or of its row if the file has a table.
 
-    Raises:
-        TaskError: the file or its table cannot be read.
+    Raises ``TaskError`` if the file or its table cannot be read.
     """
     data = reader.read(file)
     if TABLE_KEY not in data:
@@ -99,8 +92,7 @@ def keys_of(reader: YamlReader, file: Path, name: str) -> dict[str, Any]:
 def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
     """Read the table that the mapping of a YAML file names.
 
-    Raises:
-        TaskError: keys are wrong, the table cannot be read, or a name occurs twice.
+    Raises ``TaskError`` if keys are wrong, the table cannot be read, or a name occurs twice.
     """
     spec, where = data[TABLE_KEY], str(file)
     if not isinstance(spec, Mapping) or not isinstance(spec.get("file"), str) or not isinstance(spec.get("task"), str):

@@ -36,8 +36,7 @@ GRACE_S = 3
 def listen(port: int) -> socket.socket:
     """Listen on a port of loopback, or on any free one for 0.
 
-    Raises:
-        UsageError: the port is in use or not permitted.
+    Raises ``UsageError`` if the port is in use or not permitted.
     """
     if not 0 <= port < 1 << 16:
         raise UsageError(f"--port {port}: a number from 0 (any free one) to 65535 is needed")
@@ -55,39 +54,26 @@ def listen(port: int) -> socket.socket:
     return taken
 
 
-class ViewServer:
-    """Serves an application over a listening socket."""
+class ViewServer(uvicorn.Server):
+    """Serves an application until SIGINT or SIGTERM, which end it quietly. ``is_up`` is called when it can answer."""
 
-    def __init__(self, listening: socket.socket) -> None:
-        self._listening = listening
-        self._server: _Server | None = None
+    def __init__(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
+        super().__init__(bounded_config(app, log_level="error", timeout_graceful_shutdown=GRACE_S, lifespan="off"))
+        self._is_up = is_up
 
-    def is_ending(self) -> bool:
-        return self._server is not None and self._server.should_exit
-
-    def run(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
-        """Serve until SIGINT or SIGTERM. ``is_up`` is called when the server answers requests."""
-        config = bounded_config(app, log_level="error", timeout_graceful_shutdown=GRACE_S, lifespan="off")
-        self._server = _Server(config, is_up)
+    def run_on(self, listening: socket.socket) -> None:
+        """Serve over a listening socket."""
         try:
-            self._server.run(sockets=[self._listening])
+            self.run(sockets=[listening])
         except SystemExit as error:
             raise LmmsEvalError("the view could not be served") from error
-
-
-class _Server(uvicorn.Server):
-    """Ends quietly after a signal, which is the usual end of a view, instead of raising it again."""
-
-    def __init__(self, config: uvicorn.Config, is_up: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._is_up = is_up
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._is_up()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as asyncio calls it
-        self.force_exit = self.should_exit
+        self.force_exit = self.should_exit  # the server does not raise the signal again, unlike uvicorn
         self.should_exit = True
 
 
@@ -111,12 +97,9 @@ _LOOK_EVERY_S = 0.1
 
 
 def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda: False) -> Starlette:
-    """Make the application.
+    """Make the application. The caller enters and leaves the watch. The guard decides who may read the runs.
 
-    Args:
-        watch: follows the runs. The caller enters and leaves it.
-        guard: decides who may read them.
-        is_ending: returns whether the server is about to end. Pages that wait for changes are answered then.
+    Pages that wait for changes are answered when ``is_ending`` returns that the server is about to end.
     """
     view = _View(watch, guard, is_ending)
     routes = [

@@ -16,7 +16,6 @@ from msgspec import Struct
 from lmms_eval.errors import LmmsEvalError, MediaError
 from lmms_eval.viewer.chunks import TaskIndex
 from lmms_eval.viewer.media import Item, MediaFolders, MediaStore, file_of, medium_key
-from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.samples import PER_TEXT, TaskWriter
 
 _MEDIA_NAME = re.compile(r"[0-9a-f]{24}\.(webp|png|jpg|gif|wav)")
@@ -142,8 +141,7 @@ class PieceError(LmmsEvalError):
 def index_piece(index: TaskIndex, name: PieceName) -> Any:
     """Return the index of a task, or one of its pieces. A piece that a column no longer has is empty.
 
-    Raises:
-        PieceError: there is no such column, or the piece does not belong to the index.
+    Raises ``PieceError`` if there is no such column, or if the piece does not belong to the index.
     """
     if name.kind == "index":
         return index.content
@@ -160,23 +158,16 @@ def index_piece(index: TaskIndex, name: PieceName) -> Any:
     raise PieceError(name)
 
 
-class Viewed(Struct, frozen=True):
-    """The options of a view, and its media."""
+def sample_piece(writer: TaskWriter, size: int, name: PieceName, media: MediaStore) -> Any:
+    """Make a piece of texts, or the media of one sample. ``size`` is the number of rows.
 
-    options: ReportOptions
-    media: LazyMedia
-
-    def sample_piece(self, writer: TaskWriter, size: int, name: PieceName) -> Any:
-        """Make a piece of texts, or the media of one sample. ``size`` is the number of rows.
-
-        Raises:
-            PieceError: the task has fewer rows.
-        """
-        if name.kind == "text":
-            first = name.place * PER_TEXT
-            if first >= size:
-                raise PieceError(name)
-            return [writer.texts(row) for row in range(first, min(size, first + PER_TEXT))]
-        if name.kind != "media" or name.place >= size:
+    Raises ``PieceError`` if the task has fewer rows.
+    """
+    if name.kind == "text":
+        first = name.place * PER_TEXT
+        if first >= size:
             raise PieceError(name)
-        return writer.media_apart(name.place, self.media.store)
+        return [writer.texts(row) for row in range(first, min(size, first + PER_TEXT))]
+    if name.kind != "media" or name.place >= size:
+        raise PieceError(name)
+    return writer.media_apart(name.place, media)

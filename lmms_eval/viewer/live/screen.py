@@ -125,13 +125,10 @@ WIDTHS = {"Score": 23, "95% interval": 16, "Left": 10, "Done": 15}
 
 
 class RunsScreen(App[None]):
-    """A screen with two tables: the runs, and the numbers of the selected run.
+    """A screen with two tables: the runs, and the numbers of the selected run. Ctrl-C calls ``interrupt`` or closes it.
 
-    Args:
-        watch: follows the folder.
-        log: returns the last lines of standard error of the run, if this command has started one.
-        has_ended: returns whether this run has ended, which closes the screen.
-        interrupt: called for Ctrl-C. By default, Ctrl-C closes the screen.
+    If this command has started a run, ``log`` returns the last lines of its standard error, and the screen closes when
+    ``has_ended`` is true.
     """
 
     TITLE = "lmms-eval"

@@ -27,22 +27,16 @@ from lmms_eval.results.run import record_keys, record_name
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.utils.records import to_dict
 from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
-from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
+from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, index_piece, sample_piece
 from lmms_eval.viewer.numbers import warning
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
 from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
 
 
 class GrowingTask:
-    """The rows of a task in the order of finishing, and the pieces of its index.
-
-    Args:
-        name: the task's name.
-        keys: how to read its samples.
-        samples: its samples in the journals.
-        writer: makes the pieces of texts.
-    """
+    """The rows of a task in the order of finishing, and the pieces of its index."""
 
     def __init__(self, name: str, keys: SampleKeys, samples: JournalSamples, writer: TaskWriter) -> None:
         self.name, self.samples, self.writer = name, samples, writer
@@ -168,14 +162,7 @@ def _mean_so_far(task: str, column: MetricColumn) -> Plain | None:
 
 
 def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskCounts) -> Plain:
-    """Return the summary of a task.
-
-    Args:
-        key: name of the task in the names of pieces.
-        form: a text that changes when rows are replaced by others.
-        live: the present numbers of the task.
-        progress: the finished documents of the task.
-    """
+    """Return the summary of a task. ``form`` is a text that changes when rows are replaced by others."""
     counts, asked = progress.counts, live.requested
     return {
         "name": live.name,
@@ -227,9 +214,8 @@ class Machine:
 def read_gpus(lines: Sequence[str]) -> list[Plain]:
     """Parse the lines of nvidia-smi, passing over lines of another form.
 
-    Returns:
-        For each GPU ``name``, ``busy`` (share of the time that it computed), and ``used`` and ``total`` memory in
-        bytes. Numbers that the driver does not report are ``None``.
+    Returns for each GPU ``name``, ``busy`` (share of the time that it computed), and ``used`` and ``total`` memory in
+    bytes. Numbers that the driver does not report are ``None``.
     """
     found = []
     for line in lines:
@@ -262,15 +248,13 @@ RUNNING = "the run has not ended"
 class UnfinishedRun:
     """A run without results, which is running, interrupted or killed. It is thread-safe.
 
-    Args:
-        folder: the run's record.
-        number: number of the run in the view.
-        viewed: the options of the view, and its media.
-        budget_s: most seconds of a look.
+    ``folder`` is the run's record, and ``budget_s`` is the most seconds of a look.
     """
 
-    def __init__(self, folder: Path, number: int, viewed: Viewed, budget_s: float = BUDGET_S) -> None:
-        self.folder, self.number, self._viewed = folder, number, viewed
+    def __init__(
+        self, folder: Path, number: int, options: ReportOptions, media: LazyMedia, budget_s: float = BUDGET_S
+    ) -> None:
+        self.folder, self.number, self._options, self._media = folder, number, options, media
         self._lock = threading.RLock()
         self._machine_name = socket.gethostname()
         self._run = FollowedRun(folder, self._take, budget_s)
@@ -331,7 +315,7 @@ class UnfinishedRun:
                 place = known.index(found.task) if found.task in known else len(known) + len(set(tasks) - set(known))
                 keys = record_keys(record_facts(self._run.record), found.task)
                 name, empty = f"{self.number}-{place}", TaskRows(found.task, [], [], {})
-                writer = TaskWriter(self._report_run(), empty, name, self._viewed.options, self._viewed.media)
+                writer = TaskWriter(self._report_run(), empty, name, self._options, self._media)
                 tasks[found.task] = GrowingTask(found.task, keys, JournalSamples(self._run.journals.tails), writer)
             tasks[found.task].add(found)
         except DataError as error:
@@ -339,7 +323,7 @@ class UnfinishedRun:
 
     def _report_run(self, tasks: Mapping[str, TaskRows] | None = None) -> ReportRun:
         rows = RunRows(self.name, str(self.folder), harness_runs.OWN, tasks or {})
-        places = record_places(self.folder, self._viewed.options.allowed)
+        places = record_places(self.folder, self._options.allowed)
         self._prompts.renew()
         return ReportRun(rows, {}, self._run.record, places, tuple(self._run.problems), self._prompts)
 
@@ -357,7 +341,7 @@ class UnfinishedRun:
                 for task in live.tasks
                 if task.name in self._tasks
             ]
-            entry["selection"] = selection_entry(run, entry["tasks"], self._viewed.options)
+            entry["selection"] = selection_entry(run, entry["tasks"], self._options)
             entry["state"] = live.state
             arguments = self._run.record.get("arguments")
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
@@ -375,7 +359,7 @@ class UnfinishedRun:
             entry["live"] = to_dict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
             entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
-            found: dict[str, Any] = redacted(entry, self._viewed.options.redact)
+            found: dict[str, Any] = redacted(entry, self._options.redact)
             return found
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
@@ -387,17 +371,17 @@ class UnfinishedRun:
             if name.kind == "run":
                 run = self._report_run({name: self._rows(growing) for name, growing in self._tasks.items()})
                 facts = {name: growing.shown(self._reason) for name, growing in self._tasks.items()}
-                return run_details(run, facts, self._viewed.options.redact, self._reason)
+                return run_details(run, facts, self._options.redact, self._reason)
             if name.kind == "audit":
                 audits = [audit for task in self._tasks.values() for audit in task.shown(self._reason).audits]
-                return redacted(audits, self._viewed.options.redact)
+                return redacted(audits, self._options.redact)
             growing = next((task for task in self._tasks.values() if task.writer.key == name.key), None)
             if growing is None:
                 raise PieceError(name)
             if name.kind not in ("text", "media"):
                 return index_piece(growing.index(self._rows(growing)), name)
             growing.writer.task, growing.writer.run = growing.rows(), self._report_run()
-            return self._viewed.sample_piece(growing.writer, growing.size, name)
+            return sample_piece(growing.writer, growing.size, name, self._media.store)
 
     @property
     def _reason(self) -> str:

@@ -17,7 +17,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
 from lmms_eval.results.files import RUNS, STATE, ended_results, is_unfinished, read_state, results_date, run_mark
 from lmms_eval.viewer.chunks import TaskIndex, chunk_text
-from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed, index_piece
+from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, index_piece, sample_piece
 from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import result_rows, warning
@@ -28,23 +28,14 @@ from lmms_eval.viewer.samples import IndexedTask, TaskWriter, redacted
 
 
 class FinishedRun:
-    """A run with results. It is thread-safe.
+    """A run with results. It is thread-safe. Raises ``DataError`` if the results file cannot be read."""
 
-    Args:
-        path: the results file.
-        number: number of the run in the view.
-        viewed: the options of the view, and its media.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-
-    def __init__(self, path: Path, number: int, viewed: Viewed) -> None:
-        self.path, self.number, self._viewed = path, number, viewed
-        self._run: ReportRun = report_run(path, viewed.options.allowed)
+    def __init__(self, path: Path, number: int, options: ReportOptions, media: LazyMedia) -> None:
+        self.path, self.number, self._options, self._media = path, number, options, media
+        self._run: ReportRun = report_run(path, options.allowed)
         self._lock = threading.Lock()
         self._writers = [
-            TaskWriter(self._run, task, f"{number}-{place}", viewed.options, viewed.media)
+            TaskWriter(self._run, task, f"{number}-{place}", options, media)
             for place, task in enumerate(self._run.rows.tasks.values())
         ]
         self._indices: dict[int, TaskIndex] = {}
@@ -57,11 +48,11 @@ class FinishedRun:
         """Return the summary of the run, which the first page and its own page show."""
         entry = run_entry(self._run, self.number, name, result_rows(self._run))
         entry["tasks"] = [task_entry(writer, len(writer.task.ids)) for writer in self._writers]
-        entry["selection"] = selection_entry(self._run, entry["tasks"], self._viewed.options)
+        entry["selection"] = selection_entry(self._run, entry["tasks"], self._options)
         if not self.path.is_file():
             text = f"{self.path} was deleted or moved: what was read before is shown"
             entry["warnings"] = [warning("problem", "", text), *entry["warnings"]]
-        found: dict[str, Any] = redacted(entry, self._viewed.options.redact)
+        found: dict[str, Any] = redacted(entry, self._options.redact)
         return found
 
     def piece(self, name: PieceName) -> Any:
@@ -69,15 +60,15 @@ class FinishedRun:
         with self._lock:
             if name.kind == "run":
                 facts = {writer.task.task: self._facts(place) for place, writer in enumerate(self._writers)}
-                return run_details(self._run, facts, self._viewed.options.redact)
+                return run_details(self._run, facts, self._options.redact)
             if name.kind == "audit":
                 audits = [audit for place in range(len(self._writers)) for audit in self._facts(place).audits]
-                return redacted(audits, self._viewed.options.redact)
+                return redacted(audits, self._options.redact)
             if name.task >= len(self._writers):
                 raise PieceError(name)
             writer = self._writers[name.task]
             if name.kind in ("text", "media"):
-                return self._viewed.sample_piece(writer, len(writer.task.ids), name)
+                return sample_piece(writer, len(writer.task.ids), name, self._media.store)
             return index_piece(self._index(name.task), name)
 
     def _facts(self, place: int) -> IndexedTask:
@@ -112,12 +103,8 @@ class _Seen(NamedTuple):
 class Watch:
     """Follows the runs of a folder in a thread, and makes the pieces that pages request.
 
-    Args:
-        folder: an output folder, a model's folder in one, or the record of one run.
-        options: the options of the view.
-
-    Raises:
-        DataError: there is no such folder.
+    ``folder`` is an output folder, a model's folder in one, or the record of one run. Raises ``DataError`` if there is
+    no such folder.
     """
 
     def __init__(self, folder: Path, options: ReportOptions) -> None:
@@ -130,8 +117,7 @@ class Watch:
             raise DataError(f"{folder}: {why}")
         self.folder, self._options = folder.absolute(), options
         self._scratch = Path(tempfile.mkdtemp(prefix="lmms-eval-view-"))
-        self._store = MediaStore(self._scratch / "media", options.media)
-        self._viewed = Viewed(options, LazyMedia(self._store))
+        self._media = LazyMedia(MediaStore(self._scratch / "media", options.media))
         self._machine = Machine()
         self._lock = threading.Lock()
         self._seen: dict[Path, _Seen] = {}
@@ -160,7 +146,7 @@ class Watch:
         self._machine.close()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
-        self._store.close()
+        self._media.store.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _follow(self) -> None:
@@ -224,7 +210,7 @@ class Watch:
 
     def medium(self, name: str) -> tuple[bytes, str] | None:
         """Return a picture or sound that a piece has named."""
-        return self._viewed.media.read(name)
+        return self._media.read(name)
 
     def _runs(self) -> dict[str, Any]:
         runs = []
@@ -257,13 +243,13 @@ class Watch:
         run: UnfinishedRun | FinishedRun | None = None
         try:
             if results is not None:
-                run = FinishedRun(results, number, self._viewed)
+                run = FinishedRun(results, number, self._options, self._media)
                 self._problems.pop(results, None)
         except DataError as error:
             self._problems[results or place] = str(error)
         if run is None and place.is_file():
             return set()
-        run = run or UnfinishedRun(place, number, self._viewed)  # without results, the journals are shown
+        run = run or UnfinishedRun(place, number, self._options, self._media)  # without results, the journals are shown
         if known is None:
             self._names.append(self._free_name(run.name, place))
         self._seen[place] = _Seen(run, results, mark)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lmms_eval.models import tiny
+from examples import build_tiny_model as tiny
 
 CODE = """
 import torch

@@ -16,7 +16,7 @@ from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPI
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 from transformers.utils import is_torchvision_available
 
-from lmms_eval.models import tiny
+from examples import build_tiny_model as tiny
 from lmms_eval.models.hf.inputs import media_marks
 from lmms_eval.models.hf.load import _allow_missing
 from tests.models.architectures.exceptions import CONFIG, IMAGES, MORE_IDS, PROCESSORS, TOKENS, UNNAMED, WORDS

@@ -7,7 +7,7 @@ the question lets them do something else: tell their prompt or options, draw, ra
 import json
 from pathlib import Path
 
-from lmms_eval.models import tiny
+from examples import build_tiny_model as tiny
 
 COLOURS = ("red", "green", "blue")
 COMMON = """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lmms_eval.models import tiny
+from examples import build_tiny_model as tiny
 
 BOI, EOI, SOFT = "<start_of_image>", "<end_of_image>", "<image_soft_token>"
 CONTEXT, START, END, VIDEO = "<IMG_CONTEXT>", "<img>", "</img>", "<video>"

@@ -9,7 +9,7 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 import pytest
 import torch
 
-from lmms_eval.models.tiny import build_tiny_vlm
+from examples.build_tiny_model import build_tiny_vlm
 
 torch.set_num_threads(1)
 

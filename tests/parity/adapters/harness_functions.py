@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.filters import FilterPipeline, filter_class, reasoning
+from lmms_eval.filters import FilterEnsemble, get_filter, reasoning, run_filters
 from lmms_eval.judges import prompts as replies
 from lmms_eval.metrics import aggregations, text
 from lmms_eval.metrics.answers import extract_mcq_answer
@@ -25,8 +25,8 @@ MEDIAN_RULE = "median_is_sorted"
 
 
 def _run_filter(steps: Sequence[Any], answers: list[list[str]], docs: Sequence[Any] | None = None) -> list[Any]:
-    filters = tuple(filter_class(name)(**(kwargs or {})) for name, kwargs in steps)
-    return FilterPipeline("none", filters).run(answers, docs if docs is not None else [{}] * len(answers))
+    filters = tuple(get_filter(name)(**(kwargs or {})) for name, kwargs in steps)
+    return run_filters(FilterEnsemble("none", filters), answers, docs if docs is not None else [{}] * len(answers))
 
 
 def _power(effect_size: float = 0.03, current_n: int | None = None, **kwargs: Any) -> dict[str, Any]:

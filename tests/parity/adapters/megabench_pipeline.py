@@ -19,7 +19,7 @@ from PIL import Image
 import lmms_eval.media
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
-from lmms_eval.tasks.megabench.prompts import MediaAccess
+from lmms_eval.tasks.megabench.settings import MediaAccess
 from tests.parity.keys import keyed
 from tests.parity.vectors import (
     DATA_DIR,

@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.api import judging
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.judges import ask
-from lmms_eval.sandbox.launcher import current_policy, not_confined
+from lmms_eval.sandbox.policy import current_policy, not_confined
 from lmms_eval.tasks.megabench.metrics import METRICS, SANDBOX
 from lmms_eval.tasks.megabench.reference import ReferenceTask
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool

@@ -3,25 +3,26 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
-from msgspec import Struct
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, read_options, wrong_option
+from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
 
 
-class Options(Struct, frozen=True):
+class Options(BenchmarkOptions, frozen=True, kw_only=True):
+    benchmark: ClassVar[str] = "Toy"
+
     size: int = 3
     name: str = ""
 
 
 def test_settings_of_models_are_passed_over() -> None:
-    assert read_options(Options, {"size": 5, "qwen": {"size": 7}}, "Toy") == Options(5)
-    assert read_options(Options, None, "Toy") == Options()
+    assert Options.of({"size": 5, "qwen": {"size": 7}}) == Options(size=5)
+    assert Options.of(None) == Options()
 
 
 def test_an_unknown_name_and_a_wrong_value_are_named() -> None:
     with pytest.raises(TaskError, match="Toy has no task option 'sise'; there is: size, name"):
-        read_options(Options, {"sise": 5}, "Toy")
+        Options.of({"sise": 5})
     assert str(wrong_option("Toy", "size", "a number", "x")) == "Toy: task option size must be a number, not 'x'"
 
 

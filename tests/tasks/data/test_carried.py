@@ -11,9 +11,8 @@ from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.storage import codec
 from lmms_eval.tasks import build_from_spec
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.data.carried import described
 from lmms_eval.tasks.data.documents import Documents, can_be_carried
-from lmms_eval.tasks.data.sources import TableSource
+from lmms_eval.tasks.data.sources import TableSource, described
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.task import YamlTask
 from tests.cases import for_each

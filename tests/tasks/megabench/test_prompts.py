@@ -13,8 +13,8 @@ from lmms_eval.media import video as video_module
 from lmms_eval.tasks._task_utils import pictures
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
-from lmms_eval.tasks.megabench.interleave import PictureBudget, interleaved_messages
-from lmms_eval.tasks.megabench.prompts import MediaAccess
+from lmms_eval.tasks.megabench.prompts import interleaved_messages
+from lmms_eval.tasks.megabench.settings import MediaAccess, Settings
 from tests.cases import for_each
 from tests.media.draw import encoded, number_of, picture
 from tests.media.test_image import rotated_jpeg
@@ -130,13 +130,13 @@ def shape(turn: list[dict[str, Any]]) -> list[str]:
 
 
 def test_interleaving_puts_everything_in_its_place(media: MediaAccess) -> None:
-    turn = interleaved_messages(parse_row(document()), media, PictureBudget())
+    turn = interleaved_messages(parse_row(document()), media, Settings())
     assert shape(turn) == ["Describe.", "Example 1:", "image", "Answer: no", "image", "Question: is it?"]
 
 
 def test_interleaving_marks_frames_and_keeps_to_one_a_second(media: MediaAccess) -> None:
     row = query("See <video> now", "clip.mp4")  # 100 frames at 25 a second
-    turn = interleaved_messages(row, media, PictureBudget())
+    turn = interleaved_messages(row, media, Settings())
     assert shape(turn) == ["Describe.", "See", "<video frames start>", *["image"] * 4, "<video frames end>", "now"]
     frames = [part["url"] for part in turn[0]["content"] if part["type"] == "image"]
     assert [number_of(np.asarray(image)) for image in frames] == [0, 25, 50, 75]
@@ -147,31 +147,31 @@ def test_interleaving_shares_the_budget(media: MediaAccess) -> None:
     row = parse_row(
         document(**demo, query_text="<image><video>", query_media=["./data/T/plain.png", "./data/T/clip.mp4"])
     )
-    turn = interleaved_messages(row, media, PictureBudget(max_images=8, demo_video_frames=4))
+    turn = interleaved_messages(row, media, Settings(max_images=8, demo_video_frames=4))
     images = [part["url"] for part in turn[0]["content"] if part["type"] == "image"]
     numbers = [number_of(np.asarray(image)) for image in images if isinstance(image, Image.Image)]
     assert numbers == [0, 25, 50, 75, 0, 34, 68]
     with pytest.raises(MediaError, match="budget is 5 pictures"):
-        interleaved_messages(row, media, PictureBudget(max_images=5, demo_video_frames=4))
+        interleaved_messages(row, media, Settings(max_images=5, demo_video_frames=4))
 
 
 def test_interleaving_bounds_pictures(media: MediaAccess) -> None:
     row = query("<image><image><image>", "plain.png", "plain.jpg", "alpha.png")
     with pytest.raises(MediaError, match="has 3 pictures"):
-        interleaved_messages(row, media, PictureBudget(max_images=2))
+        interleaved_messages(row, media, Settings(max_images=2))
     demo = document(example_text="<image><image>", example_media=["./data/T/plain.png"] * 2)
-    assert shape(interleaved_messages(parse_row(demo), media, PictureBudget(demo_video_frames=1))).count("image") == 2
+    assert shape(interleaved_messages(parse_row(demo), media, Settings(demo_video_frames=1))).count("image") == 2
     with pytest.raises(DataError, match="2 placeholders for 1"):
-        interleaved_messages(query("<image><image>", "plain.png"), media, PictureBudget())
+        interleaved_messages(query("<image><image>", "plain.png"), media, Settings())
 
 
 def test_interleaving_can_shrink(tmp_path: Path) -> None:
     (tmp_path / "data/T").mkdir(parents=True)
     (tmp_path / "data/T/large.png").write_bytes(encoded(picture(size=(300, 200)), "PNG"))
     access = MediaAccess(tmp_path)
-    part = interleaved_messages(query("<image>", "large.png"), access, PictureBudget(max_side=100))[0]["content"][1]
+    part = interleaved_messages(query("<image>", "large.png"), access, Settings(max_side=100))[0]["content"][1]
     assert part["url"].size == (100, 66)
-    kept = interleaved_messages(query("<image>", "large.png"), access, PictureBudget(max_side=300))[0]["content"][1]
+    kept = interleaved_messages(query("<image>", "large.png"), access, Settings(max_side=300))[0]["content"][1]
     assert isinstance(kept["url"], str)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.sandbox.launcher import Policy, using
+from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks.megabench import utils
 from lmms_eval.tasks.megabench.utils import sandbox_record
 from tests.sandbox.kit import only
@@ -12,7 +12,7 @@ from tests.tasks.megabench.rows_for_tests import document
 
 STRICT = {"layers": ["landlock", "seccomp", "limits"], "allow_unsafe_code": False}
 CODE = """
-from lmms_eval.sandbox.launcher import current_policy
+from lmms_eval.sandbox.policy import current_policy
 
 def process_results(doc, results):
     return {"exact_match": float(current_policy().allow_unsafe)}

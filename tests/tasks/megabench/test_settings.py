@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.interleave import PictureBudget
 from lmms_eval.tasks.megabench.settings import Settings
 from tests.cases import for_each
 
 
 def test_settings_of_a_mapping() -> None:
     settings = Settings.of({"interleave": True, "max_images": 6, "qwen": {"max_images": 2}})
-    assert settings.interleave and settings.budget == PictureBudget(max_images=6)
-    assert Settings.of(None) == Settings() and Settings().budget == PictureBudget()
+    assert settings.interleave and settings == Settings(interleave=True, max_images=6)
+    plain = Settings()
+    assert Settings.of(None) == plain
+    assert (plain.max_images, plain.demo_video_frames, plain.max_side) == (64, 8, None)
     access = Settings(data_folder="demo", max_video_subsample_frame=8).media
     assert (access.root.name, access.root.parent.name, access.max_frames) == ("demo", "megabench", 8)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.request import Request, Response
-from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.metrics import METRICS, math_answers
 from tests.evaluation.kit import Told, config
 from tests.tasks.kit import write_rows, write_yaml

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.results.journals import Journals
-from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed
+from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName
 from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.page import ReportOptions
@@ -19,9 +19,9 @@ from tests.results.records import Record
 
 
 @pytest.fixture
-def viewed(tmp_path: Path) -> Iterator[Viewed]:
+def media(tmp_path: Path) -> Iterator[LazyMedia]:
     store = MediaStore(tmp_path / "media", "thumbnails")
-    yield Viewed(ReportOptions(), LazyMedia(store))
+    yield LazyMedia(store)
     store.close()
 
 
@@ -60,9 +60,9 @@ def live(run: UnfinishedRun) -> dict[str, Any]:
     return run.entry("modest", Machine(program="none"))["live"]
 
 
-def test_numbers_and_samples_come_as_the_journal_grows(tmp_path: Path, viewed: Viewed) -> None:
+def test_numbers_and_samples_come_as_the_journal_grows(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     assert run.look() == {"runs"}
     assert (live(run)["done"], live(run)["requested"], live(run)["is_going"]) == (0, 40, True)
     for place, doc_id in enumerate(record.order[:10]):
@@ -85,11 +85,11 @@ def test_numbers_and_samples_come_as_the_journal_grows(tmp_path: Path, viewed: V
     assert run.look() == {"runs"}  # the time goes on, and nothing else
 
 
-def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, viewed: Viewed) -> None:
+def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40, sampled=False)
     for doc_id in range(20):
         record.score(doc_id, float(doc_id < 5))
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     (row,) = run.entry("modest", Machine(program="none"))["rows"]
     assert (row["value"], row["low"], row["high"], row["n"]) == (0.25, None, None, 20)
@@ -98,9 +98,9 @@ def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, viewed
     assert [(part["n"], part["low"], part["method"]) for part in parts] == [(10, None, "the run has not ended")] * 2
 
 
-def test_a_document_has_one_row_whatever_becomes_of_it(tmp_path: Path, viewed: Viewed) -> None:
+def test_a_document_has_one_row_whatever_becomes_of_it(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     record.fail(3)
     record.score(5, 1.0)
     run.look()
@@ -115,12 +115,12 @@ def test_a_document_has_one_row_whatever_becomes_of_it(tmp_path: Path, viewed: V
     assert told["reasons"] == []
 
 
-def test_scores_by_other_settings_do_not_count(tmp_path: Path, viewed: Viewed) -> None:
+def test_scores_by_other_settings_do_not_count(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
     for doc_id in range(6):
         record.score(doc_id, 0.0)
         record.score(doc_id + 6, 0.0, rank=1)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     assert live(run)["done"] == 12
     for doc_id in range(3):
@@ -131,12 +131,12 @@ def test_scores_by_other_settings_do_not_count(tmp_path: Path, viewed: Viewed) -
     assert columns(run)["s.acc,none"] == [1, 1, 1]
 
 
-def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, viewed: Viewed) -> None:
+def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
     record.score(0, 1.0)
     with open(record.path / "scores-0.jsonl", "ab") as file:
         file.write(b'{"task":"quiz","doc_id":1,')
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     assert run.entry("modest", Machine(program="none"))["warnings"] == []
     record.folder.release()
@@ -149,13 +149,13 @@ def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, viewed:
     ]
 
 
-def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, viewed: Viewed) -> None:
+def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
     record._append({"task": "quiz", "doc_id": 0, "key": "one"}, 0)
     record.score(1, 1.0, scores="none")
     record._append({"task": ["quiz"], "doc_id": "0"}, 0)
     record.score(2, 1.0)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     entry = run.entry("modest", Machine(program="none"))
     assert entry["live"]["done"] == 1
@@ -163,11 +163,11 @@ def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, viewed: 
     assert "3 torn or damaged lines" in warning["text"]
 
 
-def test_a_run_that_is_begun_anew_is_read_from_its_beginning(tmp_path: Path, viewed: Viewed) -> None:
+def test_a_run_that_is_begun_anew_is_read_from_its_beginning(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
     for doc_id in range(5):
         record.score(doc_id, 1.0)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     assert live(run)["done"] == 5
     record.folder.clear()
@@ -177,11 +177,11 @@ def test_a_run_that_is_begun_anew_is_read_from_its_beginning(tmp_path: Path, vie
     assert columns(run)["id"] == ["7"]
 
 
-def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, viewed: Viewed) -> None:
+def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
     for doc_id in range(5):
         record.score(doc_id, 1.0)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     shutil.rmtree(record.path)
     assert "runs" in run.look()
@@ -194,18 +194,18 @@ def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, viewed: Viewed) -> No
 
 
 @pytest.mark.parametrize("name", ["index-0-1", "column-0-0-99-0", "text-0-0-9", "media-0-0-77"])
-def test_a_piece_that_is_not_there_is_refused(tmp_path: Path, viewed: Viewed, name: str) -> None:
+def test_a_piece_that_is_not_there_is_refused(tmp_path: Path, media: LazyMedia, name: str) -> None:
     record = Record(tmp_path / "out", 40)
     record.score(0, 1.0)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     run.look()
     with pytest.raises(PieceError):
         piece(run, name)
 
 
-def test_what_is_followed_is_what_the_reader_of_finished_runs_finds(tmp_path: Path, viewed: Viewed) -> None:
+def test_what_is_followed_is_what_the_reader_of_finished_runs_finds(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
-    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
     for doc_id in record.order[:30]:
         record.fail(doc_id) if doc_id % 5 == 0 else record.score(doc_id, float(doc_id % 3 == 0))
         if doc_id % 4 == 0:

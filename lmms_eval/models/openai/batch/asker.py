@@ -47,17 +47,7 @@ line for a request. Requests of a batch that a user has cancelled are not retrie
 def read_result(
     line: bytes, parse: Callable[[bytes, str], Reply], shown: str, key_name: str
 ) -> tuple[str, Reply | AttemptError] | None:
-    """Read a line of an output or error file: the request's id, and its reply or failure.
-
-    Args:
-        line: the line.
-        parse: reads an answer of status 200.
-        shown: the address for messages.
-        key_name: the environment variable of the key.
-
-    Returns:
-        ``None`` if the line does not name a request.
-    """
+    """Read a line of results: the request's id, and its reply or failure; ``None`` if it does not name a request."""
     try:
         record = decode_body(line)
     except orjson.JSONDecodeError:
@@ -95,18 +85,6 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
     return unanswered(code, reason, shown)
 
 
-class _Watched:
-    """A batch that is polled until it ends or is given up."""
-
-    def __init__(self, part: BatchPart, ended_before: int) -> None:
-        self.part, self.since, self.failed_looks = part, monotonic(), 0
-        self.ended_before = ended_before
-        self.batch: Mapping[str, Any] = {}
-        """The last known state."""
-        self.error: AttemptError | None = None
-        """The reason why it is given up."""
-
-
 class BatchAsker:
     """Answers the requests of a run in batches. The ledger holds the batches of earlier starts.
 
@@ -127,9 +105,9 @@ class BatchAsker:
         self._open: dict[str, Request] = {}
         """Requests without an answer, by id."""
         self._tries: Counter[str] = Counter()
-        self._place: dict[str, _Watched] = {}
+        self._place: dict[str, BatchPart] = {}
         """The batch of each request, by the request's id."""
-        self._watched: list[_Watched] = []
+        self._watched: list[BatchPart] = []
         self._draft: Draft | None = None
         self._full: list[BatchPart] = []
         """Files to send."""
@@ -154,10 +132,10 @@ class BatchAsker:
         finally:
             for unsent in (*self._full, *([self._draft.close()] if self._draft is not None else [])):
                 unsent.remove()
-            for watched in self._wanted():
+            for part in self._wanted():
                 log.warning(
                     "batch %s continues at %s: start the same command again to get its answers",
-                    watched.part.batch_id,
+                    part.batch_id,
                     self._client.shown,
                 )
 
@@ -184,8 +162,8 @@ class BatchAsker:
     async def _end(self, stream: RequestStream) -> None:
         """Close the batches of earlier starts that no request belongs to, unless the stream was only stopped."""
         if not await _is_stopped(stream):
-            for watched in self._watched:
-                self._ledger.over(watched.part)
+            for part in self._watched:
+                self._ledger.over(part)
             self._watched = []
 
     async def _recover(self) -> None:
@@ -210,9 +188,9 @@ class BatchAsker:
                 self._ledger.over(part)
 
     def _watch(self, part: BatchPart) -> None:
-        watched = _Watched(part, self._ended)
-        self._watched.append(watched)
-        self._place.update(dict.fromkeys(part.ids, watched))
+        part.since, part.ended_before = monotonic(), self._ended
+        self._watched.append(part)
+        self._place.update(dict.fromkeys(part.ids, part))
         self._pause = min(FIRST_POLL_S, self._arguments.batch_poll_s)
 
     async def _collect(self, stream: RequestStream, taken: list[Request]) -> list[Response]:
@@ -274,17 +252,17 @@ class BatchAsker:
         self._watch(part)
         return []
 
-    async def _wait(self, stream: RequestStream) -> tuple[list[Request], list[_Watched]]:
+    async def _wait(self, stream: RequestStream) -> tuple[list[Request], list[BatchPart]]:
         """Wait until batches end or requests arrive. If both are empty, the stream was stopped."""
         taking = asyncio.ensure_future(self._next(stream))
-        ended: list[_Watched] = []
+        ended: list[BatchPart] = []
         try:
             while not ended and not taking.done():
                 await asyncio.wait({taking}, timeout=self._pause)
                 self._pause = min(self._pause * POLL_GROWTH, self._arguments.batch_poll_s)
                 if not taking.done():
                     # Returns those that have ended or are given up.
-                    ended = [watched for watched in self._wanted() if await self._is_over(watched)]
+                    ended = [part for part in self._wanted() if await self._is_over(part)]
         finally:
             taking.cancel()
             await asyncio.wait({taking})  # it returns its requests in its last step, so no request is lost
@@ -297,85 +275,83 @@ class BatchAsker:
             await asyncio.get_running_loop().create_future()
         return taken
 
-    async def _is_over(self, watched: _Watched) -> bool:
-        part = watched.part
+    async def _is_over(self, part: BatchPart) -> bool:
         try:
-            watched.batch = await self._client.look(part.batch_id)
+            part.batch = await self._client.look(part.batch_id)
         except AttemptError as error:
-            watched.failed_looks += 1
-            if not error.retry or watched.failed_looks > self._arguments.max_retries:
-                watched.error = error
-            return watched.error is not None
-        watched.failed_looks = 0
-        if watched.batch.get("status") != part.status:
-            part.status = str(watched.batch.get("status"))
-            log.info("batch %s: %s", part.batch_id, _progress(watched.batch))
-        if part.status not in ENDED and monotonic() - watched.since > self._arguments.batch_timeout:
+            part.failed_looks += 1
+            if not error.retry or part.failed_looks > self._arguments.max_retries:
+                part.error = error
+            return part.error is not None
+        part.failed_looks = 0
+        if part.batch.get("status") != part.status:
+            part.status = str(part.batch.get("status"))
+            log.info("batch %s: %s", part.batch_id, _progress(part.batch))
+        if part.status not in ENDED and monotonic() - part.since > self._arguments.batch_timeout:
             limit = f"{self._arguments.batch_timeout:g} s (batch_timeout=...)"
-            watched.error = AttemptError("timeout", f"{self._client.shown} has not finished it within {limit}")
-        return part.status in ENDED or watched.error is not None
+            part.error = AttemptError("timeout", f"{self._client.shown} has not finished it within {limit}")
+        return part.status in ENDED or part.error is not None
 
-    async def _take_in(self, watched: _Watched) -> AsyncGenerator[Response, None]:
+    async def _take_in(self, part: BatchPart) -> AsyncGenerator[Response, None]:
         """Yield the answers and failures of a batch. Requests to retry go into the next batch."""
-        part = watched.part
-        self._watched.remove(watched)
-        if watched.error is None:
-            await self._fetch(watched)
-        if (error := watched.error) is not None:
+        self._watched.remove(part)
+        if part.error is None:
+            await self._fetch(part)
+        if (error := part.error) is not None:
             reason = f"batch {part.batch_id}: {error}; it is kept at the service: start the same command again"
-            for request_id in self._expected(watched):
+            for request_id in self._expected(part):
                 yield self._failed(request_id, AttemptError(error.kind, reason))
             return
-        self._note_limit(watched)
+        self._note_limit(part)
         again: set[str] = set()
-        for request_id, outcome in self._results(watched):
+        for request_id, outcome in self._results(part):
             response = self._settle(request_id, outcome)
             if response is None:
                 again.add(request_id)
             else:
                 yield response
-        for request_id in self._expected(watched):
+        for request_id in self._expected(part):
             del self._place[request_id]
         for request_id, line in part.lines(again) if again else ():
             for response in await self._add(request_id, self._line_to_send(request_id, line)):
                 yield response
         self._ledger.over(part)
 
-    async def _fetch(self, watched: _Watched) -> None:
+    async def _fetch(self, part: BatchPart) -> None:
         """Fetch both files of results. After a failure, the batch is given up."""
         try:
-            for name, path in watched.part.results.items():
-                if watched.batch.get(name):
-                    await self._client.download(str(watched.batch[name]), path)
+            for name, path in part.results.items():
+                if part.batch.get(name):
+                    await self._client.download(str(part.batch[name]), path)
         except AttemptError as error:
-            watched.error = error
+            part.error = error
 
-    def _results(self, watched: _Watched) -> Iterator[tuple[str, Reply | AttemptError]]:
+    def _results(self, part: BatchPart) -> Iterator[tuple[str, Reply | AttemptError]]:
         """Yield one result for each open request from the fetched files. Requests without a line have failed."""
         seen = set[str]()
-        for name, path in watched.part.results.items():
-            if not watched.batch.get(name):
+        for name, path in part.results.items():
+            if not part.batch.get(name):
                 continue
             with open(path, "rb") as lines:
                 for line in lines:
                     result = self._read(line)
-                    if result is not None and result[0] not in seen and self._expects(watched, result[0]):
+                    if result is not None and result[0] not in seen and self._expects(part, result[0]):
                         seen.add(result[0])
                         yield result
-        for request_id in self._expected(watched):
+        for request_id in self._expected(part):
             if request_id not in seen:
-                yield request_id, batch_failure(watched.batch, self._client.shown)
+                yield request_id, batch_failure(part.batch, self._client.shown)
 
-    def _note_limit(self, watched: _Watched) -> None:
+    def _note_limit(self, part: BatchPart) -> None:
         """Send fewer batches at a time if the service's queue was full. This is not a try while other batches end."""
-        failure = batch_failure(watched.batch, self._client.shown)
-        if watched.batch.get("status") != "failed" or failure.kind != "rate_limit":
+        failure = batch_failure(part.batch, self._client.shown)
+        if part.batch.get("status") != "failed" or failure.kind != "rate_limit":
             self._ended += 1
             return
         others = len(self._wanted())
         self._most_live = max(1, others)
-        if others or self._ended > watched.ended_before:
-            self._tries.subtract(self._expected(watched))
+        if others or self._ended > part.ended_before:
+            self._tries.subtract(self._expected(part))
 
     def _settle(self, request_id: str, outcome: Reply | AttemptError) -> Response | None:
         """Return the response to a request; ``None`` if it is to be retried."""
@@ -399,16 +375,16 @@ class BatchAsker:
         self._tally.failures[error.kind] += 1
         return Response.failure(request_id, error.kind, str(error), max(1, self._tries[request_id]))
 
-    def _expects(self, watched: _Watched, request_id: str) -> bool:
-        return request_id in self._open and self._place.get(request_id) is watched
+    def _expects(self, part: BatchPart, request_id: str) -> bool:
+        return request_id in self._open and self._place.get(request_id) is part
 
-    def _expected(self, watched: _Watched) -> list[str]:
+    def _expected(self, part: BatchPart) -> list[str]:
         """Return the open requests of a batch."""
-        return [request_id for request_id in watched.part.ids if self._expects(watched, request_id)]
+        return [request_id for request_id in part.ids if self._expects(part, request_id)]
 
-    def _wanted(self) -> list[_Watched]:
+    def _wanted(self) -> list[BatchPart]:
         """Return the batches with open requests."""
-        return [watched for watched in self._watched if any(name in self._open for name in watched.part.ids)]
+        return [part for part in self._watched if any(name in self._open for name in part.ids)]
 
 
 async def _is_stopped(stream: RequestStream) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import aiohttp
 import orjson
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmms_eval.errors import JournalError
 from lmms_eval.models.openai.arguments import PATHS, Endpoint
@@ -47,7 +47,16 @@ class BatchPart(Struct):
     file_id: str = ""
     batch_id: str = ""
     status: str = ""
-    """The last status reported by the service."""
+    """The last status that was logged."""
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    """The last state that the service reported."""
+    since: float = 0.0
+    """When it was first polled, by ``time.monotonic``."""
+    failed_looks: int = 0
+    ended_before: int = 0
+    """Batches that had ended before it was first polled."""
+    error: AttemptError | None = None
+    """The reason why it is given up."""
 
     @property
     def results(self) -> dict[str, Path]:
@@ -109,11 +118,7 @@ class Draft:
 
 
 class Ledger:
-    """The journal of the batches of one run; a context manager.
-
-    Raises:
-        JournalError: it cannot be read or written.
-    """
+    """The journal of the batches of one run; a context manager. Raises ``JournalError`` if the disk fails."""
 
     def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
         self._folder, self._max_requests, self._max_bytes = folder, max_requests, max_bytes

@@ -30,10 +30,6 @@ class TaskMean(Struct, frozen=True):
     fixed: float | None = None
     """The score with the official evaluator's faults repaired; ``None`` if that changes nothing, or is not stated."""
 
-    @property
-    def fixed_score(self) -> float:
-        return self.score if self.fixed is None else self.fixed
-
     def as_dict(self) -> dict[str, Any]:
         """Return the result with the leaderboard's keys."""
         return {key: value for key, value in to_dict(self).items() if key != "fixed"}
@@ -42,8 +38,7 @@ class TaskMean(Struct, frozen=True):
 def read_folder(folder: Path) -> list[TaskMean]:
     """The merged results of all score files directly in a folder, in order of their names.
 
-    Raises:
-        DataError: there is no such file, or one cannot be read; the message names the file and the task.
+    Raises ``DataError`` if there is no such file, or one cannot be read; the message names the file and the task.
     """
     paths = sorted(folder.glob(PATTERN))
     if not paths:
@@ -56,10 +51,8 @@ def read_folder(folder: Path) -> list[TaskMean]:
 def read_scores(content: Any, where: str) -> list[TaskMean]:
     """The scored tasks of one file: an evaluator's output, or a list as in ``task_results.json``.
 
-    Submitted tasks that have no mean, and entries whose score is -1, are left out.
-
-    Raises:
-        DataError: the content is neither, or an entry lacks what the leaderboard's files need of it.
+    Submitted tasks that have no mean, and entries whose score is -1, are left out. Raises ``DataError`` if the content
+    is neither, or an entry lacks what the leaderboard's files need of it.
     """
     is_scored_file = isinstance(content, Mapping) and isinstance(content.get("data"), Sequence)
     if not is_scored_file and not isinstance(content, list):

@@ -33,8 +33,7 @@ SINGLE_IMAGE = "1-image"
 def derive(folder: Path) -> ModelBreakdown:
     """Write the breakdown of the score files in a folder to its subfolder ``analysis``.
 
-    Raises:
-        DataError: no score file is there, one cannot be used, or the results cannot be written.
+    Raises ``DataError`` if no score file is there, one cannot be used, or the results cannot be written.
     """
     if not folder.is_dir():
         raise DataError(f"breakdown: there is no folder {folder}; give the one that holds the evaluator's output files")
@@ -79,8 +78,7 @@ def derive_single_image(source: Path, target: Path) -> ModelBreakdown:
 def write(folder: Path, results: Sequence[TaskMean], found: ModelBreakdown) -> None:
     """Write the leaderboard's two files and our intervals, each replaced as a whole.
 
-    Raises:
-        DataError: a file cannot be written.
+    Raises ``DataError`` if a file cannot be written.
     """
     contents = {
         TASK_RESULTS: [result.as_dict() for result in results],
@@ -123,7 +121,7 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
-    from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
+    from lmms_eval.plots.bars import Bar, bar_panels
     from lmms_eval.plots.figure import save
 
     def bar(name: str, keyword: TaskGroup) -> Bar:
@@ -131,10 +129,10 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
         low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
         return Bar(f"{name} ({keyword.tasks})", keyword.score, low, high, keyword.is_small)
 
-    panels = [
-        BarPanel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))
+    panels = {
+        TITLES[dimension]: [bar(name, keyword) for name, keyword in keywords.items()]
         for dimension, keywords in found.keywords.items()
-    ]
+    }
     figure = bar_panels(f"{title}: overall {found.overall.score:.4f}", panels, "mean score of the tasks, 95 % interval")
     try:
         return save(figure, folder / PLOT)

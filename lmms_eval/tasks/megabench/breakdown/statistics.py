@@ -42,14 +42,6 @@ class TaskGroup(Struct, frozen=True):
     def is_small(self) -> bool:
         return self.tasks < SMALL_N
 
-    def as_side(self) -> dict[str, Any]:
-        """Return core or open under the keys of the leaderboard's files."""
-        return {"num_eval_tasks": self.tasks, "num_eval_samples": self.samples, "macro_mean_score": self.score}
-
-    def as_keyword(self) -> dict[str, Any]:
-        """Return a label's tasks under the keys of the leaderboard's files."""
-        return {"count": self.tasks, "num_samples": self.samples, "tasks": [], "average_score": self.score}
-
     def with_interval(self) -> dict[str, Any]:
         """Return the score with its interval and the repaired score."""
         found = {"score": self.score, "ci95": None}
@@ -75,16 +67,19 @@ class ModelBreakdown(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """``summary_and_keyword_stats.json``."""
-        return {
-            "model_summary": {
-                **{name: side and side.as_side() for name, side in self.sides.items()},
-                "overall_score": self.overall.score,
-            },
-            "keyword_stats": {
-                dimension: {name: keyword.as_keyword() for name, keyword in self.keywords[dimension].items()}
-                for dimension in DIMENSIONS
-            },
+        sides = {
+            name: side
+            and {"num_eval_tasks": side.tasks, "num_eval_samples": side.samples, "macro_mean_score": side.score}
+            for name, side in self.sides.items()
         }
+        keywords = {
+            dimension: {
+                name: {"count": one.tasks, "num_samples": one.samples, "tasks": [], "average_score": one.score}
+                for name, one in self.keywords[dimension].items()
+            }
+            for dimension in DIMENSIONS
+        }
+        return {"model_summary": {**sides, "overall_score": self.overall.score}, "keyword_stats": keywords}
 
     def intervals(self) -> dict[str, Any]:
         """Return our own file next to the official two: 95 % intervals and the marks of small counts."""
@@ -171,7 +166,7 @@ def _group(results: Sequence[TaskMean], mean: float, samples: int) -> TaskGroup:
 
 
 def _fixed(results: Sequence[TaskMean]) -> float:
-    return math.fsum(result.fixed_score for result in results) / len(results)
+    return math.fsum(one.score if one.fixed is None else one.fixed for one in results) / len(results)
 
 
 def _overall(sides: Sequence[tuple[float, int]]) -> float:

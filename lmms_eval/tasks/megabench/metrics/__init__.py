@@ -43,8 +43,7 @@ class MetricSpec(Struct, frozen=True):
     def load(self, data: OutsideData | None = None) -> Metric:
         """Return the function, bound to ``data`` if it needs some.
 
-        Raises:
-            NotEvaluated: something that it needs is missing.
+        Raises ``NotEvaluated`` if something that it needs is missing.
         """
         if not self.path:
             raise NotEvaluated(f"{self.name} needs {self.needs}")

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, SandboxRefused, run
+from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, run
+from lmms_eval.sandbox.policy import SandboxRefused
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 
 CPU_S, WALL_S = 2, 10.0

@@ -53,8 +53,7 @@ def proximity(first: Coordinates, second: Coordinates) -> float:
 def open_geocoder(table: str = "", server: str = "") -> GeocodeTable | Nominatim:
     """Open the geocoder of a run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
 
-    Raises:
-        NotEvaluated: neither is given, or the table cannot be read.
+    Raises ``NotEvaluated`` if there is neither a table nor a server, or the table cannot be read.
     """
     try:
         entries = GeocodeTable.read(Path(table)) if table else None

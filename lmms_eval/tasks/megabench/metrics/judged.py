@@ -26,8 +26,7 @@ def read_rating(text: str) -> int | None:
 def gpt_4o_as_judge(_response: object, _truth: object, verdict: Verdict | None) -> DetailedScore:
     """A tenth of the judge's rating; a reply without a readable rating scores 0.
 
-    Raises:
-        NotEvaluated: there is no judge, or it gave no reply.
+    Raises ``NotEvaluated`` if there is no judge, or it gave no reply.
     """
     text = _said(verdict)
     rating = read_rating(text)

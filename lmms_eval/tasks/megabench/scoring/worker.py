@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.processes import Parent
-from lmms_eval.sandbox.launcher import Policy, using
+from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks.megabench.metrics.values import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec

@@ -26,7 +26,7 @@ def result(name, score, eval_type="rule", demo=1, queries=4):
 def test_core_open_and_overall():
     found = breakdown([result("a", 0.2), result("b", 0.4), result("c", 1.0, "llm")], known("a", "b", "c"))
     assert found.core is not None
-    assert found.core.as_side() == {
+    assert found.as_dict()["model_summary"]["core"] == {
         "num_eval_tasks": 2,
         "num_eval_samples": 8,
         "macro_mean_score": pytest.approx(0.3),

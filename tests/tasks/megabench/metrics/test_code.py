@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.sandbox.launcher import Policy, SandboxError, not_confined, using
+from lmms_eval.sandbox.launcher import SandboxError
+from lmms_eval.sandbox.policy import Policy, not_confined, using
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics import code
 from lmms_eval.tasks.megabench.metrics.code import program_judge, program_judge_fixed, read_test_cases

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from examples.build_tiny_model import ARCHITECTURES, build_tiny_vlm
 from lmms_eval.errors import UnknownNameError
-from lmms_eval.models.tiny import ARCHITECTURES, build_tiny_vlm
 from tests.cases import for_each
 
 os.environ["HF_HUB_OFFLINE"] = "1"
