@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 NOT_AVAILABLE = "N/A"
 NO_ERROR = "no standard error"
+_LEAST_PAIRS, _LEAST_OF_LABEL = 50, 10
 
 
 class Certainty(Struct, frozen=True):
@@ -88,19 +90,7 @@ def errors_of(
     scale = sample.scale if sample.is_mean else 0.0
     if isinstance(whole, Estimate):
         own = None if whole.stderr is None else float(whole.stderr)
-        if whole.low is not None and whole.high is not None:
-            certainty = Certainty(stats.Interval(whole.low, whole.high, "own"))
-        elif whole.scores:
-            within = _range(definition, whole.scores, whole.scale)
-            if whole.clusters:
-                spread = stats.MeanSpread.clustered(whole.scores, whole.clusters)
-            else:
-                spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
-            certainty = _within(float(whole.value or 0.0), whole.scores, within, spread)
-        elif own is None:
-            certainty = Certainty.of(float(value), _whole_spread(None, len(values)), stats.ANY_NUMBER)
-        else:
-            certainty = _certainty(task, definition, sample, float(value), _whole_spread(own, len(values)))
+        certainty = _of_estimate(task, definition, values, whole, sample)
         return Errors(_shown(own), certainty=certainty, scale=scale)
     stderr: float | None = None
     if name == "mean" and len(sample.numbers) == len(values) > 1:
@@ -111,8 +101,53 @@ def errors_of(
         if draws >= 2:
             stderr = stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
-    certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
+    certainty = _of_labels(name, values)
+    if certainty is None:
+        certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
+
+
+def _of_estimate(
+    task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Estimate, sample: _Sample
+) -> Certainty:
+    """Return the certainty that an aggregate states, or that follows from what it states."""
+    if whole.low is not None and whole.high is not None:
+        return Certainty(stats.Interval(whole.low, whole.high, "own"))
+    value = float(whole.value or 0.0)
+    if whole.scores:
+        within = _range(definition, whole.scores, whole.scale)
+        if whole.clusters:
+            spread = stats.MeanSpread.clustered(whole.scores, whole.clusters)
+        else:
+            spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
+        return _within(value, whole.scores, within, spread)
+    if whole.stderr is None:
+        return Certainty.of(value, _whole_spread(None, len(values)), stats.ANY_NUMBER)
+    return _certainty(task, definition, sample, value, _whole_spread(float(whole.stderr), len(values)))
+
+
+def _of_labels(name: str | None, pairs: Sequence[tuple[Any, Any]]) -> Certainty | None:
+    """Return the certainty of F1 and, over too few documents, of a correlation; ``None`` if the usual rule applies.
+
+    F1 = 2J / (1 + J) grows with J, the share of true positives among all documents that either side calls positive.
+    So its interval is that of the share J. Intervals of a correlation by the bootstrap hold in as few as half of the
+    cases with few documents or few of the rarest label.
+    """
+    if name == "f1":
+        found = [bool(gold) and bool(predicted) for gold, predicted in pairs if gold or predicted]
+        if not found:
+            return Certainty(no_interval="no positive label")
+        shares = stats.MeanSpread.of_scores([float(one) for one in found], SHARES)
+        interval = stats.score_interval(sum(found) / len(found), shares, SHARES)
+        if isinstance(interval, stats.NoInterval):
+            return Certainty(no_interval="one document with a positive label")
+        low, high = (2 * end / (1 + end) for end in (interval.low, interval.high))
+        return Certainty(stats.Interval(low, high, f"{interval.method}, of TP / (TP + FP + FN)"))
+    if name == "matthews_corrcoef":
+        rarest = min(Counter(gold for gold, _ in pairs).values(), default=0)
+        if len(pairs) < _LEAST_PAIRS or rarest < _LEAST_OF_LABEL:
+            return Certainty(no_interval=f"n = {len(pairs)}, {rarest} of the rarest label: too few for a correlation")
+    return None
 
 
 def _may_coincide(task: Task, values: Sequence[Any]) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bootstrap import unit_codes, unit_sums
 from lmms_eval.stats.differences import USUAL, PairOptions
-from lmms_eval.stats.interval import two_sided_p
+from lmms_eval.stats.interval import dominant_share, two_sided_p, variance_freedom
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -65,21 +65,34 @@ def simultaneous_ranks(
         raise UsageError(f"ranks: {len(clusters)} clusters for {len(matrix)} documents; give one for each")
     means = matrix.mean(axis=0)
     residuals = (matrix - means) / len(matrix)
-    return ranks_of_means(means, residuals if clusters is None else unit_sums(residuals, unit_codes(clusters)), options)
+    if clusters is None:
+        return ranks_of_means(means, residuals, options)
+    codes = unit_codes(clusters)
+    sizes = np.bincount(codes)
+    if dominant_share(int(sizes.max()), len(matrix), len(sizes)):
+        return ranks_of_means(means, residuals[:1], options)  # nothing is shown
+    # What leaving out a unit would change, so that large clusters count as in the error of a mean.
+    left_out = unit_sums(residuals, codes) * ((len(sizes) - 1) / len(sizes) / (1 - sizes / len(matrix)))[:, None]
+    return ranks_of_means(means, left_out, options, len(matrix) ** 2 / float(np.sum(sizes.astype(float) ** 2)))
 
 
-def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options: PairOptions) -> list[RankFinding]:
+def ranks_of_means(
+    means: NDArray[float64], residuals: NDArray[float64], options: PairOptions, effective: float | None = None
+) -> list[RankFinding]:
     """Rank any statistic as ``simultaneous_ranks`` ranks means, from the contributions of the units to its error.
 
     Args:
         means: one number for each run.
         residuals: units × runs, the contribution of each unit to the error of each number; columns sum to about 0.
+        options: level, draws and seed.
+        effective: number of units of one size with the same information; by default, all units are of one size.
     """
     import numpy as np
 
     better = np.zeros((len(means), len(means)), dtype=bool)
     if len(residuals) > 1 and len(means) > 1:
         count = len(residuals)
+        size = count if effective is None else effective
         products = residuals.T @ residuals * (count / (count - 1))
         pairs = []
         for i, j in itertools.combinations(range(len(means)), 2):
@@ -88,8 +101,11 @@ def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options
             if error > _ROUNDING * max(1.0, abs(gap)):
                 statistic = gap / error
             else:  # without a spread, use the size of the differences: McNemar's statistic if they were 0 and 1
-                error, statistic = 0.0, math.copysign(math.sqrt(count), gap) if abs(gap) > _ROUNDING else 0.0
-            pairs.append(_Pair(i, j, error, _normal_quantile(statistic, count - 1)))
+                error, statistic = 0.0, math.copysign(math.sqrt(size), gap) if abs(gap) > _ROUNDING else 0.0
+            freedom = size - 1
+            if error and effective is not None:  # a few large clusters may make most of the variance
+                freedom = min(freedom, variance_freedom((residuals[:, i] - residuals[:, j]).tolist()))
+            pairs.append(_Pair(i, j, error, _normal_quantile(statistic, freedom)))
         _step_down(pairs, residuals, options)
         for pair in pairs:
             better[pair.first, pair.second], better[pair.second, pair.first] = pair.shown > 0, pair.shown < 0

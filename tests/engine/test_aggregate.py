@@ -91,6 +91,30 @@ def test_all_right_or_all_wrong_has_wilsons_interval(tmp_path: Path, value: floa
     assert result.interval.high - result.interval.low == pytest.approx(0.1611, abs=1e-4)
 
 
+def test_f1_has_the_interval_of_its_share(tmp_path: Path) -> None:
+    """F1 = 2J / (1 + J) with J = TP / (TP + FP + FN) = 8 / 10."""
+    pairs = [(1, 1)] * 8 + [(1, 0), (0, 1)] + [(0, 0)] * 30
+    result = one(tmp_path, AGGREGATIONS["f1"].function(), pairs, "f1", within=SHARE)
+    share = stats.score_interval(0.8, stats.MeanSpread.of_scores([1.0] * 8 + [0.0] * 2, SHARE), SHARE)
+    assert isinstance(share, stats.Interval) and result.interval is not None
+    ends = [2 * end / (1 + end) for end in (share.low, share.high)]
+    assert [result.interval.low, result.interval.high] == pytest.approx(ends)
+    perfect = one(tmp_path / "all", AGGREGATIONS["f1"].function(), [(1, 1)] * 9 + [(0, 0)] * 9, "f1", within=SHARE)
+    assert perfect.value == 1.0 and perfect.interval is not None and perfect.interval.low < 0.9
+    none = one(tmp_path / "none", AGGREGATIONS["f1"].function(), [(0, 0)] * 9, "f1", within=SHARE)
+    assert (none.interval, none.certainty.no_interval) == (None, "no positive label")
+
+
+def test_correlations_over_few_labels_have_no_interval(tmp_path: Path) -> None:
+    function, within = AGGREGATIONS["matthews_corrcoef"].function(), ScoreRange(-1.0, 1.0)
+    few = one(tmp_path / "few", function, [(1, 1)] * 20 + [(0, 0)] * 19 + [(1, 0)], "matthews_corrcoef", within=within)
+    assert few.certainty.no_interval == "n = 40, 19 of the rarest label: too few for a correlation"
+    rare = [(1, 1)] * 8 + [(0, 0)] * 60 + [(1, 0)]
+    assert one(tmp_path / "rare", function, rare, "matthews_corrcoef", within=within).interval is None
+    enough = [(1, 1)] * 30 + [(0, 0)] * 30 + [(1, 0)] * 4
+    assert one(tmp_path / "enough", function, enough, "matthews_corrcoef", within=within).interval is not None
+
+
 def test_equal_values_without_a_range_have_no_interval(tmp_path: Path) -> None:
     result = one(tmp_path, mean, [0.5] * 20, "mean")
     assert (result.interval, result.certainty.no_interval) == (None, "no spread")
