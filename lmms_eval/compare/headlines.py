@@ -86,7 +86,7 @@ def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart 
 
 
 def _mean_of(aggregation: Callable[..., Any], values: Sequence[Any]) -> Estimate | None:
-    """Return the aggregate if it states one number for each value, of which it is the mean."""
+    """Return the aggregate if it states one number for each value and is their mean."""
     try:
         found = aggregation(list(values))
     except Exception:  # noqa: BLE001 - a task's own function
