@@ -189,7 +189,7 @@ class Floor:
         total: number of values in the list.
         alpha: probability that the limit ever exceeds the mean.
         is_of_list: the mean is that of the ``total`` values, which are drawn without replacement; else that of the
-            population from which the values are drawn independently.
+            population that the values are drawn from, independently of each other.
     """
 
     def __init__(self, total: int, alpha: float, is_of_list: bool = True) -> None:
