@@ -39,20 +39,12 @@ DOMAINS = {
 
 
 def options(doc: Doc) -> list[str]:
-    """Return the options, which the column ``options`` holds as the text of a list.
-
-    Raises:
-        ItemError: it holds no list.
-    """
+    """Return the options, which the column ``options`` holds as the text of a list. Raises ``ItemError`` for none."""
     return read_list(doc, "options")
 
 
 def picture(doc: Doc, number: int | str) -> Image.Image:
-    """Return the picture that a text names by its number, as RGB.
-
-    Raises:
-        ItemError: the document has no picture of that number.
-    """
+    """Return the picture of a number in a text, as RGB. Raises ``ItemError`` if the document has no such picture."""
     image = doc.get(f"image_{number}")
     if image is None:
         raise ItemError(f"{doc['id']}: the text names <image {number}>, but column 'image_{number}' holds no picture")

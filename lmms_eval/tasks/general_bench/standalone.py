@@ -71,11 +71,7 @@ class OutcomeJournal:
         return self._known[key]
 
     def add(self, key: str, outcome: ItemOutcome) -> None:
-        """Add a line, except for a failed item, which the next run tries again.
-
-        Raises:
-            JournalError: it cannot be written.
-        """
+        """Add a line, except for a failed item, which is tried again. Raises ``JournalError`` if that fails."""
         if self.path is None or outcome.status == "failed":
             return
         if self._writer is None:

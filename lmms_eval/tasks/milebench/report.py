@@ -42,11 +42,7 @@ SCOPE_NAMES = {
 
 
 def write(overview: Overview, folder: Path) -> None:
-    """Write ``report.json``, ``scores.csv`` and ``images.csv``, each replaced as a whole.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write ``report.json``, ``scores.csv`` and ``images.csv``, each as a whole. Raises ``DataError`` if that fails."""
     contents = {
         REPORT: json.dumps(overview.as_dict(), indent=2, ensure_ascii=False),
         SCORES: scores_csv(overview),

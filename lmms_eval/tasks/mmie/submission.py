@@ -61,11 +61,7 @@ def read_records(content: Any, where: str) -> tuple[dict[int, AnsweredRecord], l
 
 
 def read_record(entry: Any) -> AnsweredRecord:
-    """Read a record with its answer. The question may have either form.
-
-    Raises:
-        DataError: a key is missing, or the value is not a record.
-    """
+    """Read a question, in either form, with its answer. Raises ``DataError`` if a key is missing, or for no record."""
     question = asdict(read_question(entry))
     answer = read_segments(needed(entry, "answer"), "answer")
     return AnsweredRecord(**question, answer=answer, model=needed(entry, "model"))

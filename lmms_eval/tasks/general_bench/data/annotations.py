@@ -34,11 +34,7 @@ def annotation_file(folder: Path) -> Path | None:
 
 
 def read_annotation(file: Path) -> Annotation:
-    """Read an annotation file.
-
-    Raises:
-        DataError: it cannot be read, is cut short or damaged, or is not an object with a list ``data``.
-    """
+    """Read an annotation file. Raises ``DataError`` if it is damaged, or no object with a list ``data``."""
     content = _checked(read_json(file), file)
     if not isinstance(content.get("data"), list):
         raise DataError(f"{file}: `data` is {_kind(content.get('data'))}; a list of items is expected")

@@ -194,11 +194,7 @@ def lacking(item: Item) -> str:
 
 
 def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
-    """Return the map from the keys of a task's items to their meaning.
-
-    Raises:
-        DataError: the user's own file cannot be read.
-    """
+    """Return what the keys of a task's items mean. Raises ``DataError`` if the user's own file cannot be read."""
     return load_field_maps(settings.field_maps)(facts)
 
 

@@ -101,11 +101,7 @@ _OWN: frozenset[tuple[Form, Form]] = frozenset({
 
 @functools.lru_cache(maxsize=1024)
 def form_of(facts: TaskFacts) -> Form:
-    """Return the form of a task's answers, which its row of the workbook implies.
-
-    Raises:
-        DataError: no rule knows the row.
-    """
+    """Return the form of answers that a task's row implies. Raises ``DataError`` if no rule knows the row."""
     row = f"{facts.sheet} {facts.metric} {facts.id}"
     for pattern, form in _RULES.items():
         if fnmatchcase(row, pattern):

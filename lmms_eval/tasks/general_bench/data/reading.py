@@ -138,11 +138,7 @@ _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Ye
 
 
 def read_sound_item(source: ItemSource) -> Item:
-    """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
-
-    Raises:
-        DataError: a key is missing or of another kind.
-    """
+    """Read the sound, prompt and text of an item. Raises ``DataError`` if a key is missing or of another kind."""
     given = source.top.record("input")
     if source.facts in _BACKSLASHES and isinstance(given.values.get("audio_file"), str):
         straight = {**given.values, "audio_file": given.values["audio_file"].replace("\\", "/")}
@@ -249,11 +245,7 @@ _DEPTHS = "depth"
 
 
 def read_video_item(source: ItemSource, fields: FieldMap) -> Item:
-    """Read an item by the schema that its task's metric implies.
-
-    Raises:
-        DataError: a key is missing or of another kind.
-    """
+    """Read an item by the schema of its task's metric. Raises ``DataError`` if a key is missing or of another kind."""
     top, form = source.top, form_of(source.facts)
     if form == "saliency":
         return read_mapped_item(source, fields)

@@ -114,11 +114,7 @@ class Record(Struct, frozen=True):
 
 
 def checked_path(value: object, where: str) -> str:
-    """Check a path of an annotation.
-
-    Raises:
-        DataError: it is not valid, is absolute, or leads out of its folder.
-    """
+    """Check a path of an annotation. Raises ``DataError`` if it is not valid, absolute, or leads out of its folder."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise DataError(f"{where} is {value!r:.80}; a path is expected")
     path = Path(value.strip())

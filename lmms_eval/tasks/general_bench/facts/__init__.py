@@ -122,11 +122,7 @@ def fold(name: str) -> str:
 
 
 def find_task(name: str) -> TaskFacts:
-    """Find the task of a name, ignoring spaces, case and punctuation.
-
-    Raises:
-        UnknownNameError: no such task; the message has the nearest names.
-    """
+    """Find the task of a name, without spaces, case and punctuation. Raises ``UnknownNameError`` for no task."""
     # Folding a name is the slowest step of ranking a row, and nearly all names are spelt as in the table.
     task = tasks_by_name().get(name) or folded_tasks().get(fold(name))
     if task is None:

@@ -75,11 +75,7 @@ def fold_metric(spelling: str) -> str:
 
 
 def find_metric(spelling: str) -> Metric:
-    """Find the metric of a spelling.
-
-    Raises:
-        UnknownNameError: no metric has this spelling; the message has the nearest ones.
-    """
+    """Find the metric of a spelling. Raises ``UnknownNameError``, with the nearest spellings, if no metric has it."""
     metric = _spellings().get(fold_metric(spelling))
     if metric is None:
         known = [one for metric in metrics().values() for one in (metric.key, *metric.spellings)]

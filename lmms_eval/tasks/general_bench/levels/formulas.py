@@ -28,11 +28,7 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def sigmoid(x: float) -> float:
-    """Return the logistic function.
-
-    Raises:
-        DataError: ``x`` is so negative that the exponential overflows.
-    """
+    """Return the logistic function. Raises ``DataError`` if ``x`` is so negative that the exponential overflows."""
     try:
         return 1.0 / (1.0 + math.exp(-x))
     except OverflowError:
@@ -79,11 +75,7 @@ def mapped_names() -> Mapping[str, Metric]:
 
 
 def map_score(name: str, x: float) -> float:
-    """Map a score by the reference's mapping.
-
-    Raises:
-        DataError: the name has no mapping, or the value is not above zero.
-    """
+    """Map a score by the reference's mapping. Raises ``DataError`` for a value or a name without one."""
     metric = mapped_names().get(name.upper())
     if metric is None:
         raise DataError(f"metric {name!r} has no mapping")

@@ -146,11 +146,7 @@ def read_result_table(path: Path, model: str) -> Table:
 
 
 def read_workbook(path: Path) -> Table:
-    """Read all sheets of a workbook.
-
-    Raises:
-        DataError: it cannot be opened as a workbook.
-    """
+    """Read all sheets of a workbook. Raises ``DataError`` if it cannot be opened as a workbook."""
     openpyxl = workbook_library()
     invalid: type[Exception] = importlib.import_module("openpyxl.utils.exceptions").InvalidFileException
     try:
@@ -214,11 +210,7 @@ def _from_rows(path: Path, rows: list[Mapping[str, Cell]], model: str) -> Table:
 
 
 def write_workbook(table: Table, path: Path) -> None:
-    """Write the workbook of a table, values only.
-
-    Raises:
-        DataError: it cannot be written.
-    """
+    """Write the workbook of a table, values only. Raises ``DataError`` if it cannot be written."""
     openpyxl = workbook_library()
     book = openpyxl.Workbook(write_only=True)
     content = io.BytesIO()

@@ -38,11 +38,7 @@ class Context(Struct, frozen=True):
         return replace(self, options={**self.options, **options})
 
     def choice(self, name: str, default: str, other: str) -> str:
-        """Return an option that has one of two values.
-
-        Raises:
-            ConfigError: it has another value.
-        """
+        """Return an option that has one of two values. Raises ``ConfigError`` if it has another value."""
         value = self.options.get(name, default)
         if value not in (default, other):
             raise ConfigError(f"{name}: {value!r} is neither {default!r} nor {other!r}")

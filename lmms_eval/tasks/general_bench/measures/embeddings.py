@@ -137,11 +137,7 @@ _DIGITS = 9
 
 
 def predicted_rows(prediction: Any, item: Item, compute: Callable[[], Floats]) -> Floats:
-    """Return the features that a prediction names, else computed ones.
-
-    Raises:
-        UnreadableAnswer: the file is missing, or holds no such array.
-    """
+    """Return the features of a prediction's file, else computed ones. Raises ``UnreadableAnswer`` for another file."""
     rows = predicted_features(prediction, item)
     return compute() if rows is None else rows
 
@@ -207,11 +203,7 @@ def read_features(path: Path) -> Floats:
 
 
 def one_row(rows: Floats, item: Item) -> Floats:
-    """Return the only row.
-
-    Raises:
-        UnreadableAnswer: there are several.
-    """
+    """Return the only row. Raises ``UnreadableAnswer`` if there are several."""
     if len(rows) != 1:
         raise UnreadableAnswer(f"{item.where}: one vector is needed, not {len(rows)}")
     row: Floats = rows[0]
@@ -294,11 +286,7 @@ def pooled_percent(states: Sequence[State]) -> float:
 
 
 def frechet(states: Sequence[State]) -> float:
-    """Return the Frechet distance of predicted and reference vectors. A state is ``[[...], [...]]``.
-
-    Raises:
-        DataError: fewer than two items, or vectors of different lengths.
-    """
+    """Return the Frechet distance of states ``[[...], [...]]``. Raises ``DataError`` for one item or other lengths."""
 
     if len({len(vector) for state in states for vector in state}) != 1:
         raise DataError("the features of this task's predictions and references are of different lengths")

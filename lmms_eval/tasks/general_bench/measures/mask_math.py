@@ -278,11 +278,7 @@ def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
 
 
 def overlap(one: Runs, other: Runs) -> MaskOverlap:
-    """Return the areas and the shared area of two masks.
-
-    Raises:
-        DataError: their sizes differ.
-    """
+    """Return the areas and the shared area of two masks. Raises ``DataError`` if their sizes differ."""
     if one.size != other.size:
         raise DataError(f"masks of {one.height} x {one.width} and {other.height} x {other.width} pixels")
     return MaskOverlap(int(shared_areas(one, [other])[0]), one.area, other.area)
@@ -303,11 +299,7 @@ def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
 
 
 def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
-    """Return the IoU of a video, pooled over its frames. It is 0 if no frame has a pixel.
-
-    Raises:
-        DataError: not the same number of frames, or frames of different sizes.
-    """
+    """Return the IoU pooled over a video's frames, or 0 without pixels. Raises ``DataError`` if frames do not fit."""
     if len(predicted) != len(truth):
         raise DataError(f"{len(predicted)} predicted masks for {len(truth)} frames")
     return pooled([overlap(one, other) for one, other in zip(predicted, truth, strict=True)]).iou

@@ -172,11 +172,7 @@ LEAST_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
 
 
 def mean_squared_error(first: Any, second: Any) -> float:
-    """Mean squared error over all pixels and channels of two arrays of one shape.
-
-    Raises:
-        DataError: different shapes, or nothing in them.
-    """
+    """Return the mean squared error of two arrays. Raises ``DataError`` if shapes differ, or they are empty."""
     sums = [float((apart * apart).sum()) for apart in _differences(first, second)]
     return math.fsum(sums) / int(first.size)
 

@@ -83,11 +83,7 @@ def measures_of(module: str) -> Mapping[str, Measure]:
 
 
 def line_for(facts: TaskFacts, form: Form) -> Line:
-    """Return the line for a task's items of a form.
-
-    Raises:
-        DataError: none fits.
-    """
+    """Return the line for a task's items of a form. Raises ``DataError`` if none fits."""
     line = next((line for line in lines() if line.fits(facts, form)), None)
     if line is None:
         raise DataError(f"task {facts.name!r}: no measure of metric {facts.metric!r} for answers of form {form!r}")
@@ -95,11 +91,7 @@ def line_for(facts: TaskFacts, form: Form) -> Line:
 
 
 def measure_for(facts: TaskFacts, form: Form) -> Measure:
-    """Return the measure for a task's items of a form.
-
-    Raises:
-        DataError: it is missing.
-    """
+    """Return the measure for a task's items of a form. Raises ``DataError`` if it is missing."""
     return line_for(facts, form).load()
 
 

@@ -96,11 +96,7 @@ def audio_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def audio_distance(states: Sequence[State]) -> float:
-    """Return the Frechet distance of all predicted and all reference vectors.
-
-    Raises:
-        DataError: fewer than two vectors, or vectors of different lengths.
-    """
+    """Return the Frechet distance of predicted and reference vectors. Raises ``DataError`` if lengths differ."""
     from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 
     rows = [[row for state in states for row in state[side]] for side in (0, 1)]

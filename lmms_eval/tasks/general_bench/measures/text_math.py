@@ -61,11 +61,7 @@ def tokenizer_label() -> str:
 
 
 def word_tokens(text: str, tokenizer: str) -> list[str]:
-    """Split a text into words.
-
-    Raises:
-        NotEvaluated: NLTK or its data is missing or damaged (``treebank``).
-    """
+    """Split a text into words. Raises ``NotEvaluated`` if NLTK or its data is missing or damaged (``treebank``)."""
     return treebank_tokens(text) if tokenizer == "treebank" else fallback_tokens(text)
 
 
@@ -131,11 +127,7 @@ _WORD = re.compile("[a-z0-9]+")
 
 
 def rouge(prediction: str, reference: str, kind: RougeKind) -> float:
-    """Return the ROUGE F-measure of two texts, 0 to 1.
-
-    Raises:
-        NotEvaluated: NLTK is missing.
-    """
+    """Return the ROUGE F-measure of two texts, 0 to 1. Raises ``NotEvaluated`` if NLTK is missing."""
     predicted, wanted = rouge_tokens(prediction), rouge_tokens(reference)
     if not predicted or not wanted:
         return 0.0
@@ -257,11 +249,7 @@ def micro_f1(counts: Counts) -> float:
 
 
 def reference_texts(reference: Any, where: str = "reference") -> list[str]:
-    """Return the texts of a reference: one text, or those of a list.
-
-    Raises:
-        DataError: it is neither text nor a list.
-    """
+    """Return the texts of a reference, one or several. Raises ``DataError`` if it is neither text nor a list."""
     if isinstance(reference, str):
         return [reference]
     if isinstance(reference, list | tuple):

@@ -249,11 +249,7 @@ def wanted_action(item: Item) -> str:
 
 
 def read_small_json(path: Path) -> Any:
-    """Read the value of a JSON file of at most 16 MiB.
-
-    Raises:
-        DataError: no such file, too large or damaged.
-    """
+    """Read a JSON file of at most 16 MiB. Raises ``DataError`` if it is missing, too large or damaged."""
     return read_json(regular_file(path, _MAX_BYTES))
 
 

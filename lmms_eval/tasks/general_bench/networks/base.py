@@ -112,11 +112,7 @@ def load_errors() -> tuple[type[Exception], ...]:
 
 
 def usable_device(context: Context) -> str:
-    """Return the device of a run.
-
-    Raises:
-        ConfigError: torch does not know it, or it is missing.
-    """
+    """Return the device of a run. Raises ``ConfigError`` if torch does not know it, or it is missing."""
     import torch
 
     try:
@@ -209,11 +205,7 @@ def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
 
 
 def numpy_rows(parts: Sequence[torch.Tensor]) -> Floats:
-    """Join parts of rows to one float32 array ``(rows, dimensions)``.
-
-    Raises:
-        ValueError: a number is not finite: the weights are damaged.
-    """
+    """Join parts of rows to one float32 array. Raises ``ValueError`` for damaged weights: a number is not finite."""
     import numpy as np
 
     rows: Floats = np.concatenate([part.float().cpu().numpy() for part in parts])
@@ -265,11 +257,7 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
 
 
 def need(weights: dict[str, torch.Tensor], names: Sequence[str], device: str = "cpu") -> dict[str, torch.Tensor]:
-    """Return the tensors of a network, moved to a device.
-
-    Raises:
-        KeyError: a tensor is missing.
-    """
+    """Return the tensors of a network, moved to a device. Raises ``KeyError`` if a tensor is missing."""
     missing = [name for name in names if name not in weights]
     if missing:
         raise KeyError(f"{len(missing)} tensors are missing, the first are {', '.join(missing[:3])}")

@@ -239,11 +239,7 @@ class Clip(TextTower, frozen=True, eq=False):
 
 
 def clip(network: Network, context: Context, item: Item) -> Clip:
-    """Open ``B32`` or ``L14``, which is loaded once.
-
-    Raises:
-        NotEvaluated: its packages or weights are missing.
-    """
+    """Open ``B32`` or ``L14``, which is loaded once. Raises ``NotEvaluated`` if its packages or weights are missing."""
     return loaded(_load_clip, network, context, item)
 
 
@@ -391,11 +387,7 @@ class Musiq(LoadedNetwork, frozen=True, eq=False):
 
 
 def musiq(network: Network, context: Context, item: Item) -> Musiq:
-    """Open ``KONIQ`` or ``SPAQ``, which is loaded once.
-
-    Raises:
-        NotEvaluated: pyiqa or the weights are missing.
-    """
+    """Open ``KONIQ`` or ``SPAQ``, which is loaded once. Raises ``NotEvaluated`` if pyiqa or the weights are missing."""
     name = {KONIQ: "musiq", SPAQ: "musiq-spaq"}[network]
     return loaded(lambda source, device: _load_musiq(source, device, name), network, context, item)
 

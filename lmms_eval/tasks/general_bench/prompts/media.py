@@ -107,11 +107,7 @@ def frame_count(item: Item) -> int | None:
 
 
 def picture_size(item: Item) -> tuple[int, int] | None:
-    """Return width and height, in pixels, of the item's first picture or video, or ``None``.
-
-    Raises:
-        MediaError: it is missing or unreadable.
-    """
+    """Return width and height of the first picture or video, or ``None``. Raises ``MediaError`` if it is unreadable."""
     for medium in item.media:
         if medium.kind == "image" or in_frames(medium):
             found = header(str(frame_files(medium)[0]))

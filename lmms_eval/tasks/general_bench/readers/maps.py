@@ -207,11 +207,7 @@ def _read_one(path: Path) -> npt.NDArray[Any]:
 
 
 def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
-    """Return an array with or without channels and frames as ``(frames, height, width)``.
-
-    Raises:
-        MediaError: another shape, or nothing in it.
-    """
+    """Return an array as ``(frames, height, width)``. Raises ``MediaError`` for another shape, or nothing in it."""
     if array.ndim == 4 and array.shape[1] >= 1:
         array = array[:, 0]
     if array.ndim == 2:

@@ -34,11 +34,7 @@ _EIGHT_BITS, _SIXTEEN_BITS = 255.0, 65_535.0
 
 
 def check_pixels(width: int, height: int, path: Path) -> None:
-    """Refuse a size that would fill the memory.
-
-    Raises:
-        MediaError: more than ``MAX_PIXELS``, or none.
-    """
+    """Refuse a size that would fill the memory. Raises ``MediaError`` for none, or more than ``MAX_PIXELS``."""
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise MediaError(f"{path} has {width}x{height} pixels; 1 to {MAX_PIXELS // 10**6} million are read")
 
@@ -282,21 +278,13 @@ def frame_files(path: Path, side: Side) -> list[Path]:
 
 
 def require_size(found: tuple[int, int], wanted: tuple[int, int], side: Side) -> None:
-    """Check that a size is the required one.
-
-    Raises:
-        DataError: the sizes (height and width) differ; the message names both.
-    """
+    """Check that a size (height, width) is the required one. Raises ``DataError``, which names both, if not."""
     if found != wanted:
         raise side.refuse(f"is {found[1]} x {found[0]} pixels where {wanted[1]} x {wanted[0]} are wanted")
 
 
 def require_bounded(size: tuple[int, int], side: Side) -> None:
-    """Check that a size is within bounds.
-
-    Raises:
-        DataError: an empty size (height and width), or more than 64 megapixels.
-    """
+    """Check a size (height, width). Raises ``DataError`` if it is empty, or more than 64 megapixels."""
     if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
         raise side.refuse(f"is {size[1]} x {size[0]} pixels; 1 to {MAX_PIXELS // 10**6} million are read")
 

@@ -362,11 +362,7 @@ def key_points(value: object, side: Side) -> tuple[NDArray[Any], NDArray[Any], M
 
 
 def objects(value: object, side: Side, most: int) -> list[Any]:
-    """Check that a value is a list of bounded length, and return it.
-
-    Raises:
-        DataError: it is not a list, or too long.
-    """
+    """Check that a value is a list of bounded length, and return it. Raises ``DataError`` if it is not."""
     if not isinstance(value, list):
         raise side.refuse(f"is no list: {brief(value)}")
     if len(value) > most:
@@ -375,11 +371,7 @@ def objects(value: object, side: Side, most: int) -> list[Any]:
 
 
 def four(value: object, what: str, side: Side) -> list[float]:
-    """Return a box's four numbers.
-
-    Raises:
-        DataError: it is not four finite numbers, or a side is negative.
-    """
+    """Return a box's four numbers. Raises ``DataError`` if it is not four finite numbers, or a side is negative."""
     if not isinstance(value, list) or len(value) != 4:
         raise side.refuse(f"has {brief(value)} as {what}, not [x, y, width, height]")
     numbers = [finite(number) for number in value]

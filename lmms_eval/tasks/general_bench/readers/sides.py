@@ -189,11 +189,7 @@ def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.
 def parse_array(
     file: IO[bytes], size: int, path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES
 ) -> npt.NDArray[Any]:
-    """Read the numbers of an open ``.npy`` file of ``size`` bytes, which may be a member of an archive.
-
-    Raises:
-        MediaError: as ``read_array``.
-    """
+    """Read the numbers of an open ``.npy`` file of ``size`` bytes. Raises ``MediaError`` as ``read_array``."""
     import numpy as np
 
     try:

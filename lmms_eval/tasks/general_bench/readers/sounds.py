@@ -221,11 +221,7 @@ def predicted_notes(value: Any, item: Item) -> tuple[Note, ...]:
 
 
 def read_notes(value: Any) -> tuple[Note, ...]:
-    """Read the notes of a JSON value.
-
-    Raises:
-        DataError: it is not in one of the forms, or has more than 200,000 notes.
-    """
+    """Read the notes of a JSON value. Raises ``DataError`` for another form, or more than 200,000 notes."""
     beats: Any = BEATS_PER_BAR
     if isinstance(value, dict):
         value, beats = value.get("notes"), value.get("beats_per_bar", BEATS_PER_BAR)
@@ -280,11 +276,7 @@ MAX_SECONDS = 1800.0
 
 
 def predicted_sound(value: Any, item: Item, sampling_rate: int | None = None) -> Audio:
-    """Read the sound file that a prediction names.
-
-    Raises:
-        UnreadableAnswer: it is missing, it is not a sound, or longer than half an hour.
-    """
+    """Read the sound that a prediction names. Raises ``UnreadableAnswer`` if it is missing, no sound, or too long."""
     side = prediction_of(item)
     with side.reading():
         return read_sound(side.path(value), sampling_rate)

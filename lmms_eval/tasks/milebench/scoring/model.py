@@ -144,11 +144,7 @@ class DatasetResult(Struct, frozen=True):
 
 
 def aggregate(facts: DatasetFacts, samples: Sequence[SampleScore]) -> DatasetResult:
-    """Separate the scored samples of a data set from the failed ones.
-
-    Raises:
-        DataError: the data set's question type is unknown.
-    """
+    """Separate the scored from the failed samples. Raises ``DataError`` if the data set's question type is unknown."""
     scored = tuple(sample for sample in samples if sample.error is None)
     return DatasetResult(facts.name, facts.metric, scored, len(samples) - len(scored))
 

@@ -119,11 +119,7 @@ class DatasetSummary(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_details(cls, given: Mapping[str, Any]) -> DatasetSummary:
-        """Undo ``as_dict``, also after a way through JSON.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """Undo ``as_dict``, also after a way through JSON. Raises ``DataError`` if it is something else."""
         try:
             return convert(given, cls, str_keys=True)
         except ValidationError as error:
