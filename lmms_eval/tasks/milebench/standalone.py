@@ -190,8 +190,8 @@ def extracted_record(judged: JudgedPrediction) -> dict[str, Any]:
     record, instance, normalised = judged.record, judged.sample["task_instance"], judged.score.normalised
     texts: dict[str, Any] = {"choice_list": instance["choice_list"]}
     if normalised is not None:
-        texts = {"gt_response": normalised.gold, "pred_response": normalised.prediction}
-        texts["choice_list"] = list(normalised.choices)
+        answer, reference, choices = normalised
+        texts = {"gt_response": reference, "pred_response": answer, "choice_list": list(choices)}
     return {
         **record,
         "image": instance["images_path"],

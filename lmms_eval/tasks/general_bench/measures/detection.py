@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
 from lmms_eval.tasks.general_bench.readers.regions import Marked
-from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,24 +20,17 @@ UNNAMED = ""
 """Class of objects without labels."""
 
 
-class ClassHits(Struct, frozen=True):
-    """The objects of one class of an item."""
-
-    truth: int
-    scores: list[float]
-    """Scores of the predictions, best first."""
-    hits: list[int]
-    """1 if the prediction matched a reference object."""
-
-
 Overlaps = Callable[[int, "NDArray[Any]"], "NDArray[Any]"]
 """Maps the number of a prediction and the numbers of reference objects to their overlaps."""
 
 
 def match(
     scores: NDArray[Any], predictions: NDArray[Any], truth: NDArray[Any], overlaps: Overlaps, least: float
-) -> ClassHits:
+) -> State:
     """Match predictions and reference objects by COCO's greedy rule.
+
+    The state has the number ``truth`` of the reference objects, the ``scores`` of the predictions, best first, and
+    their ``hits``: 1 if the prediction matched a reference object, else 0.
 
     Predictions come in the order of falling scores (equal scores in the order given). Each takes the free reference
     object with the largest overlap (the last of equals) if that overlap is at least ``least``.
@@ -65,13 +55,13 @@ def match(
             hit = bool(row[best] >= min(least, 1 - 1e-10))
             free[best] &= not hit
         hits.append(int(hit))
-    return ClassHits(len(truth), [float(score) for score in scores[order]], hits)
+    return {"truth": len(truth), "scores": [float(score) for score in scores[order]], "hits": hits}
 
 
 def match_classes(
     predicted: Marked, truth: int, truth_labels: Sequence[str] | None, overlaps: Overlaps, least: float
 ) -> State:
-    """Return the state of an item: its ``ClassHits`` by label.
+    """Return the state of an item: that of ``match`` by label.
 
     If the reference has no labels, those of the predictions are ignored. Predictions without labels are matched with
     all reference objects and are listed under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
@@ -91,15 +81,15 @@ def match_classes(
     given = predicted.labels
     if given is None or (truth and truth_labels is None):
         found = match(predicted.scores, np.arange(count), np.arange(truth), overlaps, least)
-        totals = {label: ClassHits(named.count(label), [], []) for label in dict.fromkeys(named)}
-        totals[UNNAMED] = ClassHits(named.count(UNNAMED), found.scores, found.hits)
+        totals = {label: {"truth": named.count(label), "scores": [], "hits": []} for label in dict.fromkeys(named)}
+        totals[UNNAMED] = {**found, "truth": named.count(UNNAMED)}
     else:
         totals = {}
         places, numbers = _places(given), _places(named)
         for label in {**numbers, **places}:
             some, wanted = (np.array(table.get(label, []), dtype=np.int64) for table in (places, numbers))
             totals[label] = match(predicted.scores, some, wanted, overlaps, least)
-    return {label: to_dict(hits) for label, hits in totals.items() if hits.truth or hits.hits}
+    return {label: hits for label, hits in totals.items() if hits["truth"] or hits["hits"]}
 
 
 def _places(labels: Sequence[str]) -> dict[str, list[int]]:

@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
@@ -201,15 +199,8 @@ def anls(prediction: str, references: Sequence[str]) -> float:
     return max(each, default=0.0)
 
 
-class Counts(Struct, frozen=True):
-    """True positives, false positives and false negatives."""
-
-    tp: int
-    fp: int
-    fn: int
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn)
+Counts = tuple[int, int, int]
+"""True positives, false positives and false negatives."""
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
@@ -236,15 +227,15 @@ def micro_f1_counts(prediction: str, reference: str) -> Counts:
     """Count how the sets of labels of two texts agree."""
     predicted, wanted = labels(prediction), labels(reference)
     common = len(predicted & wanted)
-    return Counts(common, len(predicted) - common, len(wanted) - common)
+    return common, len(predicted) - common, len(wanted) - common
 
 
-def micro_f1(counts: Counts) -> float:
-    """Return the F1 of summed counts, 0 to 1. Without true positives it is 0."""
-    if not counts.tp:
+def micro_f1(counts: Iterable[Counts]) -> float:
+    """Return the F1 of the sums of all counts, 0 to 1. Without true positives it is 0."""
+    right, wrong, missed = map(sum, zip(*counts, strict=True))
+    if not right:
         return 0.0
-    precision = counts.tp / (counts.tp + counts.fp)
-    recall = counts.tp / (counts.tp + counts.fn)
+    precision, recall = right / (right + wrong), right / (right + missed)
     return 2 * precision * recall / (precision + recall)
 
 

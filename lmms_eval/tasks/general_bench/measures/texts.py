@@ -22,7 +22,6 @@ from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, St
 from lmms_eval.tasks.general_bench.measures.text_math import (
     BY_WORDS,
     SEPARATOR,
-    Counts,
     RougeKind,
     anls,
     audio_contains,
@@ -268,7 +267,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "micro_f1", "text", _micro_state,
-        lambda states: PERCENT * micro_f1(Counts(*map(sum, zip(*states, strict=True)))),
+        lambda states: PERCENT * micro_f1(states),
         lambda item, _: [0, 0, len(_wanted_labels(item))], checked=VECTORS,
     ),
     Measure(

@@ -25,7 +25,6 @@ from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
 from lmms_eval.tasks.general_bench.measures.contract import mean
 from lmms_eval.tasks.general_bench.measures.text_math import (
-    Counts,
     exact_match,
     fallback_tokens,
     mean_absolute_error,
@@ -169,9 +168,7 @@ _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = Mapping
         "CodeBLEU": lambda pairs, _: code_bleu(
             [_text(found) for found, _ in pairs], [_text(wanted) for _, wanted in pairs]
         ),
-        "Micro-F1": lambda pairs, _: micro_f1(
-            sum((micro_f1_counts(*map(_text, pair)) for pair in pairs), Counts(0, 0, 0))
-        ),
+        "Micro-F1": lambda pairs, _: micro_f1([micro_f1_counts(*map(_text, pair)) for pair in pairs]),
         "MAE": lambda pairs, _: mean_absolute_error(pairs),
     }
 )
@@ -210,7 +207,7 @@ def score_language(
         DataError: there is no such folder.
     """
     tokenizer, words = installed_tokenizer()
-    folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
+    folders = [folder.path for folder in scan(dataset)[0] if folder.modality == LANGUAGE]
     results: list[LevelResult] = []
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):

@@ -48,13 +48,8 @@ _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _LISTS = ("vertex_indices", "vertex_index")
 
 
-class Mesh(Struct, frozen=True, eq=False):
-    """A surface. Without triangles it is a cloud of points."""
-
-    vertices: Floats
-    """``(vertices, 3)``."""
-    triangles: Integers
-    """``(triangles, 3)``: numbers of vertices, from 0."""
+Mesh = tuple["Floats", "Integers"]
+"""Vertices ``(vertices, 3)``, and triangles ``(triangles, 3)`` of their numbers, from 0 (none: a cloud of points)."""
 
 
 class _Property(Struct, frozen=True):
@@ -149,7 +144,7 @@ def _counted(words: Sequence[str]) -> list[int]:
 def _checked(vertices: Floats, triangles: Integers, path: Path) -> Mesh:
     if len(triangles) and not (triangles.min() >= 0 and triangles.max() < len(vertices)):
         raise DataError(f"{path}: a face names a vertex that is not there ({len(vertices)} vertices)")
-    return Mesh(vertices, triangles)
+    return vertices, triangles
 
 
 class _Builder(Struct):
@@ -408,9 +403,9 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
         case ".xyz" | ".txt":
             return _finite(subset(number_lines(text_lines(source), (0, 1, 2), source), most), str(source))
         case ".ply" | ".obj" | ".off":
-            mesh = read_mesh(source)
-            _finite(mesh.vertices, str(source))
-            return surface_points(mesh, most) if len(mesh.triangles) else subset(mesh.vertices, most)
+            vertices, triangles = read_mesh(source)
+            _finite(vertices, str(source))
+            return surface_points(vertices, triangles, most) if len(triangles) else subset(vertices, most)
     raise DataError(f"{source}: points are read from .npy, .xyz, .txt, .ply, .obj and .off files")
 
 
@@ -443,16 +438,16 @@ def subset(points: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
     return points[np.sort(chosen)]
 
 
-def surface_points(mesh: Mesh, count: int) -> Floats:
+def surface_points(vertices: Floats, triangles: Integers, count: int) -> Floats:
     """Sample points evenly on the surface with a fixed seed, ``(count, 3)``. Without area, return vertices."""
     import numpy as np
 
-    corners = mesh.vertices[mesh.triangles]
+    corners = vertices[triangles]
     sides = corners[:, 1:] - corners[:, :1]
     areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
     upto = np.cumsum(areas)
     if not upto[-1] > 0:
-        return subset(mesh.vertices, count)
+        return subset(vertices, count)
     source = np.random.default_rng(_SEED)
     chosen = np.minimum(np.searchsorted(upto, source.random(count) * upto[-1], side="right"), len(areas) - 1)
     across, along = np.sqrt(source.random((count, 1))), source.random((count, 1))

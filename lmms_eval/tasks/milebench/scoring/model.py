@@ -83,20 +83,12 @@ class SampleScore(Struct, frozen=True):
     """The letter read by the fixed rules; only for choice questions, ``None`` if no rule hit."""
     is_empty: bool = False
     """The answer is empty or white space: counted as ``no_answer``."""
-    normalised: Normalised | None = None
-    """The normalised texts, as ``pred_with_extracted.json`` shows them."""
+    normalised: tuple[str, str, tuple[str, ...]] | None = None
+    """Answer, reference and options after the official normalisation, as ``pred_with_extracted.json`` shows them."""
     note: str = ""
     """Remark on a case that crashes the reference, with the specified value used instead."""
     error: str | None = None
     """The reason of a failed sample."""
-
-
-class Normalised(Struct, frozen=True):
-    """Texts after the official normalisation."""
-
-    prediction: str
-    gold: str
-    choices: tuple[str, ...] = ()
 
 
 class DatasetResult(Struct, frozen=True):

@@ -18,7 +18,7 @@ from lmms_eval.tasks.milebench.scoring.fixed_choice import (
     possible,
     read_choice,
 )
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore, image_level
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore, image_level
 
 MARKS = ';/[]"{}()=+\\_-><@`,?!'
 """The 21 marks that are deleted or replaced by a blank."""
@@ -278,7 +278,7 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
         fixed=int(chosen in (same or alike)),
         fixed_step=fixed_step if case.text else "empty",
         fixed_extracted=None if chosen is None else fixed_letter(chosen),
-        normalised=Normalised(case.text, case.wanted, options),
+        normalised=(case.text, case.wanted, options),
     )
 
 
