@@ -22,7 +22,11 @@ _MAX_ORDER = 4
 
 
 def scored_alike(names: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row under each metric's name. Raises ``ItemError`` if it has no reference caption."""
+    """Return the row under each metric's name.
+
+    Raises:
+        ItemError: it has no reference caption.
+    """
     if not isinstance(row["answer"], list | tuple) or not any(str(text).strip() for text in row["answer"]):
         raise ItemError(f"column 'answer' holds {row['answer']!r:.200}: captions are scored against at least one text")
     return dict.fromkeys(names, row)

@@ -39,12 +39,20 @@ DOMAINS = {
 
 
 def options(doc: Doc) -> list[str]:
-    """Return the options, which the column ``options`` holds as the text of a list. Raises ``ItemError`` for none."""
+    """Return the options, which the column ``options`` holds as the text of a list.
+
+    Raises:
+        ItemError: it holds no list.
+    """
     return read_list(doc, "options")
 
 
 def picture(doc: Doc, number: int | str) -> Image.Image:
-    """Return the picture of a number in a text, as RGB. Raises ``ItemError`` if the document has no such picture."""
+    """Return the picture that a text names by its number, as RGB.
+
+    Raises:
+        ItemError: the document has no picture of that number.
+    """
     image = doc.get(f"image_{number}")
     if image is None:
         raise ItemError(f"{doc['id']}: the text names <image {number}>, but column 'image_{number}' holds no picture")

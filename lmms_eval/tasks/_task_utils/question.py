@@ -71,7 +71,11 @@ def name_of(doc: Doc, column: str) -> str:
 
 
 def read_list(doc: Doc, column: str) -> list[str]:
-    """Return the texts of a column with a list, or the text of one in Python's form. Raises ``ItemError`` if not."""
+    """Return the texts of a column that holds a list, or a list as text in Python's form.
+
+    Raises:
+        ItemError: it holds none.
+    """
     held = doc[column]
     try:
         found = ast.literal_eval(held) if isinstance(held, str) else held

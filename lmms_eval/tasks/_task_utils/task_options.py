@@ -75,7 +75,11 @@ class BenchmarkOptions(Struct, frozen=True, kw_only=True, dict=True):
         return None if self.data_folder is None else Path(inspect.getfile(type(self))).parent / self.data_folder
 
     def check(self) -> None:
-        """Refuse values that do not fit each other, or that no rule describes. Raises ``TaskError`` if one does not."""
+        """Refuse values that do not fit each other, or that no rule describes.
+
+        Raises:
+            TaskError: one does not.
+        """
 
 
 def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) -> T:

@@ -12,7 +12,11 @@ from lmms_eval.errors import UsageError
 
 
 def workbook_library() -> ModuleType:
-    """Return openpyxl. Raises ``UsageError`` if it is not installed."""
+    """Return openpyxl.
+
+    Raises:
+        UsageError: it is not installed.
+    """
     try:
         return importlib.import_module("openpyxl")
     except ImportError:

@@ -45,8 +45,7 @@ class OutcomeJournal:
     """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line. Without a path it is
     disabled.
 
-    Raises:
-        JournalError: it cannot be read.
+    Raises ``JournalError`` if it cannot be read.
     """
 
     def __init__(self, path: Path | None) -> None:

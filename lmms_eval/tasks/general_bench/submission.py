@@ -35,11 +35,9 @@ def read_predictions(file: Path) -> tuple[dict[str, Any], list[str]]:
     """Read the predictions of a file in either form.
 
     Returns JSON values by ``id_key`` (of records with the same id, the last one counts), and the problems: records that
-    were skipped, and ids that occur more than once, the first 20 of each kind.
-
-    Raises:
-        DataError: it cannot be read, is cut short or damaged, is of neither form, or holds the results that the
-            authors' audio scripts write under the same name.
+    were skipped, and ids that occur more than once, the first 20 of each kind. Raises ``DataError`` if it cannot be
+    read, is cut short or damaged, is of neither form, or holds the results that the authors' audio scripts write under
+    the same name.
     """
     content = read_json(file)
     records = content.get("data") if isinstance(content, dict) else content
@@ -104,8 +102,7 @@ def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Pa
     """Write a task's predictions in a run, in the order of the annotation. Return ``None`` if there is no place for
     them.
 
-    Raises:
-        DataError: the file cannot be written.
+    Raises ``DataError`` if the file cannot be written.
     """
     facts = tasks_by_id()[task.describe()["dataset_name"]]
     settings = Settings.of(task.prompts.kwargs)

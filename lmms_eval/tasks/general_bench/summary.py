@@ -128,8 +128,7 @@ def broken(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> Ta
 def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> TaskScore:
     """Compute the task's numbers over all its items, at least one. Failed items withhold them.
 
-    Raises:
-        NotEvaluated: data or a program that the value needs is missing.
+    Raises ``NotEvaluated`` if data or a program that the value needs is missing.
     """
     metric = metrics()[facts.metric]
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]

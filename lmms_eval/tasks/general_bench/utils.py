@@ -134,8 +134,7 @@ def process_results(
 ) -> dict[str, Any]:
     """Return the item's state under the metric's name (``Unscored`` if it cannot be evaluated), and its prediction.
 
-    Raises:
-        DataError: the item cannot be read, or its reference cannot: the sample fails.
+    Raises ``DataError`` if the item or its reference cannot be read: the sample fails.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     item = item_of(doc, settings)

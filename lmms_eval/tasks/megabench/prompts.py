@@ -35,7 +35,11 @@ class MediaAccess(Struct, frozen=True):
     max_frames: int = MAX_FRAMES
 
     def path(self, name: str) -> Path:
-        """Return the absolute path of a file ``./data/...``. Raises ``MediaError`` if it leads out of the folder."""
+        """Absolute path of a file that the data set calls ``./data/...``.
+
+        Raises:
+            MediaError: it leads out of the folder.
+        """
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:
             raise MediaError(f"a row names the file {name!r}, which is outside of the data set's folder {self.root}")
@@ -92,7 +96,11 @@ def messages(row: QueryRow, media: MediaAccess) -> list[dict[str, Any]]:
 
 
 def video_path(name: str, media: MediaAccess) -> str:
-    """Absolute path of a video that exists. Raises ``MediaError`` if there is no such file."""
+    """Absolute path of a video that exists.
+
+    Raises:
+        MediaError: there is no such file.
+    """
     from lmms_eval.media import resolve
 
     return str(resolve(media.path(name)).path)

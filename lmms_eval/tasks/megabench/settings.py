@@ -42,7 +42,11 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
 
     @property
     def media(self) -> MediaAccess:
-        """Return access to the media. Raises ``DataError`` if they were not found."""
+        """Return access to the media.
+
+        Raises:
+            DataError: they were not found.
+        """
         return MediaAccess(self.folder or data.media_root(self.data_root), self.max_video_subsample_frame)
 
     @property

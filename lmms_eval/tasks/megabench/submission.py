@@ -77,7 +77,11 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def read_submission(path: Path) -> list[Mapping[str, Any]]:
-    """Read the entries of a submission. Raises ``DataError`` if it is unreadable, cut short, or no list of tasks."""
+    """Read the entries of a submission file.
+
+    Raises:
+        DataError: it cannot be read, is cut short, or is not a list of tasks.
+    """
     try:
         content = json.loads(read_plain(path))
     except OSError as error:

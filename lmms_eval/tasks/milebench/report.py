@@ -108,10 +108,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     """Make a report for each variant (usual data and prompts, adversarial, demonstration, ...) in the run.
 
     With ``stem`` the files of ``report_files`` go to ``STEM_milebench/``, those of a variant to
-    ``STEM_milebench_VARIANT/``.
-
-    Raises:
-        DataError: a file cannot be written, or a task's details are no summary.
+    ``STEM_milebench_VARIANT/``. Raises ``DataError`` if a file cannot be written, or a task's details are no summary.
     """
     texts: list[str] = []
     parts: dict[str, Any] = {}

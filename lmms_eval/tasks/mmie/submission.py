@@ -44,8 +44,7 @@ class RecordProblem(Struct, frozen=True):
 def read_records(content: Any, where: str) -> tuple[dict[int, AnsweredRecord], list[RecordProblem]]:
     """Read the records of a file of answers by their positions, from 0, and name the unusable ones.
 
-    Raises:
-        DataError: the top level is not a list.
+    Raises ``DataError`` if the top level is not a list.
     """
     if not isinstance(content, list):
         raise DataError(f"{where}: a JSON list of records is needed, not {json_kind(content)}")

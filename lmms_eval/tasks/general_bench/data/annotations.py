@@ -23,8 +23,7 @@ _DECODER = json.JSONDecoder()
 def annotation_file(folder: Path) -> Path | None:
     """Return ``annotation.json``, else the first ``*.json`` of a folder that is not a file of predictions, or ``None``.
 
-    Raises:
-        OSError: the folder cannot be listed.
+    Raises ``OSError`` if the folder cannot be listed.
     """
     names = sorted(entry.name for entry in folder.iterdir() if entry.suffix.casefold() == ".json")
     found = [name for name in names if not name.startswith(".") and not name.casefold().startswith("prediction")]
@@ -51,10 +50,8 @@ def read_annotation(file: Path) -> Annotation:
 def read_head(file: Path) -> Mapping[str, Any]:
     """Return the keys before ``data``, or all keys except ``data`` if ``task`` is not among them.
 
-    Only the first bytes of the file are read if they are enough, so the rest may be damaged.
-
-    Raises:
-        DataError: the file cannot be read, is no object, or its ``data`` no list.
+    Only the first bytes of the file are read if they are enough, so the rest may be damaged. Raises ``DataError`` if
+    the file cannot be read, is no object, or its ``data`` is no list.
     """
     head: dict[str, Any] | None = None
     size = _FIRST_BYTES

@@ -107,8 +107,7 @@ def _rows(
 def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
     """Read a folder's annotation. The media of a scoped closed set are those of the full set.
 
-    Raises:
-        DataError: it cannot be read.
+    Raises ``DataError`` if it cannot be read.
     """
     roots = () if settings.root is None else (settings.root,)
     return replace(read_annotation(folder.annotation), folder=media_folder(folder, roots))
@@ -202,8 +201,7 @@ def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
 def root(path: str, subset: str) -> tuple[Mapping[TaskFacts, TaskFolder], tuple[str, ...]]:
     """Return the folders of tasks in a data root by row of the workbook, and the problems with its folders.
 
-    Raises:
-        DataError: there is no such folder.
+    Raises ``DataError`` if there is no such folder.
     """
     found, faults = scan(Path(path))
     folders, problems = match(found, subset or None)

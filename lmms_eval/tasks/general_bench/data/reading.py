@@ -196,10 +196,8 @@ def tube_of(record: Record) -> Tube | None:
     """Read the tube of an item's ``trajectory`` over its ``frame_count``, or return ``None`` without a trajectory.
 
     There are two conventions (General-Bench specification §2.3): a list of boxes with both bounds counted from one, or
-    an object from frame numbers to ``{bbox}`` with bounds counted from zero and an exclusive end.
-
-    Raises:
-        DataError: bounds or boxes are of another kind, outside the video, or do not fit each other.
+    an object from frame numbers to ``{bbox}`` with bounds counted from zero and an exclusive end. Raises ``DataError``
+    if bounds or boxes are of another kind, outside the video, or do not fit each other.
     """
     if not record.has("trajectory"):
         return None
@@ -366,8 +364,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
 def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path, fields: FieldMap) -> Items:
     """Read all entries of an annotation. Unreadable ones become problems.
 
-    Raises:
-        NotEvaluated: no entry could be read, at least one because of unknown keys.
+    Raises ``NotEvaluated`` if no entry could be read, at least one because of unknown keys.
     """
     items: list[Item] = []
     problems: list[ItemProblem] = []

@@ -30,8 +30,7 @@ def packed_content(folder: Path) -> list[Path]:
     """Return the sorted archives of a task's folder if they are not unpacked yet: all other files are JSON, or the
     annotation is missing.
 
-    Raises:
-        OSError: the folder cannot be listed.
+    Raises ``OSError`` if the folder cannot be listed.
     """
     entries = [entry for entry in sorted(folder.iterdir()) if is_visible(entry)]
     archives = [entry for entry in entries if is_archive(entry) and entry.is_file()]
@@ -105,10 +104,7 @@ def scan(root: Path) -> tuple[list[TaskFolder], list[str]]:
 
     Names are compared without case. If a task's folder holds its content only as archives, they are unpacked into it.
     An unusable folder never stops the search. Returns the folders, sorted by set, modality, paradigm and name, and the
-    problems: unusable folders and files by name, with the remedy.
-
-    Raises:
-        DataError: there is no set.
+    problems: unusable folders and files by name, with the remedy. Raises ``DataError`` if there is no set.
     """
     folders: list[TaskFolder] = []
     problems: list[str] = []

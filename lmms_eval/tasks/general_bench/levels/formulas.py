@@ -87,10 +87,8 @@ def map_score(name: str, x: float) -> float:
 def ranker_score(name: str, x: float) -> float:
     """Map a score as the reference's ranker does. Plus infinity means "no score".
 
-    A mapped metric without a score, or with zero, gets 0. Other metrics keep their score.
-
-    Raises:
-        DataError: a negative value of a mapped metric.
+    A mapped metric without a score, or with zero, gets 0. Other metrics keep their score. Raises ``DataError`` for a
+    negative value of a mapped metric.
     """
     if name.upper() not in mapped_names():
         return x
@@ -158,10 +156,7 @@ def level4(comprehension: float, generation: float, epsilon: float = 0.0) -> flo
 def reference_language(metrics: Sequence[str], specialists: Sequence[float], scores: Sequence[float]) -> float:
     """Return the reference's mean over won language rows (0 to 100).
 
-    Only the model's first RMSE is mapped. The specialist's is not.
-
-    Raises:
-        DataError: that RMSE is 0.
+    Only the model's first RMSE is mapped. The specialist's is not. Raises ``DataError`` if that RMSE is 0.
     """
     adjusted = list(scores)
     for row, metric in enumerate(metrics[: len(adjusted)]):

@@ -38,8 +38,7 @@ class Scope(Struct, frozen=True):
 def find_scope(text: str) -> Scope:
     """Find the scope of a name, in any case.
 
-    Raises:
-        UsageError: the scope is unknown, or of language alone, which has no levels.
+    Raises ``UsageError`` if the scope is unknown, or of language alone, which has no levels.
     """
     letter, _, what = (part.strip() for part in text.partition(":"))
     match letter.upper():
@@ -146,8 +145,7 @@ def read_values(
 ) -> tuple[dict[TaskFacts, float], list[str]]:
     """Read the model's scores by task, and the problems with unusable ones, which count as missing.
 
-    Raises:
-        DataError: no sheet has the model's column.
+    Raises ``DataError`` if no sheet has the model's column.
     """
     scores: dict[TaskFacts, float] = {}
     problems: list[str] = []

@@ -104,8 +104,7 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[LevelR
 def pair(sheet: str, theirs: Sequence[LevelRow], rows: Sequence[LevelRow]) -> Pairs:
     """Pair a sheet's rows by position and map them. The language sheet is not mapped.
 
-    Raises:
-        DataError: a negative value of a mapped metric.
+    Raises ``DataError`` for a negative value of a mapped metric.
     """
     ours = rows[: len(theirs)]
     metrics = tuple(row.metric for row in theirs)
@@ -136,8 +135,7 @@ def _mapped(sheet: str, rows: Sequence[LevelRow], metrics: Sequence[str], values
 def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
     """Compute all levels from the paired sheets. Sheets of other modalities are skipped.
 
-    Raises:
-        DataError: the RMSE of the language sheet is 0.
+    Raises ``DataError`` if the RMSE of the language sheet is 0.
     """
     groups = {
         name: GroupMeans(mean_of_rows(one.scores), winning_mean(one.specialists, one.scores))

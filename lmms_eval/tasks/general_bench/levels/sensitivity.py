@@ -42,10 +42,8 @@ def sensitivity(
 
     Tasks are drawn with replacement within each sheet (so that M, N and T do not change), ``draws`` times by one
     generator seeded with ``seed``. The interval holds the middle ``level`` of the draws. There is no interval without
-    draws, or if all draws give one number.
-
-    Raises:
-        UsageError: one draw, a negative number, or a level that is no share.
+    draws, or if all draws give one number. Raises ``UsageError`` for one draw, a negative number, or a level that is no
+    share.
     """
     if draws < 0 or draws == 1 or not 0 < level < 1:
         raise UsageError(

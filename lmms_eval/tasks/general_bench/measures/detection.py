@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
 from lmms_eval.tasks.general_bench.readers.regions import Marked
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 COCO_SIGMAS = (
     0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
@@ -20,7 +20,7 @@ UNNAMED = ""
 """Class of objects without labels."""
 
 
-Overlaps = Callable[[int, "NDArray[Any]"], "NDArray[Any]"]
+Overlaps = Callable[[int, NDArray[Any]], NDArray[Any]]
 """Maps the number of a prediction and the numbers of reference objects to their overlaps."""
 
 
@@ -42,8 +42,6 @@ def match(
         overlaps: Of a prediction and reference objects.
         least: The least overlap of a match.
     """
-    import numpy as np
-
     order = predictions[np.argsort(-scores[predictions], kind="stable")]
     free = np.ones(len(truth), dtype=bool)
     hits: list[int] = []
@@ -74,8 +72,6 @@ def match_classes(
         overlaps: Of a prediction and reference objects.
         least: The least overlap of a match.
     """
-    import numpy as np
-
     named = [UNNAMED] * truth if truth_labels is None else list(truth_labels)
     count = len(predicted.scores)
     given = predicted.labels
@@ -105,8 +101,6 @@ def mean_average_precision(states: Sequence[State]) -> float:
     If the reference has one class (or no labels), predictions without (or with any) labels count for that class.
     Without reference objects the value is 100 if nothing was predicted, else 0.
     """
-    import numpy as np
-
     classes = sorted({label for state in states for label, hits in state.items() if hits["truth"]})
     if not classes:
         return 0.0 if any(states) else 100.0
@@ -136,16 +130,12 @@ def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int)
         hits: Which of them matched a reference object.
         truth: Number of reference objects, at least 1.
     """
-    import numpy as np
-
     right = np.cumsum(hits[np.argsort(-scores, kind="stable")].astype(np.float64))
     return interpolated_area(right / truth, right / np.arange(1, len(right) + 1))
 
 
 def interpolated_area(recalls: NDArray[Any], precisions: NDArray[Any]) -> float:
     """Return the mean, over the recalls 0, 0.01, ... 1, of the best precision at that recall or above (COCO)."""
-    import numpy as np
-
     best = np.append(np.maximum.accumulate(precisions[::-1])[::-1], 0.0)
     return float(best[np.searchsorted(recalls, np.linspace(0, 1, 101), side="left")].mean())
 
@@ -162,8 +152,6 @@ def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: ND
     Returns:
         A fraction; 0 without true cases.
     """
-    import numpy as np
-
     order = np.argsort(-scores, kind="stable")
     right, wrong = np.cumsum(positive[order]), np.cumsum(negative[order])
     total = float(right[-1]) if len(right) else 0.0
@@ -184,8 +172,6 @@ def key_point_similarity(
         areas: Of the reference bodies.
         sigmas: Spread of each point as a share of the body's size.
     """
-    import numpy as np
-
     squares = ((truth[:, :, :2] - predicted[None, :, :2]) ** 2).sum(axis=2)
     spread = (2 * np.asarray(sigmas)) ** 2 * (areas[:, None] + np.spacing(1)) * 2
     labelled = truth[:, :, 2] > 0

@@ -117,28 +117,14 @@ class Runs(Struct, frozen=True, eq=False):
         return int((self.ends - self.starts).sum())
 
 
-class MaskOverlap(Struct, frozen=True):
-    """Numbers of pixels of two masks and of their intersection, possibly summed over frames."""
+def iou_of(shared: int, one: int, other: int) -> float:
+    """Return the intersection over the union, given the areas of both and of either mask; 0 if both are empty."""
+    return shared / (one + other - shared) if one + other else 0.0
 
-    shared: int
-    one: int
-    other: int
 
-    @property
-    def iou(self) -> float:
-        """Intersection over union; 0 if both are empty."""
-        union = self.one + self.other - self.shared
-        return self.shared / union if union else 0.0
-
-    @property
-    def dice(self) -> float:
-        """Twice the intersection divided by the sum of both areas; 0 if both are empty."""
-        return 2 * self.shared / (self.one + self.other) if self.one + self.other else 0.0
-
-    @property
-    def empty(self) -> bool:
-        """Whether neither mask has a pixel."""
-        return not self.one and not self.other
+def dice_of(shared: int, one: int, other: int) -> float:
+    """Return twice the intersection divided by the sum of both areas; 0 if both are empty."""
+    return 2 * shared / (one + other) if one + other else 0.0
 
 
 def runs_of(mask: NDArray[Any]) -> Runs:
@@ -205,8 +191,7 @@ def runs_of_indices(indices: NDArray[Any], length: int = 0) -> Runs:
 def runs_of_counts(counts: NDArray[Any], height: int, width: int) -> Runs:
     """Return the runs of COCO's counts: alternating lengths of background and foreground, column by column.
 
-    Raises:
-        DataError: a length is negative, or they do not fill the mask.
+    Raises ``DataError`` if a length is negative, or they do not fill the mask.
     """
     import numpy as np
 
@@ -277,16 +262,11 @@ def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(before[index] - np.maximum(inside, 0))
 
 
-def overlap(one: Runs, other: Runs) -> MaskOverlap:
-    """Return the areas and the shared area of two masks. Raises ``DataError`` if their sizes differ."""
+def overlap(one: Runs, other: Runs) -> tuple[int, int, int]:
+    """Return the shared area and both areas of two masks. Raises ``DataError`` if their sizes differ."""
     if one.size != other.size:
         raise DataError(f"masks of {one.height} x {one.width} and {other.height} x {other.width} pixels")
-    return MaskOverlap(int(shared_areas(one, [other])[0]), one.area, other.area)
-
-
-def pooled(parts: Sequence[MaskOverlap]) -> MaskOverlap:
-    """Sum overlaps over frames."""
-    return MaskOverlap(sum(p.shared for p in parts), sum(p.one for p in parts), sum(p.other for p in parts))
+    return int(shared_areas(one, [other])[0]), one.area, other.area
 
 
 def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
@@ -302,7 +282,8 @@ def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
     """Return the IoU pooled over a video's frames, or 0 without pixels. Raises ``DataError`` if frames do not fit."""
     if len(predicted) != len(truth):
         raise DataError(f"{len(predicted)} predicted masks for {len(truth)} frames")
-    return pooled([overlap(one, other) for one, other in zip(predicted, truth, strict=True)]).iou
+    parts = [overlap(one, other) for one, other in zip(predicted, truth, strict=True)]
+    return iou_of(*map(sum, zip((0, 0, 0), *parts, strict=True)))
 
 
 def class_counts(predicted: NDArray[Any], truth: NDArray[Any]) -> dict[int, tuple[int, int, int]]:

@@ -6,7 +6,10 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
@@ -20,11 +23,12 @@ from lmms_eval.tasks.general_bench.measures.detection import (
     mean_average_precision,
 )
 from lmms_eval.tasks.general_bench.measures.mask_math import (
-    MaskOverlap,
     Runs,
     as_pixels,
     box_f1,
     class_counts,
+    dice_of,
+    iou_of,
     jaccard,
     overlap,
     overlap_row,
@@ -59,17 +63,13 @@ from lmms_eval.tasks.general_bench.readers.regions import (
 )
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite, prediction_of, reference_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 BEST = 50
 MAX_TRIPLETS = 10_000
 
 
 Words = tuple[str, str, str]
 """Folded subject, predicate and object."""
-Triplet = tuple[Words, "NDArray[Any] | None"]
+Triplet = tuple[Words, NDArray[Any] | None]
 """Words, and the boxes of subject and object, shape (2, 4), ``x, y, width, height``, or ``None``."""
 
 
@@ -85,8 +85,6 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
     """
-    import numpy as np
-
     found: list[Triplet] = []
     for place, entry in enumerate(objects(value, side, MAX_TRIPLETS)[:most]):
         words = entry[:3] if isinstance(entry, list) and len(entry) in (3, 5) else []
@@ -143,8 +141,6 @@ def instance_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def _key_point_state(prediction: Any, item: Item, _context: Context) -> State:
-    import numpy as np
-
     truth, areas, wanted = key_points(item.reference, reference_of(item))
     side = prediction_of(item)
     found, _, given = key_points(prediction, side)
@@ -202,8 +198,6 @@ def _track(prediction: Any, item: Item, context: Context) -> State:
 
 
 def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
-    import numpy as np
-
     found, truth = _tubes(prediction, item)
     is_predicted, is_there = (np.asarray(side.any(axis=1)) for side in (found, truth))
     return 100 * tube_iou(paired_iou(found, truth), is_predicted, is_there)
@@ -407,13 +401,13 @@ _ANOMALOUS = frozenset({"1", "anomaly", "anomalous", "abnormal", "defect", "defe
 _NORMAL = frozenset({"0", "normal", "good", "no", "false", "none"})
 
 
-def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, Context], State]:
+def _mask_share(share: Callable[[int, int, int], float]) -> Callable[[Any, Item, Context], State]:
     """Return a state function for a share in percent. Two empty masks agree."""
 
     def state(prediction: Any, item: Item, _: Context) -> State:
         truth = mask(item.reference, reference_of(item))
-        found = overlap(mask(prediction, prediction_of(item), truth.size), truth)
-        return 100.0 if found.empty else 100 * share(found)
+        shared, predicted, wanted = overlap(mask(prediction, prediction_of(item), truth.size), truth)
+        return 100 * share(shared, predicted, wanted) if predicted or wanted else 100.0
 
     return state
 
@@ -425,8 +419,6 @@ def _class_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def _class_missed(item: Item, _: Context) -> State:
-    import numpy as np
-
     truth = label_map(item.reference, reference_of(item))
     labelled = truth[(truth >= 0) & ~np.isin(truth, ignored_classes(item))]
     return {str(label): [0, numbers[1], 0] for label, numbers in class_counts(labelled, labelled).items()}
@@ -495,8 +487,6 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
 
 def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:
     """Return a frame's levels from 0 to 1. Pictures with only zeros and ones, and masks, give 0 and 1."""
-    import numpy as np
-
     if not isinstance(frame, str | Path):
         return as_pixels(mask(frame, side, size)).astype(np.float64)
     levels = grey(side.file(frame) if isinstance(frame, str) else frame, side, size)
@@ -514,8 +504,6 @@ def _anomaly_mask(item: Item) -> Runs | None:
 
 def _anomaly_state(prediction: Any, item: Item, _: Context) -> State:
     """Count the anomalous and the sound pixels with each score."""
-    import numpy as np
-
     truth = _anomaly_mask(item)
     side, size = prediction_of(item), None if truth is None else truth.size
     if isinstance(prediction, str):  # a grey picture, else a mask of what is anomalous
@@ -531,8 +519,6 @@ def _anomaly_state(prediction: Any, item: Item, _: Context) -> State:
 
 def _anomaly_missed(item: Item, _: Context) -> State:
     """Return a state with the anomalous pixels below and the sound ones above all scores."""
-    import numpy as np
-
     truth = _anomaly_mask(item)
     pixels = truth.height * truth.width if truth is not None else 0
     positive = truth.area if truth is not None else 0
@@ -545,8 +531,6 @@ def _histogram(levels: NDArray[Any], positive: NDArray[Any], negative: NDArray[A
 
 def _pixel_precision(states: Sequence[State]) -> float:
     """Return the area under the precision-recall curve over the pixels of all pictures, in percent."""
-    import numpy as np
-
     sums = np.zeros((2, _FULL + 3), dtype=np.int64)
     for state in states:
         for row, key in enumerate(("positive", "negative")):
@@ -583,8 +567,6 @@ def _image_state(prediction: Any, item: Item, _: Context) -> State:
 
 def _image_precision(states: Sequence[State]) -> float:
     """Return the area under the precision-recall curve over pictures, in percent. Those without a score rank last."""
-    import numpy as np
-
     worst = (-np.inf, np.inf)
     scores = np.array([worst[1 - state["truth"]] if state["score"] is None else state["score"] for state in states])
     known, place = np.unique(scores, return_inverse=True)
@@ -613,9 +595,9 @@ MEASURES: tuple[Measure, ...] = (
         "(recorded)",
     ),
     Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
-    Measure("dice", "mask", _mask_share(lambda one: one.dice), mean, is_mean=True, checked="set arithmetic"),
+    Measure("dice", "mask", _mask_share(dice_of), mean, is_mean=True, checked="set arithmetic"),
     Measure(
-        "miou/mask", "mask", _mask_share(lambda one: one.iou), mean, is_mean=True, checked="pycocotools' mask.iou"
+        "miou/mask", "mask", _mask_share(iou_of), mean, is_mean=True, checked="pycocotools' mask.iou"
     ),
     Measure("miou/labels", "labels", _class_state, _class_iou, _class_missed, checked=_POOLED),
     Measure("miou/points", "labels", _class_state, _class_iou, _class_missed, checked=_POOLED),

@@ -7,7 +7,10 @@ workbook's specialists reach 19 to 26 for text and picture, which is the size of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
@@ -33,12 +36,7 @@ from lmms_eval.tasks.general_bench.networks.base import not_evaluated
 from lmms_eval.tasks.general_bench.networks.pictures import B32, classifier, clip, inception
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
-
+Floats = npt.NDArray[np.float32]
 _LABEL_KEYS = ("label", "class", "category", "class_name", "text", "answer")
 _CLIP = "CLIP ViT-B/32 (torch, transformers; weights `clip-vit-base-patch32`), or features of pictures and texts"
 

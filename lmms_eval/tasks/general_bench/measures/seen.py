@@ -86,8 +86,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
     """Return pictures of a predicted 3D object: the rendered views of the prediction (a picture, a folder or a list of
     pictures), else four simple views (``prompts.point_views``) of its points or surface.
 
-    Raises:
-        UnreadableAnswer: nothing of that kind can be read.
+    Raises ``UnreadableAnswer`` if nothing of that kind can be read.
     """
     from lmms_eval.tasks.general_bench.prompts.point_views import views as point_views
     from lmms_eval.tasks.general_bench.readers.points import read_points

@@ -13,7 +13,10 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
@@ -40,17 +43,10 @@ from lmms_eval.tasks.general_bench.measures.texts import (
 )
 from lmms_eval.tasks.general_bench.networks import sounds as networks
 from lmms_eval.tasks.general_bench.networks.base import not_evaluated
-from lmms_eval.tasks.general_bench.readers.sounds import predicted_notes, predicted_sound, reference_sound
+from lmms_eval.tasks.general_bench.readers.sounds import Note, predicted_notes, predicted_sound, reference_sound
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.readers.sounds import Note
-
-    Floats = npt.NDArray[np.float32]
-    Doubles = npt.NDArray[np.float64]
-
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 MAX_ROWS = 4096
 """Most vectors of one sound in a Frechet distance (VGGish gives 1875 for half an hour)."""
 _STYLE_KEYS = ("target_style", "style")
@@ -191,8 +187,6 @@ def mel_cepstra(samples: npt.NDArray[np.floating]) -> Doubles:
     Args:
         samples: ``(samples,)`` at 16 kHz; what is shorter than a frame is padded with zeros.
     """
-    import numpy as np
-
     padded = np.zeros(max(len(samples), FRAME))
     padded[: len(samples)] = samples
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[::HOP]
@@ -215,8 +209,6 @@ def mel_cepstral_distortion(first: npt.NDArray[np.floating], second: npt.NDArray
         first: ``(samples,)`` at 16 kHz.
         second: the same.
     """
-    import numpy as np
-
     frames = min(max(len(first), FRAME), max(len(second), FRAME))
     one, other = mel_cepstra(first[:frames]), mel_cepstra(second[:frames])
     distances = np.sqrt(2 * ((one[:, 1:] - other[:, 1:]) ** 2).sum(axis=1))
@@ -248,8 +240,6 @@ def _expansion() -> Doubles:
     (half of it for k = 0) is computed as a sum over midpoints. The sum is exact, because the integrand is a finite sum
     of cosines that the grid resolves.
     """
-    import numpy as np
-
     bins = FFT // 2 + 1
     cosines = np.fft.irfft(np.eye(bins), FFT, axis=1)[:, :bins].T  # (coefficient, bin)
     cosines[1:-1] *= 2

@@ -72,8 +72,7 @@ def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
     """Split a text into NLTK's word tokens (Treebank rules after Punkt's sentences). ``nltk_data`` is as in
     ``open_linguistics``.
 
-    Raises:
-        NotEvaluated: NLTK or its data is missing.
+    Raises ``NotEvaluated`` if NLTK or its data is missing.
     """
     return open_linguistics(nltk_data).words(text)
 
@@ -251,8 +250,7 @@ def reference_texts(reference: Any, where: str = "reference") -> list[str]:
 def exact_match(prediction: Any, reference: Any) -> float:
     """Return 1 if the stripped prediction equals a stripped reference, case included (language tasks).
 
-    Raises:
-        DataError: the reference is neither text nor a list.
+    Raises ``DataError`` if the reference is neither text nor a list.
     """
     answer = str(prediction).strip()
     return float(any(answer == text.strip() for text in reference_texts(reference)))

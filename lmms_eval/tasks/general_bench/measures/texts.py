@@ -61,8 +61,7 @@ TextScore = Callable[[str, list[str]], float]
 def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
     """Return the text of a prediction. A number counts as its digits.
 
-    Raises:
-        UnreadableAnswer: it is neither, or has more than ``limit`` characters.
+    Raises ``UnreadableAnswer`` if it is neither, or has more than ``limit`` characters.
     """
     if isinstance(prediction, bool) or not isinstance(prediction, str | int | float):
         raise UnreadableAnswer(f"{item.where}: the prediction {prediction!r:.80} is no text")
@@ -75,8 +74,7 @@ def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
 def references_of(item: Item) -> list[str]:
     """Return the texts of an item's reference, at least one. Numbers count as their digits.
 
-    Raises:
-        DataError: it is missing, or one that is not a text.
+    Raises ``DataError`` if it is missing, or is not a text.
     """
     given = item.reference if isinstance(item.reference, list) else [item.reference]
     if not given or any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in given):
@@ -151,8 +149,7 @@ def _labels(texts: Sequence[str]) -> frozenset[str]:
 def caption_state(prediction: Any, item: Item, _: Context) -> State:
     """Return a caption and its references unchanged. A program later splits all of them into words at once.
 
-    Raises:
-        NotEvaluated: Java, which that program needs, is missing.
+    Raises ``NotEvaluated`` if Java, which that program needs, is missing.
     """
     require_java()
     return [answer_text(prediction, item, MAX_CAPTION), references_of(item)]

@@ -22,7 +22,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -51,19 +54,12 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     predicted_frames,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks.base import not_evaluated
+from lmms_eval.tasks.general_bench.networks.base import Network, not_evaluated
 from lmms_eval.tasks.general_bench.networks.pictures import B32, KONIQ, L14, SPAQ, clip, dino, musiq, ratings
 from lmms_eval.tasks.general_bench.networks.videos import video_network
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path, regular_file
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.networks.base import Network
-
-    Floats = npt.NDArray[np.float32]
-
+Floats = npt.NDArray[np.float32]
 MAX_FRAMES = 256
 """Most frames for detectors. The toolkit samples 16."""
 MAX_OBJECTS = 200
@@ -97,8 +93,7 @@ _ENTRIES = frozenset({
 def check_answer(prediction: Any, item: Item) -> None:
     """Check that a prediction is an answer. One without a video would leave the whole task without a score.
 
-    Raises:
-        UnreadableAnswer: the prediction is neither an existing video nor an object with findings about one.
+    Raises ``UnreadableAnswer`` if the prediction is neither an existing video nor an object with findings about one.
     """
     if not isinstance(prediction, Mapping):
         predicted_path(prediction, item)
@@ -196,8 +191,7 @@ def wanted_object(item: Item) -> str:
     """Return the object or objects that the video should show: ``input.object``, else the prompt without its article,
     without articles after ``and`` and, in tasks of colours, without the colour.
 
-    Raises:
-        DataError: the item has neither.
+    Raises ``DataError`` if the item has neither.
     """
     named = input_text(item, "object")
     if named:
@@ -210,8 +204,7 @@ def wanted_object(item: Item) -> str:
 def wanted_colour(item: Item) -> str:
     """Return ``input.color``, else the first of the twelve colours among the words of the prompt.
 
-    Raises:
-        DataError: it is missing.
+    Raises ``DataError`` if it is missing.
     """
     named = input_text(item, "color")
     words = [named] if named else re.findall(r"[a-z]+", _prompt(item).lower())
@@ -227,9 +220,7 @@ def wanted_relation(item: Item) -> tuple[str, str, str]:
     """Return two objects with their relation between them.
 
     They are ``input.object_a``, ``input.relationship`` and ``input.object_b``, else what the prompt says about them.
-
-    Raises:
-        DataError: neither names two objects and a relation.
+    Raises ``DataError`` if neither names two objects and a relation.
     """
     first, relation, second = (input_text(item, key) for key in ("object_a", "relationship", "object_b"))
     if first and relation and second:

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.base import (
@@ -43,18 +45,14 @@ from lmms_eval.tasks.general_bench.networks.base import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
     from PIL import Image
 
     from lmms_eval.tasks.general_bench.items import Item
     from lmms_eval.tasks.general_bench.measures.contract import Context
 
-    Floats = npt.NDArray[np.float32]
-
-
-FID_INCEPTION = Network("inception-v3-fid", ("fid",), package="torch")
+Floats = npt.NDArray[np.float32]
+FID_INCEPTION = Network("inception-v3-fid", package="torch")
 SIDE = 299
 _EPSILON = 1e-3
 _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
@@ -102,7 +100,6 @@ class Inception(LoadedNetwork, frozen=True, eq=False):
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
         """Return the features ``(pictures, 2048)`` of RGB pictures of any size."""
-        import numpy as np
         import torch
 
         def run(part: list[Image.Image]) -> torch.Tensor:
@@ -125,8 +122,6 @@ def convolutions() -> list[str]:
 
 def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.NDArray[np.float32]:
     """Scale a picture to ``(side, side, 3)``. Output pixel ``i`` lies at ``i * size / side``, between two pixels."""
-    import numpy as np
-
     (top, bottom, down), (left, right, across) = (_positions(size, side) for size in pixels.shape[:2])
     upper, lower = pixels[top].astype(np.float32), pixels[bottom].astype(np.float32)
     tall = upper + (lower - upper) * down[:, None, None]
@@ -185,8 +180,6 @@ def _convolve(
 
 def _positions(size: int, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return the pixels below and above each output pixel along a side, and its share of the way between them."""
-    import numpy as np
-
     places = np.arange(side, dtype=np.float32) * np.float32(size / side)
     low = np.minimum(places.astype(np.int64), size - 1)
     return low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32)
@@ -199,22 +192,15 @@ def inception(source: str, device: str) -> Inception:
     return Inception(need(read_weights(source), names, device), device)
 
 
-B32 = Network(
-    "clip-vit-base-patch32",
-    (
-        "clip_score", "clip_score/render", "clip_score/background", "clip_score/style", "clip_image_score",
-        "clip_style_score", "frame_accuracy_clip",
-    ),
-    "openai/clip-vit-base-patch32",
-)  # fmt: skip
-L14 = Network("clip-vit-large-patch14", ("aesthetic_score",), "openai/clip-vit-large-patch14")
-AESTHETIC = Network("laion-aesthetic-vit-l-14-linear", ("aesthetic_score",), package="torch")
+B32 = Network("clip-vit-base-patch32", "openai/clip-vit-base-patch32")
+L14 = Network("clip-vit-large-patch14", "openai/clip-vit-large-patch14")
+AESTHETIC = Network("laion-aesthetic-vit-l-14-linear", package="torch")
 """``sa_0_4_vit_l_14_linear.pth`` of LAION's aesthetic predictor, under this name."""
-VIT_B16 = Network("dino-vitb16", ("dino_score", "i2v_composite"), "facebook/dino-vitb16")
-VIT_IMAGENET = Network("vit-base-patch16-224", ("accuracy/eeg",), "google/vit-base-patch16-224")
-KONIQ = Network("musiq-koniq", ("musiq",), package="torch pyiqa")
+VIT_B16 = Network("dino-vitb16", "facebook/dino-vitb16")
+VIT_IMAGENET = Network("vit-base-patch16-224", "google/vit-base-patch16-224")
+KONIQ = Network("musiq-koniq", package="torch pyiqa")
 """pyiqa's weights ``musiq_koniq_ckpt-e95806b9.pth``, under this name."""
-SPAQ = Network("musiq-spaq", ("musiq",), package="torch pyiqa")
+SPAQ = Network("musiq-spaq", package="torch pyiqa")
 """pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 
 
@@ -265,8 +251,6 @@ def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
     Raises:
         NotEvaluated: the layer is missing, or its size is not that of the vectors.
     """
-    import numpy as np
-
     layer = _aesthetic_layer(context, item)
     if layer.shape[0] - 1 != vectors.shape[1]:
         raise not_evaluated(
@@ -281,8 +265,6 @@ def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
 @opener(AESTHETIC)
 def _aesthetic_layer(source: str, device: str) -> npt.NDArray[np.float64]:  # noqa: ARG001 - so small that it runs on the CPU
     """Return the layer's weights followed by its bias."""
-    import numpy as np
-
     layer = [tensor.numpy().reshape(-1) for tensor in need(read_weights(source), ("weight", "bias")).values()]
     if layer[1].size != 1:
         raise ValueError(f"{source}: a layer with one output is wanted, not with {layer[1].size}")
@@ -367,10 +349,8 @@ class Musiq(LoadedNetwork, frozen=True, eq=False):
     def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
         """Return the quality of each picture. A picture with a side above ``longest`` is shrunk to it.
 
-        Raises:
-            ValueError: a score is not finite: the weights are damaged.
+        Raises ``ValueError`` if a score is not finite: the weights are damaged.
         """
-        import numpy as np
         import torch
 
         from lmms_eval.media.image import shrink

@@ -24,6 +24,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from lmms_eval.tasks.general_bench.networks.base import (
     LoadedNetwork,
     Network,
@@ -38,14 +41,11 @@ from lmms_eval.tasks.general_bench.networks.base import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
 
-    Floats = npt.NDArray[np.float32]
-    Doubles = npt.NDArray[np.float64]
-
-WHISPER = Network("whisper-large-v3-turbo", ("wer", "cider/speech"), "openai/whisper-large-v3-turbo")
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+WHISPER = Network("whisper-large-v3-turbo", "openai/whisper-large-v3-turbo")
 SPEECH_RATE = 16_000
 SPEECH_SECONDS = 30
 MAX_TOKENS = 224
@@ -128,7 +128,7 @@ def speech(source: str, device: str) -> Speech:
     return Speech(model, device, features, tokenizer)
 
 
-VGGISH = Network("vggish", ("fad",), package="torch")
+VGGISH = Network("vggish", package="torch")
 VGGISH_RATE = 16_000
 WINDOWS = 96
 BANDS = 64
@@ -159,8 +159,6 @@ class Vggish(LoadedNetwork, frozen=True, eq=False):
 
 def examples(samples: Floats) -> Floats:
     """Return logarithmic mel spectrograms ``(examples, 96, 64)`` of mono samples at 16 kHz, at least one."""
-    import numpy as np
-
     least = (WINDOWS - 1) * _HOP + _WINDOW
     sound = np.asarray(samples, dtype=np.float64)
     sound = np.pad(sound, (0, max(0, least - len(sound))))
@@ -178,8 +176,6 @@ def examples(samples: Floats) -> Floats:
 @functools.cache
 def mel_bands() -> Doubles:
     """Return the weights ``(frequencies, 64)`` of the triangular bands. The constant part has weight 0 in all bands."""
-    import numpy as np
-
     frequencies = _mel(np.linspace(0.0, VGGISH_RATE / 2, _POINTS // 2 + 1))
     edges = np.linspace(float(_mel(np.float64(_LOWEST))), float(_mel(np.float64(_HIGHEST))), BANDS + 2)
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
@@ -213,8 +209,6 @@ def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _mel(frequency: Doubles | np.float64) -> Doubles:
-    import numpy as np
-
     mels: Doubles = 1127.0 * np.log1p(np.asarray(frequency) / 700.0)
     return mels
 
@@ -228,7 +222,7 @@ def vggish(source: str, device: str) -> Vggish:
     return Vggish(need(found, tensors(), device), device)
 
 
-CLAP = Network("clap-htsat-unfused", ("clap", "style_clap", "fad"), "laion/clap-htsat-unfused")
+CLAP = Network("clap-htsat-unfused", "laion/clap-htsat-unfused")
 CLAP_RATE = 48_000
 CLAP_SECONDS = 10
 _PARTS_AT_ONCE = 4

@@ -7,6 +7,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from lmms_eval.tasks.general_bench.networks.base import (
     HALF,
     KINETICS,
@@ -21,13 +24,10 @@ from lmms_eval.tasks.general_bench.networks.base import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
     from PIL import Image
 
-
-RAFT = Network("raft-large", ("dynamic_degree", "i2v_composite"), package="torch torchvision")
+RAFT = Network("raft-large", package="torch torchvision")
 """torchvision's weights ``Raft_Large_Weights.C_T_V1`` (of the authors, from Chairs and Things), under this name."""
 _UPDATES = 20
 _MULTIPLE = 8
@@ -65,7 +65,7 @@ def _missing(side: int) -> int:
     return max(_LEAST, -(-side // _MULTIPLE) * _MULTIPLE) - side
 
 
-R3D_18 = Network("r3d_18", ("fvd",), package="torch")
+R3D_18 = Network("r3d_18", package="torch")
 FRAMES = 16
 SIDE = 224
 _LAYERS = (1, 2, 3, 4)

@@ -201,10 +201,8 @@ def score_language(
 ) -> tuple[tuple[LevelResult, ...], tuple[str, ...], tuple[str, ...]]:
     """Score the language tasks below a data set's folder, or below the sets in it, as the reference does.
 
-    ``predictions`` is the number of all prediction files. Returns scores, problems and warnings.
-
-    Raises:
-        DataError: there is no such folder.
+    ``predictions`` is the number of all prediction files. Returns scores, problems and warnings. Raises ``DataError``
+    if there is no such folder.
     """
     tokenizer, words = installed_tokenizer()
     folders = [folder.path for folder in scan(dataset)[0] if folder.modality == LANGUAGE]

@@ -28,8 +28,7 @@ def in_frames(medium: MediaInput) -> bool:
 def frame_files(medium: MediaInput) -> tuple[Path, ...]:
     """Return the frames in order: the files as given, or the pictures of one folder in natural order.
 
-    Raises:
-        MediaError: the folder cannot be read, or holds no picture.
+    Raises ``MediaError`` if the folder cannot be read, or holds no picture.
     """
     if len(medium.paths) != 1 or not medium.paths[0].is_dir():
         return medium.paths
@@ -92,8 +91,7 @@ def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
 def frame_count(item: Item) -> int | None:
     """Count the frames that the answer about a video refers to, or return ``None`` if the number is unknown.
 
-    Raises:
-        MediaError: the video is missing or unreadable.
+    Raises ``MediaError`` if the video is missing or unreadable.
     """
     stated = item.raw.get("frame_count")
     if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0:

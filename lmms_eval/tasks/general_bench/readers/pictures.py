@@ -59,8 +59,7 @@ def open_picture(path: Path) -> Image.Image:
 def read_rgb(path: Path) -> npt.NDArray[np.uint8]:
     """Read a picture as ``(height, width, 3)``, with transparency over white and 16-bit grey reduced to 8 bits.
 
-    Raises:
-        DataError, MediaError: as ``open_picture``.
+    Raises ``DataError`` or ``MediaError`` as ``open_picture``.
     """
     return _bytes_of(to_rgb(open_picture(path)))
 
@@ -69,8 +68,7 @@ def read_grey(path: Path) -> npt.NDArray[np.uint8]:
     """Read a picture as ``(height, width)``, with colour as luma (ITU-R 601), 16-bit grey reduced to 8 bits and
     transparency over white.
 
-    Raises:
-        DataError, MediaError: as ``open_picture``.
+    Raises ``DataError`` or ``MediaError`` as ``open_picture``.
     """
     return _bytes_of(_grey(open_picture(path)))
 
@@ -78,8 +76,7 @@ def read_grey(path: Path) -> npt.NDArray[np.uint8]:
 def read_alpha(path: Path) -> npt.NDArray[np.float32]:
     """Read opacity ``(height, width)`` from 0 to 1: the alpha channel if any pixel uses it, else the grey values.
 
-    Raises:
-        DataError, MediaError: as ``open_picture``.
+    Raises ``DataError`` or ``MediaError`` as ``open_picture``.
     """
     import numpy as np
 
@@ -132,8 +129,7 @@ def files_of(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """List the files of a folder with some suffixes (in any case) in natural order: ``2.png`` before ``10.png``. Hidden
     files are left out.
 
-    Raises:
-        MediaError: no such folder, no such file in it, or more than 20,000 entries.
+    Raises ``MediaError`` if there is no such folder, no such file in it, or more than 20,000 entries.
     """
     try:
         with os.scandir(folder) as entries:
@@ -270,8 +266,7 @@ def class_numbers(path: Path, side: Side, size: tuple[int, int] | None = None) -
 def frame_files(path: Path, side: Side) -> list[Path]:
     """Return the pictures of a folder in natural order (``2.png`` before ``10.png``), or the one file itself.
 
-    Raises:
-        DataError: the folder has no picture, or too many; ``UnreadableAnswer`` for a prediction.
+    Raises ``DataError`` if the folder has no picture, or too many; ``UnreadableAnswer`` for a prediction.
     """
     with side.reading():
         return files_of(path, PICTURE_SUFFIXES) if path.is_dir() else [regular_file(path)]
@@ -327,8 +322,7 @@ def label_map(value: object, side: Side) -> NDArray[Any]:
 def integers(path: Path, side: Side) -> NDArray[Any]:
     """Read an ``.npy`` array of integers in its own type, without axes of length 1. Nothing is unpickled.
 
-    Raises:
-        DataError: no such array, of another type, or of more than 64 million elements.
+    Raises ``DataError`` for another file, another type, or more than 64 million elements.
     """
     import numpy as np
 
@@ -365,8 +359,7 @@ def label_pair(prediction: object, item: Item) -> tuple[NDArray[Any], NDArray[An
 def ignored_classes(item: Item) -> list[int]:
     """Return the class numbers that do not count, from ``ignore`` of the item or else of the annotation's head.
 
-    Raises:
-        DataError: it is neither a number nor a list of numbers.
+    Raises ``DataError`` if it is neither a number nor a list of numbers.
     """
     stated = option(item, "ignore")
     listed = stated if isinstance(stated, list) else [] if stated is None else [stated]

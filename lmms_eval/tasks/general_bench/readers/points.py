@@ -78,8 +78,7 @@ class _Element(Struct, frozen=True):
 def read_mesh(path: Path) -> Mesh:
     """Read the mesh of a ``.ply``, ``.obj`` or ``.off`` file, with unchanged coordinates.
 
-    Raises:
-        DataError: another suffix, too large, damaged, or without vertices.
+    Raises ``DataError`` for another suffix, or a file that is too large, damaged, or without vertices.
     """
     match path.suffix.lower():
         case ".ply":
@@ -94,8 +93,7 @@ def read_mesh(path: Path) -> Mesh:
 def text_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file that are not blank.
 
-    Raises:
-        DataError: larger than 64 MiB, more than three million lines, or a line of more than 64 KiB.
+    Raises ``DataError`` for more than 64 MiB, more than three million lines, or a line of more than 64 KiB.
     """
     with open(regular_file(path, MAX_TEXT_BYTES), encoding="utf-8", errors="replace") as file:
         yield from _with_content(file, path)
@@ -104,8 +102,7 @@ def text_lines(path: Path) -> Iterator[str]:
 def number_lines(lines: Iterable[str], columns: tuple[int, ...], path: Path) -> Floats:
     """Read columns of lines of numbers as ``(lines, columns)``.
 
-    Raises:
-        DataError: a line lacks one of them, or something there is not a number; no lines.
+    Raises ``DataError`` if a line lacks one, something there is not a number, or there are no lines.
     """
     import numpy as np
 
@@ -386,10 +383,8 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
     3)``.
 
     The first three columns of a table count. A mesh with faces gives points sampled evenly on its surface; of a cloud
-    with more than ``most`` points, ``most`` are sampled. Both use a fixed seed.
-
-    Raises:
-        DataError: not readable, no points, more than ten million, or coordinates that are not finite.
+    with more than ``most`` points, ``most`` are sampled. Both use a fixed seed. Raises ``DataError`` for no
+    points, more than ten million, or some that are unreadable or not finite.
     """
     if not isinstance(source, Path):
         where = "the list of points"
@@ -412,8 +407,7 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
 def number_rows(value: Any, what: str, most: int) -> Floats:
     """Return a list of lists of equally many numbers, at least three each, as an array.
 
-    Raises:
-        DataError: it is not valid, it is empty, or it has more than ``most`` rows.
+    Raises ``DataError`` if it is not valid, it is empty, or it has more than ``most`` rows.
     """
     import numpy as np
 
@@ -473,9 +467,8 @@ def read_poses(source: Path | Any) -> Floats:
     """Read the poses (camera to world) of a ``.txt`` or ``.npy`` file or of a list, ``(poses, 4, 4)``.
 
     Each pose is 12 numbers (the upper three rows of its matrix, row by row, as in KITTI), 16 numbers, or the matrix.
-
-    Raises:
-        DataError: not readable, no or too many poses, numbers that are not finite, or matrices without an inverse.
+    Raises ``DataError`` for an unreadable file, no or too many poses, numbers that are not finite, or matrices without
+    an inverse.
     """
     import numpy as np
 

@@ -81,10 +81,8 @@ def video_masks(
     """Read the predicted and the true masks of a video's frames.
 
     They are folders of pictures, or lists with a mask (or ``null`` for an empty one) for each frame. Frames of folders
-    are paired by name if the prediction has a file with the name of each reference frame, else by position.
-
-    Raises:
-        DataError: a faulty reference; ``UnreadableAnswer`` for a faulty prediction or one of another length or size.
+    are paired by name if the prediction has a file with the name of each reference frame, else by position. Raises
+    ``DataError`` for a faulty reference; ``UnreadableAnswer`` for a faulty prediction or one of another length or size.
     """
     frames = paired(frames_of(predicted, predicted_side), predicted_side, frames_of(truth, truth_side))
     truths = _each([frame for _, frame in frames], truth_side, [None] * len(frames))
@@ -95,8 +93,7 @@ def frames_of(value: object, side: Side) -> list[Any]:
     """Return the files of a folder in natural order, or the entries of a list. A single file or object (run lengths) is
     one frame.
 
-    Raises:
-        DataError: anything else, an empty folder, or too many frames; ``UnreadableAnswer`` for a prediction.
+    Raises ``DataError`` for anything else, an empty folder, or too many frames; ``UnreadableAnswer`` for a prediction.
     """
     if isinstance(value, str):
         return list(frame_files(side.path(value), side))
@@ -111,10 +108,7 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[t
     """Pair the predicted and the true frames of ``frames_of``.
 
     Frames of two folders are paired by name if the prediction has a file with the name of each reference frame, else by
-    position.
-
-    Raises:
-        UnreadableAnswer: the numbers of frames differ.
+    position. Raises ``UnreadableAnswer`` if the numbers of frames differ.
     """
     given, remark = list(predicted), ""
     if given and truth and isinstance(given[0], Path) and isinstance(truth[0], Path):
@@ -130,8 +124,7 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[t
 def counts_of_text(text: str) -> NDArray[Any]:
     """Decode COCO's run lengths from their text: 5 bits a character, lowest first, as differences from the third on.
 
-    Raises:
-        DataError: characters that do not occur in such a text, or a text that ends amid a number.
+    Raises ``DataError`` for characters that do not occur in such a text, or a text that ends amid a number.
     """
     import numpy as np
 
@@ -159,8 +152,7 @@ def counts_of_text(text: str) -> NDArray[Any]:
 def polygons(value: object, size: Size, side: Side) -> Runs:
     """Fill polygons (``[x1, y1, x2, y2, ...]`` each), borders included.
 
-    Raises:
-        DataError: anything else, fewer than three corners, or too many of them.
+    Raises ``DataError`` for anything else, fewer than three corners, or too many of them.
     """
     import numpy as np
     from PIL import Image, ImageDraw
@@ -312,10 +304,7 @@ def boxes(value: object, side: Side) -> tuple[NDArray[Any], Marked]:
 def tube(value: object, side: Side) -> NDArray[Any]:
     """Read a box (``[x, y, w, h]``), a mask (its box counts) or ``null`` for each frame, shape (frames, 4), float64.
 
-    Four zeros mean no box.
-
-    Raises:
-        DataError: anything else; ``UnreadableAnswer`` for a prediction.
+    Four zeros mean no box. Raises ``DataError`` for anything else; ``UnreadableAnswer`` for a prediction.
     """
     import numpy as np
 
@@ -386,8 +375,7 @@ def four(value: object, what: str, side: Side) -> list[float]:
 def marked(entries: list[Any], side: Side) -> Marked:
     """Read the labels and scores of objects given as dictionaries.
 
-    Raises:
-        DataError: some have a label and some do not, or a label or score is invalid.
+    Raises ``DataError`` if some have a label and some do not, or a label or score is invalid.
     """
     import numpy as np
 

@@ -31,8 +31,7 @@ MAX_BYTES = 1 << 30
 def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
     """Check that ``path`` is a non-empty file of at most ``most`` bytes, and return it.
 
-    Raises:
-        DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be read.
+    Raises ``DataError`` if it is a folder, a device or a pipe, is empty, too large, or cannot be read.
     """
     try:
         found, size = path.is_file(), path.stat().st_size

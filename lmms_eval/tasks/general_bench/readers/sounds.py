@@ -139,10 +139,8 @@ class _Reader(Struct):
 def read_midi(path: Path) -> tuple[list[MidiNote], list[Signature], int]:
     """Read the notes and time signatures of a ``.mid`` file, and the ticks of a quarter note.
 
-    A note without an end lasts to the end of its track.
-
-    Raises:
-        DataError: larger than 4 MiB, of format 2, timed in frames in place of beats, or damaged.
+    A note without an end lasts to the end of its track. Raises ``DataError`` if it is larger than 4 MiB, of format 2,
+    timed in frames in place of beats, or damaged.
     """
     reader = _Reader(regular_file(path, MAX_BYTES).read_bytes(), str(path))
     if reader.data[:4] != b"MThd":
@@ -176,8 +174,7 @@ def predicted_notes(value: Any, item: Item) -> tuple[Note, ...]:
     """Read the notes of a prediction: the path of a MIDI file, a list of ``[start, end, pitch]`` with times in beats
     (quarter notes) and bars of four beats, or ``{"notes": [...], "beats_per_bar": 3}``.
 
-    Raises:
-        UnreadableAnswer: another format, damaged, or without a note.
+    Raises ``UnreadableAnswer`` for another format, a damaged file, or no note.
     """
     side = prediction_of(item)
     with side.reading():
@@ -212,10 +209,7 @@ def read_notes(value: Any) -> tuple[Note, ...]:
 def notes_of_midi(notes: Sequence[MidiNote], signatures: Sequence[Signature], ticks_per_beat: int) -> tuple[Note, ...]:
     """Return the notes of ``read_midi`` with bars by the time signatures (four quarter notes by default).
 
-    A time signature begins a new bar.
-
-    Raises:
-        DataError: more than 200,000 notes.
+    A time signature begins a new bar. Raises ``DataError`` for more than 200,000 notes.
     """
     if len(notes) > MAX_NOTES:
         raise DataError(f"more than {MAX_NOTES} notes")

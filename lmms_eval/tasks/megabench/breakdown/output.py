@@ -77,7 +77,11 @@ def derive_single_image(source: Path, target: Path) -> ModelBreakdown:
 
 
 def write(folder: Path, results: Sequence[TaskMean], found: ModelBreakdown) -> None:
-    """Write the leaderboard's two files and our intervals, each as a whole. Raises ``DataError`` if that fails."""
+    """Write the leaderboard's two files and our intervals, each replaced as a whole.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
     contents = {
         TASK_RESULTS: [result.as_dict() for result in results],
         SUMMARY: found.as_dict(),

@@ -41,7 +41,11 @@ class MetricSpec(Struct, frozen=True):
     """``module.function`` of the variant without the official one's faults (scoring rules §3); empty: no such fault."""
 
     def load(self, data: OutsideData | None = None) -> Metric:
-        """Return the function, bound to ``data`` if it needs some. Raises ``NotEvaluated`` if it lacks something."""
+        """Return the function, bound to ``data`` if it needs some.
+
+        Raises:
+            NotEvaluated: something that it needs is missing.
+        """
         if not self.path:
             raise NotEvaluated(f"{self.name} needs {self.needs}")
         function = _load(self.path)

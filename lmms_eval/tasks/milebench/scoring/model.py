@@ -35,8 +35,7 @@ class DatasetFacts(Struct, frozen=True):
     def rule(self) -> Rule:
         """The rule for answers: by the data set's name first, then by the question type.
 
-        Raises:
-            DataError: the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
+        Raises ``DataError`` if the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
         """
         if "NeedleInAHaystack" in self.name:
             return "token"

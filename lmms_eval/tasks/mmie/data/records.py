@@ -90,8 +90,7 @@ class QuestionRecord(Struct, frozen=True):
 def read_question(entry: Any) -> QuestionRecord:
     """Read a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
 
-    Raises:
-        DataError: a key is missing, or the value is not a record.
+    Raises ``DataError`` if a key is missing, or the value is not a record.
     """
     if not isinstance(entry, Mapping):
         raise DataError(f"a record is needed, not {json_kind(entry)}")
