@@ -197,10 +197,7 @@ def score_folders(
 
 
 def _score(facts: TaskFacts, folder: TaskFolder, file: Path, job: FolderJob) -> tuple[TaskScore, Sequence[str]]:
-    """Return the score of a file, and problems with its predictions.
-
-    Damaged or missing data becomes the task's reason.
-    """
+    """Return a file's score, and problems with its predictions. Damaged or missing data becomes the task's reason."""
     try:
         annotation = open_annotation(folder, job.settings)
         predictions, faults = read_predictions(file)

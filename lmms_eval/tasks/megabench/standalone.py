@@ -116,8 +116,8 @@ def evaluate(
                 continue
             kept = known if known is not None and can_reuse(entry, known) else None
             begun.append(_Open(position, entry, job, eval_type, kept))
-        for item, (score, queries) in zip(begun, _block(begun, pool, panel), strict=True):
-            evaluation.data[item.position] = _with_totals(item.entry, queries, score)
+        for item, (score, scored) in zip(begun, _block(begun, pool, panel), strict=True):
+            evaluation.data[item.position] = _with_totals(item.entry, scored, score)
             evaluation.tasks.append(score)
             watcher.task(score, item.known is not None)
         if start + BLOCK < len(positions):

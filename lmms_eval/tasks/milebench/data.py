@@ -139,15 +139,7 @@ def read_annotation(file: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str
 def row(entry: Mapping[str, Any], meta: Mapping[str, Any], where: str, name: str, settings: Settings) -> dict[str, Any]:
     """Make a document of a sample: plain columns, the instruction looked up, and the sheets that the settings request.
 
-    Args:
-        entry: the sample of an annotation.
-        meta: the annotation's ``meta_data``.
-        where: the file and the sample's place, for messages.
-        name: the data set.
-        settings: the options of the task.
-
-    Raises:
-        DataError: the sample is malformed.
+    ``where`` names the file and the sample's place. Raises ``DataError`` if the sample is malformed.
     """
     instance = entry.get("task_instance")
     if not isinstance(instance, Mapping):

@@ -132,11 +132,8 @@ def _notes(judged: Sequence[JudgedPrediction]) -> Iterator[str]:
 def write_evaluation(evaluation: JudgedDataset, folder: Path, source: str) -> None:
     """Write the authors' files, and ours, into the folder of the predictions.
 
-    Args:
-        source: fingerprint of the predictions; the collector compares it.
-
-    Raises:
-        DataError: a file cannot be written.
+    ``source`` is the fingerprint of the predictions, which the collector compares. Raises ``DataError`` if a file
+    cannot be written.
     """
     result = evaluation.result
     fixed = {

@@ -88,18 +88,10 @@ def read_input(
     strict_images: bool = False,
     category_by_name: bool = False,
 ) -> Input:
-    """Read the samples of a file's content.
+    """Read the samples of the content of a file, which ``where`` names. ``find`` finds pictures.
 
-    Args:
-        content: the content.
-        where: the file, for messages.
-        find: finds pictures.
-        view: the limits for showing a sample.
-        strict_images: a missing picture fails its record.
-        category_by_name: the record's category overrides that of its id.
-
-    Raises:
-        DataError: the top level is not a list.
+    If ``strict_images``, a missing picture fails its record. If ``category_by_name``, the record's category overrides
+    that of its id. Raises ``DataError`` if the top level is not a list.
     """
     records, problems = read_records(content, where)
     samples: list[ViewedRecord] = []
@@ -124,9 +116,7 @@ def read_input(
 def sample_rows(data: Input, feedback: Mapping[int, str], failures: Mapping[int, str]) -> list[dict[str, Any]]:
     """Return a row for each sample that can be judged, in the order of the file, without failed ones.
 
-    Args:
-        feedback: the judge's replies by index of the sample.
-        failures: the reasons for missing replies, likewise.
+    ``feedback`` holds the judge's replies by index of the sample, ``failures`` the reasons for missing ones.
     """
     bad = {problem.position for problem in _problems(data, failures)}
     rows = [

@@ -185,9 +185,7 @@ def aggregate_official(values: Sequence[Mapping[str, Any]]) -> Estimate:
 
 
 def aggregate_strict(values: Sequence[Mapping[str, Any]]) -> Estimate:
-    """Return the mean over all samples, 0 to 6, one without a score counting 0. If no judge replied at all, there is no
-    mean.
-    """
+    """Return the mean over all samples, 0 to 6, one without a score counting 0. Without replies it is missing."""
     is_judged = any(value["outcome"] in ("scored", "unparsable") for value in values)
     return _mean([value["score"] for value in values] if is_judged else [])
 

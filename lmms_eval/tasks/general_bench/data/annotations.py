@@ -84,9 +84,7 @@ def _keys_before_data(content: bytes) -> dict[str, Any] | None:
 
 
 def _past(text: str, place: int, sign: str) -> int:
-    """Return the place of the next character after a sign and the white space around it. Raises ``IndexError`` at the
-    end.
-    """
+    """Return the place after a sign and the white space around it. Raises ``IndexError`` at the end."""
     for expected in (sign, ""):
         while text[place] in _SPACE:
             place += 1

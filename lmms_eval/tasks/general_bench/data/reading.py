@@ -325,14 +325,7 @@ class Items(Struct, frozen=True):
 
 
 def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path, fields: FieldMap) -> Item:
-    """Read an entry of an annotation's ``data``.
-
-    Args:
-        facts: the task's row.
-        annotation: only its folder and head are looked at.
-        raw: the entry.
-        prediction_folder: folder that paths of predictions are relative to.
-        fields: the keys of tasks that the field maps list.
+    """Read an entry ``raw`` of an annotation's ``data``. Of the annotation, only folder and head are looked at.
 
     Raises:
         DataError: a key is missing or of another kind; the message names item and key.

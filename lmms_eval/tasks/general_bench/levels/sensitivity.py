@@ -28,9 +28,7 @@ class LevelSensitivity(Struct, frozen=True):
     if_at_specialist: float
     """The level if those tasks had the specialists' scores, which bounds the loss from missing rows."""
     wins_needed: int | None
-    """The least number of missing tasks to win for a positive level: 0 if it is positive, ``None`` if they do not
-    suffice.
-    """
+    """Least number of missing tasks to win for a positive level: 0 if it is positive, ``None`` if all are too few."""
     modalities: Mapping[str, Interval | NoInterval] = field(default_factory=dict)
     """Intervals of this level for each modality. Level 5 exists only for the whole."""
 

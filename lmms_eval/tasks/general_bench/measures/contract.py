@@ -72,9 +72,7 @@ class Measure(Struct, frozen=True):
     is_costly: bool = False
     """Whether the value takes so long to compute that intervals do not repeat it."""
     needs: str = ""
-    """What the measure needs in addition to Python and NumPy (packages, weights, programs, people), for the table of
-    metrics.
-    """
+    """What the measure needs in addition to NumPy (packages, weights, programs, people), for the table of metrics."""
     checked: str = ""
     """How the implementation was checked, for the table of metrics."""
 

@@ -27,20 +27,12 @@ Overlaps = Callable[[int, NDArray[Any]], NDArray[Any]]
 def match(
     scores: NDArray[Any], predictions: NDArray[Any], truth: NDArray[Any], overlaps: Overlaps, least: float
 ) -> State:
-    """Match predictions and reference objects by COCO's greedy rule.
-
-    The state has the number ``truth`` of the reference objects, the ``scores`` of the predictions, best first, and
-    their ``hits``: 1 if the prediction matched a reference object, else 0.
+    """Match predictions and reference objects, given by their numbers, by COCO's greedy rule.
 
     Predictions come in the order of falling scores (equal scores in the order given). Each takes the free reference
-    object with the largest overlap (the last of equals) if that overlap is at least ``least``.
-
-    Args:
-        scores: Of all predictions.
-        predictions: Numbers of those to match.
-        truth: Numbers of the reference objects to match.
-        overlaps: Of a prediction and reference objects.
-        least: The least overlap of a match.
+    object with the largest overlap (the last of equals) if that overlap is at least ``least``. The state has the number
+    ``truth`` of the reference objects, the ``scores`` of the predictions, best first, and their ``hits``: 1 if the
+    prediction matched a reference object, else 0.
     """
     order = predictions[np.argsort(-scores[predictions], kind="stable")]
     free = np.ones(len(truth), dtype=bool)
@@ -59,18 +51,11 @@ def match(
 def match_classes(
     predicted: Marked, truth: int, truth_labels: Sequence[str] | None, overlaps: Overlaps, least: float
 ) -> State:
-    """Return the state of an item: that of ``match`` by label.
+    """Return the state of an item with ``truth`` reference objects: that of ``match`` by label.
 
     If the reference has no labels, those of the predictions are ignored. Predictions without labels are matched with
     all reference objects and are listed under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
     only one class).
-
-    Args:
-        predicted: Labels and scores of the predictions.
-        truth: Number of reference objects.
-        truth_labels: Theirs, if they have some.
-        overlaps: Of a prediction and reference objects.
-        least: The least overlap of a match.
     """
     named = [UNNAMED] * truth if truth_labels is None else list(truth_labels)
     count = len(predicted.scores)
@@ -125,10 +110,7 @@ def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int)
     """Return COCO's average precision: the mean, over recalls 0, 0.01, ..., 1, of the best precision at that recall or
     above.
 
-    Args:
-        scores: Of all predictions of a class.
-        hits: Which of them matched a reference object.
-        truth: Number of reference objects, at least 1.
+    ``hits`` are the predictions that matched one of the ``truth`` reference objects, at least 1.
     """
     right = np.cumsum(hits[np.argsort(-scores, kind="stable")].astype(np.float64))
     return interpolated_area(right / truth, right / np.arange(1, len(right) + 1))
@@ -144,13 +126,8 @@ def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: ND
     """Return the area under the precision-recall curve as a sum of steps: precision times gain in recall, at each
     score.
 
-    Args:
-        scores: Different scores, in any order.
-        positive: Number (or weight) of the true cases with each score.
-        negative: Of the others.
-
-    Returns:
-        A fraction; 0 without true cases.
+    ``positive`` and ``negative`` are numbers (or weights) of the true and of the other cases with each of the scores,
+    which differ and are in any order. The area is a fraction; 0 without true cases.
     """
     order = np.argsort(-scores, kind="stable")
     right, wrong = np.cumsum(positive[order]), np.cumsum(negative[order])

@@ -258,9 +258,7 @@ def consistency(frames: Floats, item: Item) -> State:
 
 
 def pooled_percent(states: Sequence[State]) -> float:
-    """Return 100 times the total of the sums of all states ``[sum, count]``, divided by the total of their counts.
-    Without counts it is 0.
-    """
+    """Return 100 times the sums of all states ``[sum, count]`` divided by their counts. It is 0 without counts."""
     count = math.fsum(state[1] for state in states)
     return 100 * math.fsum(state[0] for state in states) / count if count else 0.0
 

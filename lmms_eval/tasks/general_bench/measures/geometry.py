@@ -85,9 +85,7 @@ def scene_counts(truth: Frames, found: Frames) -> State:
 
 
 def amota(scenes: Iterable[State]) -> float:
-    """Return AMOTA over the states of scenes, 0 to 1. Counts of a class are added over the scenes. Without true objects
-    it is 0.
-    """
+    """Return AMOTA over the states of scenes, 0 to 1. Counts of a class are added. It is 0 without true objects."""
     scores = []
     for parts in by_class(scenes).values():
         if objects := sum(part["objects"] for part in parts):
@@ -261,9 +259,7 @@ def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matchin
 
 
 def mean_average_precision(states: Iterable[State], matching: Matching) -> float:
-    """Return the mean average precision over the states of all items, 0 to 1. Only classes with true boxes count;
-    without true boxes it is 0.
-    """
+    """Return the mean average precision over the classes with true boxes of all items, 0 to 1; 0 without true boxes."""
     values: list[float] = []
     for parts in by_class(states).values():
         objects = sum(part["objects"] for part in parts)
@@ -346,12 +342,9 @@ def chamfer_distance(first: Floats, second: Floats) -> float:
     """Return the mean Euclidean distance of each point to the nearest one of the other cloud, summed over both
     directions.
 
-    Distances are not squared, are in the unit of the coordinates, and nothing is scaled or aligned: the benchmark names
-    no variant, and its tasks use different units (General-Bench specification §5.1).
-
-    Args:
-        first: ``(points, 3)``, finite, at least one.
-        second: the same.
+    Both clouds are ``(points, 3)``, finite, of at least one point. Distances are not squared, are in the unit of the
+    coordinates, and nothing is scaled or aligned: the benchmark names no variant, and its tasks use different units
+    (General-Bench specification §5.1).
     """
     return float(nearest_distances(first, second).mean() + nearest_distances(second, first).mean())
 

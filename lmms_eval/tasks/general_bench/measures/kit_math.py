@@ -91,14 +91,10 @@ def objects_count(names: str, frames: Iterable[Sequence[str]]) -> int:
 
 
 def steadiness(frames: Iterable[Any]) -> float:
-    """Return 1 minus the mean absolute difference of consecutive frames, as a share of 255. Means of pairs are in
-    single precision, as published.
+    """Return 1 minus the mean absolute difference of consecutive frames of values 0 to 255, as a share of 255.
 
-    Args:
-        frames: arrays of one shape, values 0 to 255; only two are held at a time.
-
-    Raises:
-        DataError: fewer than two frames, or frames of different sizes.
+    Means of pairs are in single precision, as published. Only two frames are held at a time. Raises ``DataError`` for
+    fewer than two frames, or frames of different sizes.
     """
     differences: list[float] = []
     previous: npt.NDArray[np.float32] | None = None
@@ -132,10 +128,7 @@ def largest_radius(flow: Any) -> float:
 def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool:
     """Return whether a video moves: whether enough pairs of frames have a radius (``largest_radius``) above a bound.
 
-    Args:
-        short_side: shorter side of its frames, pixels.
-        frame_count: its frames, at about 8 a second.
-        radii: of each pair of consecutive frames, pixels.
+    The bound grows with the frames' shorter side, and the number of pairs with that of the frames, about 8 a second.
     """
     threshold = _MOVING_RADIUS * short_side / _MOVING_SIDE
     needed = round(_MOVING_PAIRS * frame_count / _MOVING_FRAMES)

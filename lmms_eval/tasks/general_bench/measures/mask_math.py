@@ -45,26 +45,16 @@ def success_area(overlaps: NDArray[Any]) -> float:
 
 def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     """Return the vIoU of a video: the sum of IoU over frames with both boxes, divided by the number of frames with at
-    least one box. Without boxes it is 0.
-
-    Args:
-        overlaps: IoU of each frame.
-        predicted: True for frames with a predicted box.
-        truth: True for frames with a reference box.
+    least one box, or 0 without boxes. ``predicted`` and ``truth`` are true for frames with such a box.
     """
     either = int((predicted | truth).sum())
     return math.fsum(overlaps[predicted & truth]) / either if either else 0.0
 
 
 def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Return J of a track: the mean IoU over its frames.
+    """Return J of a track: the mean IoU over its frames, with boxes ``(frames, 4)``.
 
-    Args:
-        predicted: A box for each frame, shape (frames, 4).
-        truth: Boxes of the same frames.
-
-    Raises:
-        DataError: the numbers of frames differ or are zero.
+    Raises ``DataError`` if the numbers of frames differ or are zero.
     """
     if len(predicted) != len(truth) or not len(truth):
         raise DataError(f"J needs a box for each frame on both sides, not {len(predicted)} and {len(truth)}")
@@ -72,15 +62,10 @@ def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def box_f1(predicted: NDArray[Any], truth: NDArray[Any], threshold: float = HIT) -> float:
-    """Return F of a track as the authors compute it. It is 1 if both sides are empty.
+    """Return F of a track with boxes ``(n, 4)`` as the authors compute it. It is 1 if both sides are empty.
 
     Each predicted box is compared with the true box that it overlaps most (the first of equals), of any frame, and hits
     it if the IoU reaches the threshold. A true box may be hit several times, and is missed if it is never hit.
-
-    Args:
-        predicted: Boxes, shape (n, 4).
-        truth: Boxes, shape (m, 4).
-        threshold: Least IoU of a hit.
     """
     if not len(predicted) and not len(truth):
         return 1.0
@@ -151,13 +136,9 @@ def box_of(mask: Runs) -> list[int]:
 
 
 def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int]) -> Runs:
-    """Return the runs of a mask of height and width ``size`` from a part of it that holds all its pixels.
+    """Return the runs of a mask of height and width ``size`` from a part of it, bool, that holds all its pixels.
 
-    Args:
-        part: Shape (height, width) of the part, bool.
-        top: First row of the part in the mask.
-        left: Column likewise.
-        size: Of the mask.
+    ``top`` and ``left`` are the first row and column of the part in the mask.
     """
     import numpy as np
 
@@ -287,12 +268,7 @@ def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
 
 
 def class_counts(predicted: NDArray[Any], truth: NDArray[Any]) -> dict[int, tuple[int, int, int]]:
-    """Count the pixels of each class that are right, in the reference and in the prediction.
-
-    Args:
-        predicted: Class numbers, 0 to 65,535; any shape.
-        truth: Class numbers of the same pixels.
-    """
+    """Count the pixels of each class, 0 to 65,535, that are right, in the reference and in the prediction."""
     import numpy as np
 
     one, other = predicted.ravel(), truth.ravel()

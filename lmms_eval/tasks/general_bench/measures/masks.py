@@ -99,12 +99,8 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
 
 
 def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
-    """Return the share of the reference's relations in a prediction: the same words and, if both have boxes, an IoU of
-    at least 0.5 for both.
-
-    Args:
-        predicted: Those that count.
-        truth: At least one.
+    """Return the share of the reference's relations, at least one, in a prediction: the same words and, if both have
+    boxes, an IoU of at least 0.5 for both.
     """
     named: dict[Words, list[NDArray[Any] | None]] = {}
     for words, places in predicted:
@@ -303,11 +299,8 @@ _LEVEL_CONSTANT, _SPREAD_CONSTANT = 1e-4, 9e-4
 def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
     """Return the S-measure with equal weights of object and region, from 0 to 1.
 
-    Quarters without a pixel (the centroid lies on the border) are left out.
-
-    Args:
-        prediction: Saliency from 0 to 1, shape (height, width).
-        truth: The object, bool, same shape.
+    The prediction is saliency from 0 to 1, the truth the object, bool, both ``(height, width)``. Quarters without a
+    pixel (the centroid lies on the border) are left out.
     """
     return _weighted(prediction, truth, (_object_score, _similarity), lambda centre: math.floor(centre + 1.5))
 
@@ -370,10 +363,6 @@ def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> 
 
     The object part uses spreads of the population. The region part compares quarters around the rounded centroid by the
     structural similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
-
-    Args:
-        prediction: Saliency from 0 to 1, shape (height, width).
-        truth: The object, bool, same shape.
     """
     is_divided = 0 < float(truth.mean()) < 1
     if is_divided and any(not round(float(places.mean())) for places in truth.nonzero()):
@@ -463,9 +452,7 @@ def _video_iou(prediction: Any, item: Item, _: Context) -> State:
 
 
 def _saliency(prediction: Any, item: Item, context: Context) -> State:
-    """Return the mean score of the frames of a video, or of the one picture, in percent, by the formula that the option
-    ``s_measure`` names.
-    """
+    """Return the mean score of a video's frames, or of one picture, in percent, by the formula ``s_measure``."""
     is_published = context.choice("s_measure", "published", "authors") == "published"
     score = structure_measure if is_published else authors_structure_measure
     side, other = prediction_of(item), reference_of(item)

@@ -47,9 +47,7 @@ def picture_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def render_score(prediction: Any, item: Item, context: Context) -> State:
-    """Return 100 times the mean cosine of views of a 3D object and the item's text, or the item's picture if the object
-    is made from one.
-    """
+    """Return 100 times the mean cosine of views of a 3D object and the text or picture that it is made from."""
     rows = predicted_rows(prediction, item, lambda: clip(B32, context, item).pictures(views(prediction, item)))
     if "Image to 3D" not in item.facts.name:
         return similarity(rows, _text(item, context), item)

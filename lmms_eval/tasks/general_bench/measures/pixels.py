@@ -167,17 +167,12 @@ def mean_squared_error(first: Any, second: Any) -> float:
 
 
 def absolute_difference(first: Any, second: Any) -> float:
-    """Sum of absolute differences of two arrays of one shape.
-
-    Raises ``DataError`` if shapes differ, or the arrays are empty.
-    """
+    """Return the sum of absolute differences of two arrays. Raises ``DataError`` if shapes differ or are empty."""
     return math.fsum(float(abs(apart).sum()) for apart in _differences(first, second))
 
 
 def psnr(squared_error: float) -> float:
-    """Return the peak signal-to-noise ratio in dB of a mean squared error of values from 0 to 255. It is infinite
-    without error.
-    """
+    """Return the peak signal-to-noise ratio in dB of a squared error of values up to 255; infinite without error."""
     return 10 * math.log10(PEAK * PEAK / squared_error) if squared_error > 0 else math.inf
 
 
@@ -200,14 +195,10 @@ def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
 
 
 def roc_auc(positive: Sequence[int], negative: Sequence[int]) -> float:
-    """Return the exact area under the ROC curve of scores in ascending classes. Ties count half.
+    """Return the exact area under the ROC curve, given the positives and negatives of each ascending score. Ties count
+    half.
 
-    Args:
-        positive: how many positives have the score of each class.
-        negative: how many negatives.
-
-    Raises:
-        DataError: no positives or no negatives: there is no curve.
+    Raises ``DataError`` for no positives or no negatives: there is no curve.
     """
     total = sum(positive) * sum(negative)
     if not total:

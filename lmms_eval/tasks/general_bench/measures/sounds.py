@@ -179,13 +179,10 @@ PITCH_CLASSES = 12
 
 
 def mel_cepstra(samples: npt.NDArray[np.floating]) -> Doubles:
-    """Return the mel-cepstral coefficients 0 to 24 of each frame, ``(frames, 25)``.
+    """Return the mel-cepstral coefficients 0 to 24 of each frame of samples at 16 kHz, ``(frames, 25)``.
 
     The log amplitude spectrum is expanded in cosines of the warped frequency (Tokuda and others, 1994, without the
-    iterative fit): ``log|S(w)| = sum c_m cos(m w~)``.
-
-    Args:
-        samples: ``(samples,)`` at 16 kHz; what is shorter than a frame is padded with zeros.
+    iterative fit): ``log|S(w)| = sum c_m cos(m w~)``. What is shorter than a frame is padded with zeros.
     """
     padded = np.zeros(max(len(samples), FRAME))
     padded[: len(samples)] = samples
@@ -200,14 +197,10 @@ def mel_cepstra(samples: npt.NDArray[np.floating]) -> Doubles:
 
 
 def mel_cepstral_distortion(first: npt.NDArray[np.floating], second: npt.NDArray[np.floating]) -> float:
-    """Return the mean over frames of ``10 / ln 10 * sqrt(2 * sum (c_m - c'_m)^2)``, m = 1 to 24, in dB.
+    """Return the mean over frames of ``10 / ln 10 * sqrt(2 * sum (c_m - c'_m)^2)``, m = 1 to 24, in dB, at 16 kHz.
 
     Frames are paired in order ("plain": no time warping). Frames of the longer sound without a partner do not count
     (General-Bench specification §5.1).
-
-    Args:
-        first: ``(samples,)`` at 16 kHz.
-        second: the same.
     """
     frames = min(max(len(first), FRAME), max(len(second), FRAME))
     one, other = mel_cepstra(first[:frames]), mel_cepstra(second[:frames])

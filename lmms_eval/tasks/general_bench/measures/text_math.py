@@ -78,9 +78,7 @@ def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
 
 
 def sentence_bleu(prediction: Sequence[str], reference: Sequence[str], n: int) -> float:
-    """Return BLEU-n of tokens against one reference, 0 to 1, with method-4 smoothing (K = 5). It is 0 if no token
-    matches.
-    """
+    """Return BLEU-n against one reference, 0 to 1, with method-4 smoothing (K = 5). It is 0 if no token matches."""
     length = len(prediction)
     precisions: list[float] = []
     n_zeros = 0

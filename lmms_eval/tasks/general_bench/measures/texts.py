@@ -190,9 +190,7 @@ def code_language(item: Item) -> str:
 
 
 def _code_value(states: Sequence[State]) -> float:
-    """Return CodeBLEU, computed once for the corpus of each language. Several languages are averaged by numbers of
-    items.
-    """
+    """Return CodeBLEU of the corpus of each language. Several languages are averaged by numbers of items."""
     corpora: dict[str, list[State]] = defaultdict(list)
     for state in states:
         corpora[state[2]].append(state)

@@ -343,9 +343,7 @@ def spatial(prediction: Any, item: Item) -> float:
 
 
 def colour(prediction: Any, item: Item) -> State:
-    """Return the share of the frames with the wanted colour among those that describe the object with any colour. A
-    video without such frames is left out.
-    """
+    """Return the share of frames with the wanted colour among those with any. A video without any is left out."""
     frames = detections(prediction, item)
     described, wanted = kit_math.colour_counts(wanted_colour(item), wanted_object(item), frames)
     return [wanted / described, 1] if described else [0.0, 0]
@@ -433,9 +431,7 @@ def subject(prediction: Any, item: Item, context: Context) -> State:
 
 
 def style(prediction: Any, item: Item, context: Context) -> State:
-    """Return the sum over the frames of the cosine with the style (``input.style``, else the whole prompt), and their
-    number.
-    """
+    """Return the sum of the frames' cosines with the style (``input.style``, else the prompt), and their number."""
     rows = _clip_rows(prediction, item, context)
     given = reference_rows(
         item, context, lambda: clip(B32, context, item).texts([input_text(item, "style") or wanted_text(item)])

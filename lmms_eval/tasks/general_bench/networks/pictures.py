@@ -239,17 +239,11 @@ def _load_clip(source: str, device: str) -> Clip:
 
 
 def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
-    """Return the rating of each picture by LAION's aesthetic predictor, nominally 1 to 10.
+    """Return the rating of each picture by LAION's aesthetic predictor, nominally 1 to 10, from CLIP L/14 vectors of
+    length 1.
 
-    The predictor is a linear layer over a picture's CLIP L/14 vector, trained on ratings from 1 to 10.
-
-    Args:
-        vectors: ``(pictures, dimensions)``, CLIP L/14 vectors of length 1.
-        context: of the run.
-        item: for messages.
-
-    Raises:
-        NotEvaluated: the layer is missing, or its size is not that of the vectors.
+    The predictor is a linear layer that was trained on ratings from 1 to 10. Raises ``NotEvaluated`` if it is missing,
+    or its size is not that of the vectors.
     """
     layer = _aesthetic_layer(context, item)
     if layer.shape[0] - 1 != vectors.shape[1]:

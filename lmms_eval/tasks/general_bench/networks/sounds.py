@@ -258,9 +258,7 @@ class Clap(TextTower, frozen=True, eq=False):
 
 
 def cut(samples: Floats, length: int) -> list[Floats]:
-    """Cut samples into consecutive parts of ``length``. A remainder of less than a second is dropped unless it is the
-    only part.
-    """
+    """Cut samples into parts of ``length``. A remainder of less than a second is dropped unless it is all there is."""
     starts = [start for start in range(0, len(samples), length) if start == 0 or len(samples) - start >= _LEAST_REST]
     return [samples[start : start + length] for start in starts]
 

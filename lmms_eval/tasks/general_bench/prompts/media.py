@@ -36,9 +36,7 @@ def frame_files(medium: MediaInput) -> tuple[Path, ...]:
 
 
 def shown(total: int, max_frames: int) -> list[int]:
-    """Return the numbers of the frames of a video that are shown: all, or evenly spaced ones from first to last,
-    rounded down.
-    """
+    """Return the numbers of the frames that are shown: all, or evenly spaced ones from first to last, rounded down."""
     return uniform_indices(total, min(total, max_frames)) if total else []
 
 
@@ -170,9 +168,7 @@ def _instance_demand(item: Item, candidates: Sequence[str]) -> str:
 
 
 def _frame_demand(item: Item, max_frames: int, entry: str, meaning: str) -> str:
-    """Ask for an entry for each frame, or, if the video has more frames than are shown, for those shown, with their
-    numbers.
-    """
+    """Ask for an entry for each frame, or, if not all frames are shown, for those shown, with their numbers."""
     total = frame_count(item)
     if total is None or total <= max_frames:
         each = "each frame" if total is None else f"each of the {total} frames"

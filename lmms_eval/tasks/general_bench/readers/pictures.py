@@ -200,15 +200,8 @@ LOSSY = frozenset({"JPEG", "WEBP"})
 def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> NDArray[Any]:
     """Read a picture's grey levels, shape (height, width), as stored: uint8, or uint16 for 16-bit pictures.
 
-    Colours become luma (ITU-R 601-2), transparency is ignored.
-
-    Args:
-        path: The picture.
-        side: Prediction or reference.
-        size: Height and width that it must have.
-
-    Raises:
-        DataError: no readable picture, above 64 megapixels, or of another size; ``UnreadableAnswer`` for a prediction.
+    Colours become luma (ITU-R 601-2), transparency is ignored. Raises ``DataError`` for no readable picture, one above
+    64 megapixels, or one of another ``size``; ``UnreadableAnswer`` for a prediction.
     """
     import numpy as np
 
@@ -303,12 +296,8 @@ MAX_CLASSES = 4_096
 def label_map(value: object, side: Side) -> NDArray[Any]:
     """Read class numbers, shape (height, width) or (points,), int32. Any negative one becomes -1.
 
-    Args:
-        value: Path of a picture (grey levels of 8 or 16 bits, or palette indices) or of an ``.npy`` array of integers.
-        side: Prediction or reference.
-
-    Raises:
-        DataError: no such file, or not of that kind; ``UnreadableAnswer`` for a prediction.
+    The value is the path of a picture (grey levels of 8 or 16 bits, or palette indices) or of an ``.npy`` array of
+    integers. Raises ``DataError`` for no such file, or another kind; ``UnreadableAnswer`` for a prediction.
     """
     import numpy as np
 

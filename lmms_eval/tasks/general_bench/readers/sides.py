@@ -137,9 +137,7 @@ def reference_of(item: Item) -> Side:
 
 
 def finite(value: object) -> float | None:
-    """Return a JSON number as a finite float, or ``None`` for anything else (text, booleans, NaN, integers beyond a
-    float).
-    """
+    """Return a JSON number as a finite float, or ``None`` for anything else (true, NaN, integers beyond a float)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -166,12 +164,7 @@ _HEADER_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, MemoryError, Rec
 
 
 def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.NDArray[Any]:
-    """Read the numbers of a ``.npy`` file.
-
-    Args:
-        path: the file.
-        kinds: of types that are read, as NumPy's ``dtype.kind``.
-        most: numbers.
+    """Read the numbers of a ``.npy`` file, at most ``most`` of the ``kinds`` of types (NumPy's ``dtype.kind``).
 
     Raises:
         DataError: no file, or larger than 1 GiB.
