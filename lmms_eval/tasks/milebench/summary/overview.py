@@ -20,14 +20,7 @@ from lmms_eval.tasks.milebench.summary.figures import (
     group_entries,
     overall_entries,
 )
-from lmms_eval.tasks.milebench.summary.image_counts import (
-    BINS,
-    CountPool,
-    NeedleGrid,
-    needle_grids,
-    pools,
-    scopes,
-)
+from lmms_eval.tasks.milebench.summary.image_counts import BINS, CountPool, NeedleGrid, needle_grids, pools, scopes
 
 
 class Overview(Struct, frozen=True):
