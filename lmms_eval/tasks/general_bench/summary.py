@@ -17,8 +17,7 @@ from msgspec import Struct
 from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
+from lmms_eval.tasks.general_bench.facts import Metric, TaskFacts, metrics, tasks_by_id
 from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
 from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import DataError, TaskError, UnknownNameError
 from lmms_eval.tasks.general_bench.data.records import is_number
-from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, sheets
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, metrics, sheets
 from lmms_eval.tasks.general_bench.items import Form, MediaKind
 from lmms_eval.tasks.general_bench.readers.pictures import PICTURE_SUFFIXES
 from lmms_eval.tasks.yaml.loader import parse_text

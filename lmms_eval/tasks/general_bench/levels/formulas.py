@@ -19,8 +19,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, Rule, metrics
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, Metric, Rule, metrics
 
 _RECOGNISED = {"abs_rel": "ABSREL", "ms_ssim": "MS-SSIM", "chamfer_distance": "CD"}
 """Names of mapped metrics that differ from their key in upper case."""

@@ -14,8 +14,16 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, UnknownNameError, UsageError
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, find_task, sheets, skills
-from lmms_eval.tasks.general_bench.facts.metrics import find_metric, metrics
+from lmms_eval.tasks.general_bench.facts import (
+    LANGUAGE,
+    MODALITIES,
+    TaskFacts,
+    find_metric,
+    find_task,
+    metrics,
+    sheets,
+    skills,
+)
 from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows, paper_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, Ranked, Support, modality_reports
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, exact_number

@@ -12,8 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, fold
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, Metric, TaskFacts, find_task, fold, metrics
 from lmms_eval.tasks.general_bench.levels import tables
 from lmms_eval.tasks.general_bench.levels.paper import checked, unit_warnings
 from lmms_eval.tasks.general_bench.levels.report import Profile

@@ -60,7 +60,7 @@ class Measure(Struct, frozen=True):
     other ``LmmsEvalError`` for a damaged or missing reference or input (the item fails).
     """
     value: Callable[[Sequence[State]], float]
-    """Return the task's number from at least one state, in the unit of the result table (``facts.metrics``)."""
+    """Return the task's number from at least one state, in the unit of the result table (``metrics.tsv``)."""
     unanswered: Callable[[Item, Context], State] | None = None
     """Return the state of an item without a usable answer, if the metric has one (all of its boxes missed). If it is
     ``None``, the mapped score of the answered items is multiplied by their share.

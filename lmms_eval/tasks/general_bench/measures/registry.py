@@ -1,6 +1,6 @@
 """Choice of a task's measure (the first line of ``measures.tsv`` that fits), and the fingerprint of the scoring code.
 
-Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
+Columns: ``metric`` (a key in ``metrics.tsv``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
 id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it. States of an
 earlier run are kept only if the fingerprint is unchanged.
 """
@@ -18,8 +18,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import TaskFacts, metrics, tasks
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures.contract import Measure
 from lmms_eval.tasks.general_bench.measures.text_math import tokenizer_label
