@@ -58,8 +58,7 @@ def code_bleu(predictions: Sequence[str], references: Sequence[str], language: s
 def code_fault(text: str, language: str = "python") -> str:
     """Return why a predicted program must not be given to the package ("has more than ..."), or an empty text.
 
-    Raises:
-        NotEvaluated: the package or the grammar of ``language`` is missing or does not fit.
+    Raises ``NotEvaluated`` if the package or the grammar of ``language`` is missing or does not fit.
     """
     if len(text) > MAX_CODE:
         return f"has more than {MAX_CODE} characters"
