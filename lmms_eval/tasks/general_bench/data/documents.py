@@ -142,11 +142,7 @@ def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @once_per_document
 def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Read the item of a document.
-
-    Raises:
-        DataError: it cannot be read. NotEvaluated: its keys are not known.
-    """
+    """Read the item of a document. Raises ``DataError`` if it cannot be read. NotEvaluated: its keys are not known."""
     return item_in((settings.root or Path()) / doc["folder"], doc, settings)
 
 
