@@ -55,15 +55,7 @@ def for_each(
             if failures:
                 message = f"{len(failures)} of {len(rows)} cases failed: {', '.join(failed)}"
                 raise ExceptionGroup(message, failures)
-            if len(skipped) == len(rows):
-                pytest.skip("; ".join(dict.fromkeys(skipped.values())))
-            if skipped:
-                cases = "; ".join(f"{case} ({reason})" for case, reason in skipped.items())
-                message = (
-                    f"{len(skipped)} of {len(rows)} cases skipped: {cases}"  # ``pyproject.toml`` makes no error of it
-                )
-                code = function.__code__
-                warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
+            _report_skipped(function, skipped, len(rows))
 
         rest = [parameter for name, parameter in signature.parameters.items() if name not in columns]
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
@@ -86,6 +78,17 @@ def _label(number: int, row: tuple[Any, ...], ids: Any) -> str:
     else:
         name = "" if ids is None else str(ids[number])
     return name or f"{number}: {', '.join(map(_short, row))}"
+
+
+def _report_skipped(function: Callable[..., None], skipped: dict[str, str], count: int) -> None:
+    """Skip the test if all of its cases did; if some did, name them in a warning (no error: ``pyproject.toml``)."""
+    if len(skipped) == count:
+        pytest.skip("; ".join(dict.fromkeys(skipped.values())))
+    if skipped:
+        cases = "; ".join(f"{case} ({reason})" for case, reason in skipped.items())
+        code = function.__code__
+        message = f"{len(skipped)} of {count} cases skipped: {cases}"
+        warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
 
 
 def _short(value: Any) -> str:

@@ -58,7 +58,7 @@ def test_a_table_is_skipped_if_all_of_its_cases_are() -> None:
     def absent(number: int) -> None:
         pytest.skip(f"no {number}")
 
-    with pytest.raises(pytest.skip.Exception, match="^no 1; no 2$"):
+    with pytest.raises(pytest.skip.Exception, match=r"^no 1; no 2$"):
         absent()
 
 
