@@ -32,9 +32,16 @@ _forking: tuple[int, socket.socket] | None = None
 
 
 def run(
-    *words: str, env: Mapping[str, str], cwd: Path | None = None, timeout: float = 120, file_size: int | None = None
+    *words: str,
+    env: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+    timeout: float = 120,
+    file_size: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run what ``python WORDS`` runs: ``-m MODULE ARGUMENT...`` or ``-c CODE ARGUMENT...``; see ``subprocess.run``."""
+    """Run what ``python WORDS`` runs, as ``subprocess.run`` does.
+
+    The words are ``-m MODULE ARGUMENT...``, ``-c CODE ARGUMENT...`` or ``FILE ARGUMENT...``.
+    """
     out, err = os.pipe(), os.pipe()
     asked = {"words": words, "env": {**env}, "cwd": str(cwd or Path.cwd()), "file_size": file_size}
     with open(out[0], "rb") as outs, open(err[0], "rb") as errs, ThreadPoolExecutor(2) as readers, _lock:
@@ -101,23 +108,29 @@ def fork(asker: socket.socket) -> dict[str, Any] | None:
 
 def become(asked: Mapping[str, Any]) -> None:
     """Run the program as the main one of this process."""
-    kind, target, *arguments = asked["words"]
+    kind, *words = asked["words"]
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:] = [asked["cwd"], *dict.fromkeys([*filter(None, paths), *sys.path[1:]])]
+    first = asked["cwd"] if kind in ("-m", "-c") else str(Path(kind).parent)
+    sys.path[:] = [first, *dict.fromkeys([*filter(None, paths), *sys.path[1:]])]
     importlib.invalidate_caches()
     random.seed()
     if asked["file_size"] is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["file_size"], asked["file_size"]))
-    sys.argv[:] = [kind, *arguments]
-    if kind == "-m":
-        runpy.run_module(target, run_name="__main__", alter_sys=True)
-    else:
-        exec(compile(target, "<string>", "exec"), {"__name__": "__main__"})
+    match kind:
+        case "-m":
+            sys.argv[:] = words
+            runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        case "-c":
+            sys.argv[:] = [kind, *words[1:]]
+            exec(compile(words[0], "<string>", "exec"), {"__name__": "__main__"})
+        case _:
+            sys.argv[:] = [kind, *words]
+            runpy.run_path(kind, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,13 @@ def test_an_error_has_its_traceback() -> None:
     assert done.returncode == 1 and done.stderr.startswith("Traceback") and "ZeroDivisionError" in done.stderr
 
 
+def test_a_script_finds_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("NUMBER = 7")
+    script = tmp_path / "script.py"
+    script.write_text("import sys, beside\nprint(__name__, beside.NUMBER, sys.argv)")
+    assert forks.run(str(script), "a").stdout == f"__main__ 7 ['{script}', 'a']\n"
+
+
 def test_code_of_a_folder_is_imported_anew(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / "own.py").write_text(f"NUMBER = {number} * 10000000\n" + " " * number)
