@@ -81,14 +81,19 @@ def _label(number: int, row: tuple[Any, ...], ids: Any) -> str:
 
 
 def _report_skipped(function: Callable[..., None], skipped: dict[str, str], count: int) -> None:
-    """Skip the test if all of its cases did; if some did, name them in a warning (no error: ``pyproject.toml``)."""
+    """Skip the test if all of its cases did; if some did, name them in a warning, whatever the filters of warnings."""
     if len(skipped) == count:
         pytest.skip("; ".join(dict.fromkeys(skipped.values())))
     if skipped:
-        cases = "; ".join(f"{case} ({reason})" for case, reason in skipped.items())
+        reasons: dict[str, list[str]] = {}
+        for case, reason in skipped.items():
+            reasons.setdefault(reason, []).append(case)
+        cases = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
         code = function.__code__
         message = f"{len(skipped)} of {count} cases skipped: {cases}"
-        warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
 
 
 def _short(value: Any) -> str:
