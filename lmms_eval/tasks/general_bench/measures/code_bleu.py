@@ -104,7 +104,7 @@ def _package_errors() -> Iterator[None]:
         yield
     except ImportError as error:
         raise NotEvaluated(f"CodeBLEU: the package codebleu cannot be imported ({error}): {REMEDY}") from error
-    except Exception as error:
+    except Exception as error:  # codebleu lets any error of its parsers through
         raise NotEvaluated(f"CodeBLEU: codebleu failed ({type(error).__name__}: {error}): {REMEDY}") from error
 
 
