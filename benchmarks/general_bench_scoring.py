@@ -119,7 +119,7 @@ def bare(root: Path) -> float:
 
 def score_bare(facts: TaskFacts, folder: Path) -> None:
     items = read_items(facts, read_annotation(folder / "annotation.json"), folder, load_field_maps(None)(facts)).items
-    given = read_predictions(folder / "prediction.json").values
+    given, _ = read_predictions(folder / "prediction.json")
     measure, context = measure_for(facts, items[0].form), Context()
     measure.value([measure.state(given[id_key(item.id)], item, context) for item in items])
 

@@ -332,7 +332,7 @@ class Pool:
             if self._is_killed:
                 raise ChildError("the pool of processes was closed")
             yield child  # type: ignore[misc]  # children of one kind are started by the same function
-        except BaseException:
+        except BaseException:  # re-raised, also a KeyboardInterrupt: a child in an unknown state is not lent again
             child.kill()
             with self._lock:
                 self._busy.discard(child)

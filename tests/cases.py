@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,8 +19,8 @@ def for_each(
 
     Thousands of tests that take a millisecond each would take several more to be set up and reported. Several tables on
     one function are combined. Each case has its own ``tmp_path``, ``monkeypatch`` and ``capsys``; other fixtures are
-    shared by all cases, so that a test that changes them needs ``parametrize``. A case may skip; the test is skipped if
-    all of them do.
+    shared by all cases, so that a test that changes them needs ``parametrize``. A case may skip: the test is skipped if
+    all of them do, and the summary names the skipped ones if some do.
     """
     columns = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
     is_single = isinstance(names, str) and len(columns) == 1
@@ -39,13 +40,14 @@ def for_each(
         @functools.wraps(function)
         def run(**fixtures: Any) -> None:
             failures: list[Exception] = []
-            failed, skipped = [], []
+            failed: list[str] = []
+            skipped: dict[str, str] = {}
             for number, (row, name) in enumerate(rows):
                 try:
                     with _own(fixtures, number) as own:
                         function(**own, **dict(zip(columns, row, strict=True)))
                 except pytest.skip.Exception as error:
-                    skipped.append(error)
+                    skipped[name or _label(number, row, ids)] = str(error)
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised below
                     failed.append(name or _label(number, row, ids))
                     failures.append(error if isinstance(error, Exception) else AssertionError(str(error)))
@@ -53,8 +55,7 @@ def for_each(
             if failures:
                 message = f"{len(failures)} of {len(rows)} cases failed: {', '.join(failed)}"
                 raise ExceptionGroup(message, failures)
-            if len(skipped) == len(rows):
-                raise skipped[0]
+            _report_skipped(function, skipped, len(rows))
 
         rest = [parameter for name, parameter in signature.parameters.items() if name not in columns]
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
@@ -77,6 +78,22 @@ def _label(number: int, row: tuple[Any, ...], ids: Any) -> str:
     else:
         name = "" if ids is None else str(ids[number])
     return name or f"{number}: {', '.join(map(_short, row))}"
+
+
+def _report_skipped(function: Callable[..., None], skipped: dict[str, str], count: int) -> None:
+    """Skip the test if all of its cases did; if some did, name them in a warning, whatever the filters of warnings."""
+    if len(skipped) == count:
+        pytest.skip("; ".join(dict.fromkeys(skipped.values())))
+    if skipped:
+        reasons: dict[str, list[str]] = {}
+        for case, reason in skipped.items():
+            reasons.setdefault(reason, []).append(case)
+        cases = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+        code = function.__code__
+        message = f"{len(skipped)} of {count} cases skipped: {cases}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
 
 
 def _short(value: Any) -> str:

@@ -114,6 +114,20 @@ def _restore_logging() -> None:
     _OWN_LOGGER.setLevel(level)  # also forgets what loggers below remember of it
 
 
+_REPOSITORY = Path(__file__).parents[1]
+_MADE = {"build", "dist", "site"}
+"""Folders that the commands of the Makefile make, perhaps while the tests run."""
+_seen = set(os.listdir(_REPOSITORY))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_in_the_repository() -> Iterator[None]:
+    yield
+    left = {name for name in os.listdir(_REPOSITORY) if not name.startswith(".")} - _seen - _MADE
+    _seen.update(left)
+    assert not left, f"this test, or one that ran in another process meanwhile, wrote {sorted(left)} in {_REPOSITORY}"
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """A headless Chromium for all tests of a process: its driver keeps the event loop of the thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,22 @@ def test_a_table_is_skipped_if_all_of_its_cases_are() -> None:
     def absent(number: int) -> None:
         pytest.skip(f"no {number}")
 
-    with pytest.raises(pytest.skip.Exception, match="no 1"):
+    with pytest.raises(pytest.skip.Exception, match=r"^no 1; no 2$"):
         absent()
+
+
+def test_cases_that_are_skipped_while_others_pass_are_named_with_their_reasons() -> None:
+    @for_each("number", [1, 2, 3], ids=lambda number: f"n{number}")
+    def incomplete(number: int) -> None:
+        if number > 1:
+            pytest.skip(f"no {number}")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        incomplete()
+    (warning,) = caught
+    assert str(warning.message) == "2 of 3 cases skipped: n2 (no 2); n3 (no 3)"
+    assert warning.filename == __file__
 
 
 def test_cases_without_names_are_shown_by_their_values() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 from lmms_eval.errors import ModelError
 from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.registry import ModelRegistry
+from tests import forks
 from tests.models.fakes import FakeTask, answers
 
 GUIDE = Path(__file__).parents[1] / "docs" / "model_guide.md"
@@ -92,9 +91,6 @@ def test_the_commands_of_the_guide_evaluate_both_models(
     runs = [shlex.split(line)[shlex.split(line).index("lmms-eval") + 1 :] for line in lines if " --model " in line]
     assert [words[words.index("--model") + 1] for words in runs] == ["echo", "echo", "shout"]
     for words in runs:
-        done = subprocess.run(
-            [sys.executable, "-m", "lmms_eval", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = forks.run("-m", "lmms_eval", *words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)})
         assert done.returncode == 0, done.stderr
         assert "1 well" in done.stdout or "|megabench_demo|" in done.stdout

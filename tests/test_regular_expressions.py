@@ -31,7 +31,7 @@ SIZE, LIMIT_S = (1_000_000, 5.0) if IS_THOROUGH else (20_000, 0.15)
 
 NO_MODEL_TEXT = MappingProxyType(
     {
-        "tasks/general_bench/facts/metrics.py": "names of metrics in the benchmark's workbook",
+        "tasks/general_bench/facts/__init__.py": "names of metrics in the benchmark's workbook",
         "tasks/general_bench/measures/video_networks.py": "prompts of annotations, at most 2,000 characters",
         "tasks/general_bench/prompts/media.py": "names of tasks in the benchmark's workbook",
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -22,6 +21,7 @@ from lmms_eval.tasks.manager import TaskManager
 from release.check import Step, table, taken
 from release.constraints import OLDEST, merged
 from release.contents import IN_WHEEL, WHEEL_BYTES, wheel_problems
+from tests import forks
 from tests.cases import for_each
 from tests.test_dependencies import PROJECT, ROOT
 
@@ -106,9 +106,7 @@ def test_the_example_of_a_gate_fits_the_commands():
         ("gate", {"--policy", "--markdown", "--junit"}),
         ("eval", {"--log_samples", "--output_path"}),
     ):
-        help_text = subprocess.run(
-            [sys.executable, "-m", "lmms_eval", command, "--help"], capture_output=True, text=True, check=True
-        ).stdout
+        help_text = forks.run("-m", "lmms_eval", command, "--help").stdout
         assert flags <= set(re.findall(r"--\w+", run)) & set(re.findall(r"--\w+", help_text))
 
 

@@ -25,11 +25,7 @@ def media_type_of(data: bytes) -> str | None:
 
 
 def generated_image(data: bytes) -> GeneratedImage:
-    """Make a picture of a file's bytes.
-
-    Raises:
-        MediaError: the bytes are not a PNG, JPEG, WebP or GIF file.
-    """
+    """Make a picture of a file's bytes. Raises ``MediaError`` if the bytes are not a PNG, JPEG, WebP or GIF file."""
     media_type = media_type_of(data)
     if media_type is None:
         raise MediaError(f"{len(data)} bytes that are no PNG, JPEG, WebP or GIF file")

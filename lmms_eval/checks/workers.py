@@ -138,7 +138,7 @@ def run_checks(jobs: Iterable[CheckJob], options: CheckOptions) -> Checks:
             for job, report, members in chain.from_iterable(future.result() for future in done):
                 reports[job.what, job.name] = report
                 submit(task_job(spec) for spec in members)
-    except BaseException:
+    except BaseException:  # re-raised, also a KeyboardInterrupt: the processes must not stay
         pool.kill()
         raise
     finally:

@@ -131,19 +131,18 @@ def list_tasks(words: Sequence[str]) -> int:
     from lmms_eval.tasks.general_bench.data.scanning import match, scan
     from lmms_eval.tasks.general_bench.levels.text import table
 
-    found = scan(given.dataset)
-    matched = match(found, given.subset)
-    problems = (*found.problems, *matched.problems)
+    found, faults = scan(given.dataset)
+    folders, problems = match(found, given.subset)
     rows = [
         (f"general_bench_{facts.id}", folder.path.relative_to(given.dataset).as_posix(), facts.spelling, facts.needs)
-        for facts, folder in sorted(matched.folders.items(), key=lambda pair: pair[0].id)
+        for facts, folder in sorted(folders.items(), key=lambda pair: pair[0].id)
     ]
     if rows:
         headings = ("task", "folder", "metric", "needs")
         emit(table(headings, rows))
-    for problem in problems:
+    for problem in (*faults, *problems):
         complain(f"error: {problem}")
-    return USAGE if problems or not rows else 0
+    return USAGE if faults or problems or not rows else 0
 
 
 def list_metrics(words: Sequence[str]) -> int:

@@ -17,7 +17,8 @@ from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.megabench.breakdown.statistics import ModelBreakdown
-    from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel
+    from lmms_eval.tasks.megabench.standalone import EvaluatorOutput, JudgePanel
+    from lmms_eval.tasks.megabench.summary import TaskTotals
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 SAVE_EVERY_S = 5.0
@@ -182,10 +183,9 @@ class _Display:
     def __init__(self, output: Path) -> None:
         self._output, self._saved = output, time.monotonic()
 
-    def task(self, task: EvaluatedTask) -> None:
-        score = task.score
+    def task(self, score: TaskTotals, is_reused: bool) -> None:
         result = "not evaluated" if score.mean is None else f"{score.mean:.4f}"
-        note = " (using cached results)" if task.how == "reused" else ""
+        note = " (using cached results)" if is_reused else ""
         emit(f"{score.name}: {result} over {score.num_query} queries{note}")
 
     def block(self, so_far: EvaluatorOutput) -> None:

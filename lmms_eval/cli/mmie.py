@@ -102,7 +102,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
         ModelError: the judge cannot be built.
     """
     from lmms_eval.storage.atomic import read_json
-    from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
+    from lmms_eval.tasks.mmie.judge_file import FileJudging
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
     from lmms_eval.tasks.mmie.standalone import read_input
     from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
@@ -118,11 +118,10 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     for sample in data.everyone():
         for name in sample.view.missing:
             emit(f"{name} not found!")
-    places = OutputFiles.of(Path(given.output_dir), given.output_name)
-    judging = FileJudging(data, prompts, places, given.save_step)
+    judging = FileJudging(data, prompts, Path(given.output_dir, given.output_name), given.save_step)
     summary, judge = judging.finish(open_it, given.judge_retries, given.force)
     _show_scores(given, summary, judge, prompts)
-    emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
+    emit([f"feedback: {judging.output}", f"scores: {judging.scores}", f"summary: {judging.summary}"])
     _list("warning", summary["warnings"])
     cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]
     _list("cut", cut)

@@ -393,11 +393,7 @@ def _is_count(first: MetricColumn, second: MetricColumn) -> bool:
 def _paired(
     task: str, shared: Shared, first: MetricColumn, second: MetricColumn, names: tuple[str, str]
 ) -> PairedColumn:
-    """Pair two columns.
-
-    Raises:
-        DataError: the runs disagree on whether higher is better.
-    """
+    """Pair two columns. Raises ``DataError`` if the runs disagree on whether higher is better."""
     import numpy as np
 
     directions = {one.higher_is_better for one in (first, second) if one.higher_is_better is not None}

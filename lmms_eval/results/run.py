@@ -133,11 +133,7 @@ class RunTask:
         return found
 
     def at(self, number: int) -> Sample:
-        """Read the sample at an index.
-
-        Raises:
-            DataError: the sample can no longer be read.
-        """
+        """Read the sample at an index. Raises ``DataError`` if the sample can no longer be read."""
         return Sample(self.name, self.lines.at(self.index.places[number]), self.keys, self._prompts)
 
     def sample(self, doc_id: int | str, pipeline: str | None = None) -> Sample:

@@ -250,7 +250,7 @@ class Scheduler:
             except LmmsEvalError as error:  # a full disk: the next round tries again
                 log.error("%s", error)
                 self._stop.wait(1.0)
-            except Exception:
+            except Exception:  # one job's error must not end the scheduling of the others
                 log.exception("an error in the scheduler, which continues")
                 self._stop.wait(1.0)
             self._wake.wait(POLL_S)

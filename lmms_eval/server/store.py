@@ -146,7 +146,7 @@ class JobStore:
         except UnicodeDecodeError as error:  # SQLite's own message repeats damaged bytes
             self._connection.close()
             raise sqlite3.DatabaseError("its schema is not text") from error
-        except BaseException:
+        except BaseException:  # re-raised, also a KeyboardInterrupt
             self._connection.close()
             raise
 

@@ -170,13 +170,13 @@ class Hub:
         try:
             if not self._organisation:
                 self._check_token()
-        except Exception as error:
+        except Exception as error:  # network and hub errors have no common class
             raise TrackerError(f"nothing was pushed, since the hub does not answer: {_first_line(error)}") from error
         pushed: list[str] = []
         for repository, files in self._pushes():
             try:
                 pushed.append(self._push(repository, files))
-            except Exception as error:
+            except Exception as error:  # as above
                 done = f"; pushed already: {', '.join(pushed)}" if pushed else ""
                 path, file = next(iter(files.items()))
                 more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
@@ -220,7 +220,7 @@ class Hub:
             try:
                 self._commit(repository, files)
                 break
-            except Exception as error:
+            except Exception as error:  # as above; re-raised unless the repository changed meanwhile
                 if attempt == ATTEMPTS - 1 or _status(error) not in _CHANGED_MEANWHILE:
                     raise
         return str(found)

@@ -124,6 +124,7 @@ def test_other_machines(host: str | bytes) -> None:
 
 
 def test_sockets_of_the_file_system_are_of_this_machine() -> None:
+    assert is_this_machine("") and not is_this_machine("/tmp/socket")  # so that it is no host that is let through
     _audit("socket.connect", (None, "/tmp/socket"))
     _audit("open", ("/tmp/x", "r", 0))
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from lmms_eval.cli.help import flag_text
 from lmms_eval.config.options import options
+from tests import forks
 from tests.cases import for_each
 from tests.parity.vectors import GOLDEN_DIR
 
@@ -32,8 +32,7 @@ def _run(*arguments: str, **variables: str) -> Done:
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(INPUTS / "plugin"), os.environ.get("PYTHONPATH", "")]),
         "VERBOSITY": "INFO",
     }
-    command = [sys.executable, "-m", "lmms_eval", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120)
+    return forks.run("-m", "lmms_eval", *arguments, env=environ)
 
 
 def _box(done: Done) -> None:

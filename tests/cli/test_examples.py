@@ -22,6 +22,7 @@ def test_next_steps_are_commands(example) -> None:
     assert example.words[0] in COMMANDS
 
 
-def test_the_first_run_needs_nothing(capsys) -> None:
+def test_the_first_run_needs_nothing(capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)  # where it writes the benchmark's submission
     assert main([*FIRST_RUN.words, "--limit", "1"]) == 0
     assert "megabench_demo" in capsys.readouterr().out

@@ -11,6 +11,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.general_bench.facts import tasks
+from tests import forks
 from tests.faults.general_bench_kit import (
     DEFECTS,
     FLOOD,
@@ -27,8 +28,7 @@ BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "general_bench"
 
 
 def start(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCHMARK / script), *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return forks.run(str(BENCHMARK / script), *words, cwd=cwd)
 
 
 def results(path: Path, *further: dict[str, object]) -> Path:

@@ -15,6 +15,7 @@ from lmms_eval.tasks.megabench.data import load_rows, parse_row
 from lmms_eval.tasks.megabench.facts import tasks
 from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.submission import dumps, record
+from tests import forks
 from tests.cases import for_each
 from tests.tasks.megabench.submissions import INFO, entry, query
 
@@ -26,11 +27,8 @@ OPEN = next(task.name for task in tasks().values() if task.subset == "open" and 
 
 def start(script, *arguments, cwd, **environment):
     hidden = {"OPENAI_API_KEY", "MEGABENCH_OPEN_API_KEY", "MEGABENCH_OPEN_API_URL", "MEGABENCH_OPEN_API_MODEL"}
-    return subprocess.run(
-        [sys.executable, str(BENCHMARK / script), *map(str, arguments)],
-        cwd=cwd, capture_output=True, text=True, timeout=120, check=False,
-        env={**{key: value for key, value in os.environ.items() if key not in hidden}, **environment},
-    )  # fmt: skip
+    shown = {key: value for key, value in os.environ.items() if key not in hidden}
+    return forks.run(str(BENCHMARK / script), *map(str, arguments), cwd=cwd, env={**shown, **environment})
 
 
 def row(number, name):

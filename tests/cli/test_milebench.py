@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli.main import main
+from tests import forks
 from tests.cases import for_each
 
 BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "milebench"
 
 
 def start(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCHMARK / script), *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return forks.run(str(BENCHMARK / script), *words, cwd=cwd)
 
 
 def write(path: Path, content: Any) -> None:

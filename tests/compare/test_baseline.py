@@ -166,8 +166,9 @@ def test_other_documents_under_the_same_ids_are_an_error(tmp_path: Path) -> None
 
 def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
     path = lines(tmp_path / "b.jsonl", [plain(0, acc=1.0)])
-    path.write_text(path.read_text() + "\n\n")
-    check_baseline(path)
+    path.write_text(path.read_text() + "\n\n[1]\n")
+    with pytest.raises(DataError, match=r"b\.jsonl, line 4: "):
+        check_baseline(path)
 
 
 @for_each("content", [b'{"doc_id": 0', b"[1]", b'{"target": 1}', b"\xff\xfe", b'{"doc_id": 0}'])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 from PIL import Image
+
+from tests import forks
 
 DOCUMENTS = 12
 START = """
@@ -103,10 +103,8 @@ def paint(folder: Path, number: int, colour: int) -> None:
 
 def start(folder: Path, fails_from: int = DOCUMENTS, **environment: str) -> tuple[int, list[int], str, str]:
     """Start the run; returns exit code, documents asked, score and error."""
-    done = subprocess.run(
-        [sys.executable, "-c", START, str(folder.parent), "0", str(fails_from)],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment},
-    )  # fmt: skip
+    words = ["-c", START, str(folder.parent), "0", str(fails_from)]
+    done = forks.run(*words, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment})
     lines: dict[str, list[Any]] = {"asked": [], "score": [""], "error": [""]}
     for line in done.stdout.splitlines():
         word, _, rest = line.partition(" ")

@@ -236,11 +236,11 @@ def test_the_example_of_the_guide_works(tmp_path: Path) -> None:
 
 def test_a_local_model_judges_in_its_own_thread(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    report = run(config(tmp_path, judge_model="hf:embedded", judge_retries=0), Told())
+    report = run(config(tmp_path, judge_model="hf:embedded", judge_retries=0, limit=2), Told())
     part = report.results["judge"]
-    assert (part["model"], part["provider"], part["questions"], part["failed"]) == ("embedded", "hf", DOCUMENTS, 0)
-    assert part["answered"] + part["judge_unparsable"] == DOCUMENTS
-    assert report.results["outcomes"][NAME]["scored"] == DOCUMENTS
+    assert (part["model"], part["provider"], part["questions"], part["failed"]) == ("embedded", "hf", 2, 0)
+    assert part["answered"] + part["judge_unparsable"] == 2
+    assert report.results["outcomes"][NAME]["scored"] == 2
 
 
 @pytest.fixture

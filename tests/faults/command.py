@@ -5,11 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import resource
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lmms_eval.cli.main import main
+from tests import forks
 
 
 @dataclass(frozen=True)
@@ -40,14 +36,13 @@ def lmms_eval(
     **environment: str,
 ) -> Ended:
     """Run ``lmms-eval`` (or another module) with these arguments and further environment variables."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        capture_output=True,
-        text=True,
+    done = forks.run(
+        "-m",
+        module,
+        *map(str, arguments),
         env={**os.environ, "OPENAI_API_KEY": "test-key", "HF_HUB_OFFLINE": "1", **environment},
-        preexec_fn=_file_size_limit(limit_file_size) if limit_file_size else None,
         timeout=timeout_s,
-        check=False,
+        file_size=limit_file_size,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -58,14 +53,6 @@ def in_process(*arguments: str | Path, **environment: str) -> Ended:
     with patch.dict(os.environ, environment), redirect_stdout(out), redirect_stderr(err):
         code = main([*map(str, arguments)])
     return Ended(code, out.getvalue(), err.getvalue())
-
-
-def _file_size_limit(size: int) -> Callable[[], None]:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    return limit
 
 
 def results(out: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 
 from benchmarks.workload import text_task
 from lmms_eval.cli.output import report_error
+from tests import forks
 from tests.faults.bad_input import SAMPLE, end_of, good, here, running, stub_flags, with_function, words_of
 from tests.faults.command import lmms_eval, results
 from tests.servers.stub import StubServer
@@ -163,11 +163,8 @@ def test_a_full_disk_is_one_line(limit: int, file: str, tmp_path: Path) -> None:
     text_task(tmp_path / "tasks", 20)
     with StubServer() as server:
         flags = {**stub_flags(tmp_path, server, "bench_text"), "--verbosity": "WARNING"}
-        full = subprocess.run(
-            [sys.executable, "-m", "lmms_eval", *words_of(flags)], capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-        )  # fmt: skip
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        full = forks.run("-m", "lmms_eval", *words_of(flags), env=environment, file_size=limit)
         assert full.returncode == 1, full.stderr
         (line,) = full.stderr.splitlines()
         assert line.startswith("error: ") and file in line

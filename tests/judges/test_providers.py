@@ -36,6 +36,8 @@ def test_a_server_without_secrets_in_its_record() -> None:
     assert faster.identity() == judge.identity()
     other = open_judge(JudgeOptions("jury", URL, {"reasoning_effort": "high"}), {})
     assert other.identity() != judge.identity()
+    at_ipv6 = open_judge(JudgeOptions("jury", "http://me:hunter2@[::1]:9/v1?key=hunter2", {"api_key": "sk-secret"}), {})
+    assert at_ipv6.describe()["base_url"] == "http://[::1]:9/v1"
 
 
 def test_megabench_key_goes_to_its_own_server_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,8 @@ float32, greedy. After training a new model: ``python tests/models/test_embedded
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,8 @@ import pytest
 
 from lmms_eval.models.hf.options import EMBEDDED, model_location
 from tests.cases import for_each
+from tests.faults.command import in_process
 
-ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).with_name("embedded_answers.json")
 FOLDER = Path(model_location(EMBEDDED))
 MOST_BYTES = 2_000_000
@@ -28,17 +26,14 @@ TOLERANCE = 1e-9
 
 def evaluate(out: Path, batch_size: int, *more: str) -> dict[str, Any]:
     """Run the command with ``more`` options; return the macro mean, and answer and score by row id."""
-    command = [
-        sys.executable, "-m", "lmms_eval", "--model", "hf",
-        "--model_args", f"pretrained=embedded,dtype=float32,device=cpu,batch_size={batch_size}",
+    words = [
+        "--model", "hf", "--model_args", f"pretrained=embedded,dtype=float32,device=cpu,batch_size={batch_size}",
         "--tasks", "megabench_demo", "--gen_kwargs", "max_new_tokens=96", "--output_path", str(out), "--log_samples",
         *more,
     ]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=out, env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    with chdir(out):
+        done = in_process(*words, HF_HUB_OFFLINE="1")
+    assert done.code == 0, done.err[-2000:]
     (results,) = out.glob("*/*_results.json")
     (samples,) = out.glob("*/*_samples_megabench_demo.jsonl")
     macro_mean = json.loads(results.read_text())["results"]["megabench_demo"]["macro_mean,none"]

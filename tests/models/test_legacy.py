@@ -238,8 +238,9 @@ def test_partial_results_after_the_call_are_ignored() -> None:
             return ["text" for _ in requests]
 
     task = FakeTask(docs(1))
-    answers(adapted(Late(), task), task.requests())
+    found = answers(adapted(Late(), task), task.requests())
     hooks[0].add_partial("generate_until", "q0", "too late")
+    assert [response.text for response in found.values()] == ["text"]
 
 
 def test_one_bad_request_costs_one_sample() -> None:

@@ -29,22 +29,18 @@ def media(tmp_path: Path) -> dict[str, Path]:
     return {"image": tmp_path / "a.png", "video": tmp_path / "v.mp4", "audio": tmp_path / "s.wav"}
 
 
-def test_sound_media_pass(media: dict[str, Path]) -> None:
-    parts = [{"type": kind, "url": str(path)} for kind, path in media.items()]
-    frames = {"type": "video", "url": [str(media["image"]), Image.new("L", (4, 4))]}
-    open_media(shown({"type": "text", "text": "?"}, *parts, frames))
-
-
 @pytest.mark.parametrize("kind", ["image", "video", "audio"])
 def test_damaged_media_are_found(kind: str, media: dict[str, Path]) -> None:
+    messages = shown({"type": "text", "text": "?"}, {"type": kind, "url": str(media[kind])})
+    open_media(messages)  # as long as it is sound
     media[kind].write_bytes(media[kind].read_bytes()[:40])
     with pytest.raises(MediaError, match=media[kind].name):
-        open_media(shown({"type": kind, "url": str(media[kind])}))
+        open_media(messages)
 
 
 def test_a_frame_that_is_missing_is_found(media: dict[str, Path]) -> None:
     with pytest.raises(MediaError, match=r"gone\.png"):
-        open_media(shown({"type": "video", "url": [str(media["image"]), "gone.png"]}))
+        open_media(shown({"type": "video", "url": [str(media["image"]), Image.new("L", (4, 4)), "gone.png"]}))
 
 
 @for_each(("arguments", "opens"), [({}, True), ({"no_media": True}, False), ({"strategy": "constant"}, False)])

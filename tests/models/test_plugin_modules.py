@@ -63,7 +63,8 @@ def package(tmp_path: Path) -> Path:
 def ran(package: Path, code: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])}
     env |= {"XDG_STATE_HOME": str(package / "state")}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=package)
 
 
 @pytest.mark.parametrize("first", ["", "import lmms_eval.models.model_utils.load_video\n"])

@@ -100,7 +100,11 @@ def _placed(value, root):
 
 @pytest.mark.parametrize("request_", ALLOWED, ids=str)
 def test_requests_within_the_rules_pass(policy, tmp_path, request_):
-    policy.check(_placed(request_, tmp_path))
+    request = _placed(request_, tmp_path)
+    policy.check(request)
+    assert request == _placed(request_, tmp_path)
+    with pytest.raises(RefusedRequestError, match="api_key"):  # the last one, behind all that passed
+        policy.check({**request, "api_key": "x"})
 
 
 @pytest.mark.parametrize("request_", REFUSED, ids=str)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import hashlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -292,23 +294,78 @@ class StubProtocol(asyncio.Protocol):
             self.transport.write(self.stub.head(status, len(payload), fault) + payload)
 
 
-async def serve(settings: Settings) -> None:
-    """Serve until standard input ends."""
+async def serve(settings: Settings, life: int = 0) -> None:
+    """Serve until the file ``life`` ends; its port and process are a line on standard output."""
     stub = Stub(settings)
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     server = await loop.create_server(lambda: StubProtocol(stub), "127.0.0.1", settings.port, backlog=2048)
-    sys.stdout.write(json.dumps({"port": server.sockets[0].getsockname()[1], "pid": os.getpid()}) + "\n")
-    sys.stdout.flush()
+    os.write(1, json.dumps({"port": server.sockets[0].getsockname()[1], "pid": os.getpid()}).encode() + b"\n")
 
-    def watch_input() -> None:
-        while os.read(0, 4096):
+    def watch_life() -> None:
+        while os.read(life, 4096):
             pass
         loop.call_soon_threadsafe(ended.set)
 
-    threading.Thread(target=watch_input, daemon=True).start()
+    threading.Thread(target=watch_life, daemon=True).start()
     await ended.wait()
     server.close()
+
+
+def fork_servers() -> None:
+    """Start a server for each line of settings on standard input, and kill the one whose number a line holds.
+
+    A fork serves at once: a new process first imports for a tenth of a second. All end with this process.
+    """
+    life, ours = os.pipe()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if isinstance(asked, int):
+            os.kill(asked, signal.SIGKILL)
+            os.waitpid(asked, 0)
+            os.write(1, b"\n")
+        elif not os.fork():
+            os.close(ours)
+            os.setsid()
+            asyncio.run(serve(Settings(**asked), life))
+            os._exit(0)
+
+
+class _Forking:
+    """The process of ``fork_servers``, from the first server on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._owner = 0
+
+    def ask(self, line: Any) -> str:
+        """Send a line and return the answer."""
+        with self._lock:
+            if self._process is None or self._owner != os.getpid():
+                self._start()
+            process = self._process
+            assert process is not None and process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps(line) + "\n")
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], 30)[0]:
+                raise RuntimeError("the stub server did not start within 30 s")
+            return process.stdout.readline()
+
+    def _start(self) -> None:
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.servers.stub", "--fork"], cwd=ROOT, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        atexit.register(self._close, self._process)
+
+    def _close(self, process: subprocess.Popen[str]) -> None:
+        if self._owner == os.getpid():
+            process.communicate()
+
+
+_forking = _Forking()
 
 
 class StubServer:
@@ -316,38 +373,21 @@ class StubServer:
 
     def __init__(self, **settings: Any) -> None:
         Settings(**settings)
-        self.arguments = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
-        self.port = 0
-        self.process: subprocess.Popen[str] | None = None
+        self.settings = settings
+        self.port, self.pid = 0, 0
 
     def __enter__(self) -> StubServer:
-        command = [sys.executable, "-m", "tests.servers.stub", *self.arguments]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        assert self.process.stdout is not None
-        if not select.select([self.process.stdout], [], [], 30)[0]:
-            self.__exit__()
-            raise RuntimeError("the stub server did not start within 30 s")
-        self.port = json.loads(self.process.stdout.readline())["port"]
+        found = json.loads(_forking.ask(self.settings))
+        self.port, self.pid = found["port"], found["pid"]
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        _forking.ask(self.pid)
 
     @property
     def url(self) -> str:
         """Base URL, with ``/v1``."""
         return f"http://127.0.0.1:{self.port}/v1"
-
-    @property
-    def pid(self) -> int:
-        assert self.process is not None
-        return self.process.pid
 
     def stats(self) -> dict[str, Any]:
         """See ``Counts``."""
@@ -372,7 +412,10 @@ def main() -> None:
     for setting in fields(Settings):
         kind = type(setting.default)
         parser.add_argument(f"--{setting.name.replace('_', '-')}", type=kind, default=setting.default)
-    asyncio.run(serve(Settings(**vars(parser.parse_args()))))
+    if sys.argv[1:] == ["--fork"]:
+        fork_servers()
+    else:
+        asyncio.run(serve(Settings(**vars(parser.parse_args()))))
 
 
 if __name__ == "__main__":

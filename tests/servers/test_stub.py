@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
-from tests.servers.stub import StubServer
+import pytest
+
+from tests.servers.stub import ROOT, StubServer
 
 
 def post(server: StubServer, text: str, **fields: Any) -> tuple[int, Any]:
@@ -52,10 +58,23 @@ def test_a_passing_fault_and_its_header() -> None:
 
 
 def test_the_process_ends_with_its_owner() -> None:
-    server = StubServer()
-    server.__enter__()
-    assert server.process is not None and server.process.stdin is not None and server.process.stdout is not None
-    os.kill(server.pid, 0)
-    server.process.stdin.close()
-    assert server.process.wait(timeout=10) == 0
-    server.process.stdout.close()
+    code = (
+        "import os, signal\nfrom tests.servers.stub import StubServer\n"
+        "print(StubServer().__enter__().pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert killed.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{killed.stdout.strip()}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_server_that_is_left_answers_nobody() -> None:
+    with StubServer() as server, StubServer() as other:
+        assert server.pid != other.pid and server.port != other.port
+        assert post(server, "q")[0] == 200
+    with pytest.raises(OSError):
+        post(server, "q")
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.pid, 0)

@@ -185,6 +185,7 @@ def test_an_owner_file_that_is_damaged_does_not_lock_for_ever(tmp_path: Path, pi
     folder.owner_file.write_text(f'{{"host": {json.dumps(socket.gethostname())}, "pid": {pid}, "started": "1"}}')
     os.utime(folder.owner_file, (time.time() - 60, time.time() - 60))
     folder.acquire()
+    assert json.loads(folder.owner_file.read_text())["pid"] == os.getpid()
     folder.release()
 
 

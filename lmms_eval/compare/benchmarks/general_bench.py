@@ -15,8 +15,7 @@ from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Nu
 from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import FunctionPart, MeanPart, PairedStratum
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import TaskFacts, metrics, tasks_by_id
 from lmms_eval.tasks.general_bench.levels.paper import final_levels
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.report import DEMO, PREFIX

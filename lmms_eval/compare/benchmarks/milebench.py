@@ -11,7 +11,8 @@ from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Nu
 from lmms_eval.compare.matching import Shared
 from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry, Pair, group_entries, overall_entries
+from lmms_eval.tasks.milebench.summary.dataset import Pair
+from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry, group_entries, overall_entries
 
 _COLUMN = "predictions,none"
 _PREFIX, _DEMO = "milebench_", "milebench_demo_"

@@ -223,7 +223,7 @@ def read_log(path: Path) -> RunRows:
     try:
         log = library.read_eval_log(str(path), header_only=True)
         summaries = library.read_eval_log_sample_summaries(str(path))
-    except Exception as error:
+    except Exception as error:  # inspect_ai raises errors of zip, JSON and validation as they come
         text = " ".join(str(error).split())
         raise DataError(f"{path}: inspect_ai cannot read this log: {type(error).__name__}: {text:.300}") from error
     builder = TaskBuilder(log.eval.task)

@@ -83,7 +83,7 @@ class TableFile:
                 rows = book.worksheets[0].iter_rows(values_only=True)
                 for number, row in enumerate(rows, 1):
                     yield number, [_text(cell) for cell in row]
-        except Exception as error:
+        except Exception as error:  # openpyxl raises errors of zip, XML and cells as they come
             text = " ".join(str(error).split())
             raise DataError(
                 f"{self.path}: openpyxl cannot read this workbook: {type(error).__name__}: {text:.300}"

@@ -76,11 +76,7 @@ class MediaSizes(Struct):
         return lines
 
     def add(self, part: ChatContent, form: MediaForm) -> None:
-        """Count one part of a message.
-
-        Raises:
-            MediaError: the file is missing, damaged or of another kind.
-        """
+        """Count one part of a message. Raises ``MediaError`` if the file is missing, damaged or of another kind."""
         if isinstance(part, ChatTextContent):
             return
         if isinstance(part, ChatImageContent):

@@ -140,7 +140,7 @@ class JudgeServer:
         )  # fmt: skip
         try:
             self._wait()
-        except BaseException:
+        except BaseException:  # re-raised, also a KeyboardInterrupt: the server's process must not stay
             self._end()
             raise
         self._is_ready = True

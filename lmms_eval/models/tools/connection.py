@@ -93,7 +93,7 @@ class ToolSession:
         except TimeoutError as error:
             await self._is_alive(connection)
             raise NoAnswerError(f"{where}: no answer within {self._limit_s:g} s") from error
-        except Exception as error:
+        except Exception as error:  # errors of tools, of the protocol and of pipes have no common class
             kind = ModelError if await self._is_alive(connection) else ServerEndedError
             raise kind(f"{where}: {type(error).__name__}: {error}") from error
 
@@ -177,7 +177,7 @@ class _Connection:
         self._thread.start()
         try:
             self._session.result(limit_s)
-        except Exception as error:
+        except Exception as error:  # as above
             self._stderr.seek(0)
             tail = self._stderr.read()[-_TAIL_BYTES:].strip()
             tail = f"\nIts standard error:\n{tail}" if tail else ""

@@ -200,7 +200,7 @@ def make_server(toolbox: Toolbox) -> Any:
                 answer = await method(asked)
         except LmmsEvalError as error:
             return refused(readable(str(error)))
-        except Exception:
+        except Exception:  # the client gets an answer whatever fails; the session continues
             log.exception("%s", tool.name)
             return refused(f"{tool.name}: an internal error; the server's log has the details")
         return types.CallToolResult(

@@ -17,11 +17,7 @@ _DIGITS = 5
 
 
 def choices_of(doc: Doc) -> dict[str, str]:
-    """Return the choices that the question has, by letter.
-
-    Raises:
-        ItemError: it has none.
-    """
+    """Return the choices that the question has, by letter. Raises ``ItemError`` if it has none."""
     choices = {letter: doc[column] for letter, column in _COLUMNS.items() if doc.get(column)}
     if not choices:
         raise ItemError("air_bench_foundation: the columns 'choice_a' to 'choice_d' are all empty")
@@ -35,11 +31,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 
 def doc_to_target(doc: Doc) -> str:
-    """Return the letter of the first choice that is the answer.
-
-    Raises:
-        ItemError: no choice is.
-    """
+    """Return the letter of the first choice that is the answer. Raises ``ItemError`` if no choice is."""
     for letter, choice in choices_of(doc).items():
         if choice == doc["answer_gt"]:
             return letter

@@ -22,11 +22,7 @@ INSTRUCTION = "Answer with the option's letter from the given choices directly."
 
 
 def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
-    """Return the path of the video.
-
-    Raises:
-        MediaError: it is not there.
-    """
+    """Return the path of the video. Raises ``MediaError`` if it is not there."""
     names = [f"videos/{doc['video_idx']}.{ending}" for ending in ("mp4", "MP4")]
     return [VIDEOS.find(*names, settings=lmms_eval_specific_kwargs)]
 

@@ -29,9 +29,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 
     With ``stem``, the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
     and a picture are written to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
-
-    Raises:
-        DataError: a file cannot be written.
+    Raises ``DataError`` if a file cannot be written.
     """
     texts: list[str] = []
     parts: dict[str, Any] = {}
@@ -117,8 +115,7 @@ def _from_files(
 def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
     """Write the table that ``lmms-eval general-bench rank`` reads, for scopes other than the whole.
 
-    Raises:
-        DataError: a file cannot be written.
+    Raises ``DataError`` if a file cannot be written.
     """
     stem = folder / f"{sanitize_model_name(model, full_path=True)}_result"
     paths = tables.write_rows(table, model, stem)

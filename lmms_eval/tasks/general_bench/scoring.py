@@ -40,16 +40,9 @@ class ItemOutcome(Struct, frozen=True):
 
 
 def score_item(item: Item, prediction: Any, measure: Measure, context: Context) -> ItemOutcome:
-    """Score one item.
+    """Score the prediction of an item, a JSON value or ``MISSING``.
 
-    Args:
-        item: the item with its reference.
-        prediction: its JSON value, or ``MISSING``.
-        measure: measure of the item's task.
-        context: other inputs of the measure.
-
-    Raises:
-        NotEvaluated: the task cannot be evaluated here; closed-set items are not.
+    Raises ``NotEvaluated`` if the task cannot be evaluated here; closed-set items are not.
     """
     if item.reference is None and item.facts.paradigm != "generation":
         raise NotEvaluated("closed set: the items have no reference answer")

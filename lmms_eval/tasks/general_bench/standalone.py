@@ -35,7 +35,7 @@ from lmms_eval.tasks.general_bench.prompts.forms import candidate_answers
 from lmms_eval.tasks.general_bench.readers.sides import MEDIA_FOLDERS
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings
-from lmms_eval.tasks.general_bench.submission import Predictions, read_predictions
+from lmms_eval.tasks.general_bench.submission import read_predictions
 from lmms_eval.tasks.general_bench.summary import TaskScore
 
 _LONGEST_PATH = 4096
@@ -45,8 +45,7 @@ class OutcomeJournal:
     """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line. Without a path it is
     disabled.
 
-    Raises:
-        JournalError: it cannot be read.
+    Raises ``JournalError`` if it cannot be read.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -71,11 +70,7 @@ class OutcomeJournal:
         return self._known[key]
 
     def add(self, key: str, outcome: ItemOutcome) -> None:
-        """Add a line, except for a failed item, which the next run tries again.
-
-        Raises:
-            JournalError: it cannot be written.
-        """
+        """Add a line, except for a failed item, which is tried again. Raises ``JournalError`` if that fails."""
         if self.path is None or outcome.status == "failed":
             return
         if self._writer is None:
@@ -184,12 +179,12 @@ def score_folders(
     Raises:
         DataError: there is no such folder. JournalError: the journal cannot be read or written.
     """
-    found = root(str(job.settings.root), job.settings.subset)
-    problems, scores, without = list(found.problems), [], []
+    folders, faults = root(str(job.settings.root), job.settings.subset)
+    problems, scores, without = list(faults), [], []
     for facts in tasks():
-        if facts not in found.folders or not wanted(facts):
+        if facts not in folders or not wanted(facts):
             continue
-        folder = found.folders[facts]
+        folder = folders[facts]
         file = folder.path / job.name
         if not file.is_file() or file.resolve() in job.passed_over:
             without.append(facts)
@@ -202,13 +197,10 @@ def score_folders(
 
 
 def _score(facts: TaskFacts, folder: TaskFolder, file: Path, job: FolderJob) -> tuple[TaskScore, Sequence[str]]:
-    """Return the score of a file, and problems with its predictions.
-
-    Damaged or missing data becomes the task's reason.
-    """
+    """Return a file's score, and problems with its predictions. Damaged or missing data becomes the task's reason."""
     try:
         annotation = open_annotation(folder, job.settings)
-        predictions = read_predictions(file)
+        predictions, faults = read_predictions(file)
     except DataError as error:
         return summary.broken(facts, "", str(error)), ()
     try:
@@ -218,7 +210,7 @@ def _score(facts: TaskFacts, folder: TaskFolder, file: Path, job: FolderJob) -> 
         return summary.not_evaluated(facts, "", reason, len(annotation.data)), ()
     lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
     expected = len(read.items) + len(lost)
-    problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
+    problems = (*faults, *(one.message for one in read.duplicates), *_strays(file, predictions, read))
     if not read.items:
         reason = lost[0].note if lost else f"{folder.annotation}: no items in it"
         return summary.broken(facts, "", reason, expected), problems
@@ -234,12 +226,12 @@ def _score(facts: TaskFacts, folder: TaskFolder, file: Path, job: FolderJob) -> 
 
 
 def _outcomes(
-    facts: TaskFacts, items: tuple[Item, ...], predictions: Predictions, measure: Measure, job: FolderJob
+    facts: TaskFacts, items: tuple[Item, ...], predictions: Mapping[str, Any], measure: Measure, job: FolderJob
 ) -> Iterator[ItemOutcome]:
     """Yield the outcome of each item, from the journal if it is there."""
     context = job.settings.context.having(candidates=list(candidate_answers(facts, items)))
     by = hash_of_scoring(measure, context, job.judge if measure.name == judged.QUESTION else "")
-    given = [(item, predictions.values.get(id_key(item.id), MISSING)) for item in items]
+    given = [(item, predictions.get(id_key(item.id), MISSING)) for item in items]
     keys = [key_of(item, prediction, by) for item, prediction in given]
     is_open = any(item.reference is not None for item in items)
     with OutcomeJournal(None if job.journal is None else job.journal / f"{facts.id}.jsonl") as journal:
@@ -267,12 +259,12 @@ def _verdicts(given: Sequence[tuple[Item, Any]], ask: Asker) -> dict[str, Verdic
     return dict(zip(questions, ask(list(questions.values())), strict=True))
 
 
-def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
+def _strays(file: Path, predictions: Mapping[str, Any], read: Items) -> Iterator[str]:
     """Yield a remark on predictions with ids that no item has, if all items are readable."""
     if read.problems or read.duplicates or not read.items:
         return
     dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}
-    stray = sorted(predictions.values.keys() - {id_key(item.id) for item in read.items} - dropped)
+    stray = sorted(predictions.keys() - {id_key(item.id) for item in read.items} - dropped)
     if stray:
         shown = ", ".join(key[:40] for key in stray[:3])
-        yield f'{predictions.where}: {len(stray)} predictions are of no item (ids {shown}); 1 and "1" are two ids'
+        yield f'{file}: {len(stray)} predictions are of no item (ids {shown}); 1 and "1" are two ids'

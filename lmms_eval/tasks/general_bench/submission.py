@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.file_utils import model_folder
@@ -33,34 +31,16 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 20
 
 
-class Predictions(Struct, frozen=True):
-    """The predictions of a task."""
-
-    where: str
-    """The file, for messages."""
-    values: Mapping[str, Any]
-    """JSON values by ``id_key``. Of records with the same id, the last one counts."""
-    duplicates: tuple[str, ...] = ()
-    """Ids (as JSON) that occur more than once."""
-    problems: tuple[str, ...] = ()
-    """Records that were skipped, and warnings: the first 20 of each kind."""
-    head: Mapping[str, Any] | None = None
-    """The object form's keys about its task (``task``, ``skill``, ``type``), or ``None`` for the list form."""
-
-
-def read_predictions(file: Path) -> Predictions:
+def read_predictions(file: Path) -> tuple[dict[str, Any], list[str]]:
     """Read the predictions of a file in either form.
 
-    Raises:
-        DataError: it cannot be read, is cut short or damaged, is of neither form, or holds the results that the
-            authors' audio scripts write under the same name.
+    Returns JSON values by ``id_key`` (of records with the same id, the last one counts), and the problems: records that
+    were skipped, and ids that occur more than once, the first 20 of each kind. Raises ``DataError`` if it cannot be
+    read, is cut short or damaged, is of neither form, or holds the results that the authors' audio scripts write under
+    the same name.
     """
     content = read_json(file)
-    head = None
-    records = content
-    if isinstance(content, dict):
-        records = content.get("data")
-        head = {key: value for key, value in content.items() if key != "data"}
+    records = content.get("data") if isinstance(content, dict) else content
     if not isinstance(records, list):
         raise DataError(f"{file}: a list of {{id, prediction}}, or an object with such a list as `data`, is expected")
     if records and all(isinstance(one, Mapping) and one.keys() >= _RESULT_KEYS and "id" not in one for one in records):
@@ -68,7 +48,6 @@ def read_predictions(file: Path) -> Predictions:
             f"{file} holds results ({{model, task, metric, score}}), which the authors' audio scripts write under this "
             "name, not predictions; give a list of {id, prediction}"
         )
-    where = str(file)
     values: dict[str, Any] = {}
     repeated: dict[str, None] = {}
     problems: list[str] = []
@@ -76,17 +55,17 @@ def read_predictions(file: Path) -> Predictions:
         try:
             key, value = _record(record)
         except DataError as error:
-            problems.append(f"{where}: record {number} is passed over: {error}")
+            problems.append(f"{file}: record {number} is passed over: {error}")
             continue
         if key in values:
             repeated[key] = None
         values[key] = value
-    warnings = [f"{where}: the id {key} occurs more than once: the last one counts" for key in repeated]
+    warnings = [f"{file}: the id {key} occurs more than once: the last one counts" for key in repeated]
     shown: list[str] = []
     for messages in (problems, warnings):
         more = [f"... and {len(messages) - _SHOWN} more of them"] if len(messages) > _SHOWN else []
         shown += [*messages[:_SHOWN], *more]
-    return Predictions(where, values, tuple(repeated), tuple(shown), head)
+    return values, shown
 
 
 def _record(record: object) -> tuple[str, Any]:
@@ -123,8 +102,7 @@ def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Pa
     """Write a task's predictions in a run, in the order of the annotation. Return ``None`` if there is no place for
     them.
 
-    Raises:
-        DataError: the file cannot be written.
+    Raises ``DataError`` if the file cannot be written.
     """
     facts = tasks_by_id()[task.describe()["dataset_name"]]
     settings = Settings.of(task.prompts.kwargs)

@@ -17,8 +17,7 @@ from msgspec import Struct
 from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
+from lmms_eval.tasks.general_bench.facts import Metric, TaskFacts, metrics, tasks_by_id
 from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
 from lmms_eval.tasks.general_bench.levels.registering import LevelResult
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State
@@ -128,8 +127,7 @@ def broken(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> Ta
 def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> TaskScore:
     """Compute the task's numbers over all its items, at least one. Failed items withhold them.
 
-    Raises:
-        NotEvaluated: data or a program that the value needs is missing.
+    Raises ``NotEvaluated`` if data or a program that the value needs is missing.
     """
     metric = metrics()[facts.metric]
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]

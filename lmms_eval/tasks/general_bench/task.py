@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import metrics
 from lmms_eval.tasks.general_bench.prompts.questions import answer_limit
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask

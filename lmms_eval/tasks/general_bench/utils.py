@@ -67,11 +67,7 @@ Options = Mapping[str, Any] | None
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
-    """Return one user turn with the media first, then the text.
-
-    Raises:
-        ItemError: the item cannot be read or asked.
-    """
+    """Return one user turn, media first, then the text. Raises ``ItemError`` if the item cannot be read or asked."""
     settings = Settings.of(lmms_eval_specific_kwargs)
     with _alone():
         return questions.messages(doc, settings)
@@ -88,11 +84,7 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = Non
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
-    """Return the media of the question.
-
-    Raises:
-        ItemError: the item cannot be read or asked.
-    """
+    """Return the media of the question. Raises ``ItemError`` if the item cannot be read or asked."""
     settings = Settings.of(lmms_eval_specific_kwargs)
     with _alone():
         return questions.visuals(doc, settings)
@@ -142,8 +134,7 @@ def process_results(
 ) -> dict[str, Any]:
     """Return the item's state under the metric's name (``Unscored`` if it cannot be evaluated), and its prediction.
 
-    Raises:
-        DataError: the item cannot be read, or its reference cannot: the sample fails.
+    Raises ``DataError`` if the item or its reference cannot be read: the sample fails.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     item = item_of(doc, settings)

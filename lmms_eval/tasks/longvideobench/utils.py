@@ -40,11 +40,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 
 def doc_to_target(doc: Doc) -> str:
-    """Return the letter of the right option.
-
-    Raises:
-        ItemError: there is no such option.
-    """
+    """Return the letter of the right option. Raises ``ItemError`` if there is no such option."""
     number = int(doc["correct_choice"])
     if number not in range(len(_OPTIONS)) or doc[_OPTIONS[number]] in _NO_OPTION or not _letters(doc):
         raise ItemError(f"longvideobench: column 'correct_choice' holds {number}: there is no such option")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,18 +25,8 @@ from lmms_eval.tasks.megabench.scoring.worker import QueryJob, TaskJob
 from lmms_eval.tasks.megabench.summary import EvalType, TaskTotals, score_task, summarise
 from lmms_eval.utils.records import to_dict
 
-How = Literal["scored", "reused"]
 BLOCK = 25
 """The intermediate state can be saved after so many tasks."""
-
-
-class EvaluatedTask(Struct, frozen=True):
-    """One task of a submission with its scores."""
-
-    score: TaskTotals
-    how: How
-    entry: Mapping[str, Any]
-    """The submitted entry with ``scores`` in each query and totals at the end."""
 
 
 class EvaluatorOutput(Struct):
@@ -58,8 +48,8 @@ class EvaluatorOutput(Struct):
 class Watcher(Protocol):
     """Receives the progress of an evaluation."""
 
-    def task(self, task: EvaluatedTask) -> None:
-        """Receive a scored task; tasks come in the submission's order."""
+    def task(self, score: TaskTotals, is_reused: bool) -> None:
+        """Receive the score of a task, new or from the earlier output; tasks come in the submission's order."""
 
     def block(self, so_far: EvaluatorOutput) -> None:
         """Receive the state after ``BLOCK`` more tasks, which the next start can reuse."""
@@ -126,17 +116,19 @@ def evaluate(
                 continue
             kept = known if known is not None and can_reuse(entry, known) else None
             begun.append(_Open(position, entry, job, eval_type, kept))
-        for item, found in zip(begun, _block(begun, pool, panel), strict=True):
-            evaluation.data[item.position] = found.entry
-            evaluation.tasks.append(found.score)
-            watcher.task(found)
+        for item, (score, scored) in zip(begun, _block(begun, pool, panel), strict=True):
+            evaluation.data[item.position] = _with_totals(item.entry, scored, score)
+            evaluation.tasks.append(score)
+            watcher.task(score, item.known is not None)
         if start + BLOCK < len(positions):
             watcher.block(evaluation)
     return evaluation
 
 
-def _block(begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None) -> Iterator[EvaluatedTask]:
-    """Score a block of tasks; those with rules while the judge is asked."""
+def _block(
+    begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None
+) -> Iterator[tuple[TaskTotals, list[dict[str, Any]]]]:
+    """Score a block of tasks; those with rules while the judge is asked. Yields totals, and queries with ``scores``."""
     judged = [item for item in begun if item.known is None and item.eval_type == "llm" and panel is not None]
     futures: dict[int, Future[Sequence[Mapping[str, Any]]]] = {}
     for item in begun:
@@ -152,8 +144,7 @@ def _block(begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None) ->
         name, results = item.entry["task_name"], futures[item.position].result()
         queries = [{**query, **result} for query, result in zip(item.entry["query_response"], results, strict=True)]
         scores = [result["scores"] for result in results]
-        score = score_task(name, item.eval_type, [one["query"] for one in scores], fixed_queries(scores))
-        yield EvaluatedTask(score, "scored", _with_totals(item.entry, queries, score))
+        yield score_task(name, item.eval_type, [one["query"] for one in scores], fixed_queries(scores)), queries
 
 
 def _with_verdicts(judged: Sequence[_Open], panel: JudgePanel) -> Iterator[tuple[_Open, TaskJob]]:
@@ -200,7 +191,9 @@ def can_reuse(entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     return True
 
 
-def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalType) -> EvaluatedTask:
+def _reused(
+    entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalType
+) -> tuple[TaskTotals, list[dict[str, Any]]]:
     """Return the earlier scores, even if they would differ today."""
     kept = ("scores", "scorer_error", "judge")
     queries = [
@@ -211,7 +204,7 @@ def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalT
         entry["task_name"], eval_type, len(queries), known["task_score"], known["mean_task_score"],
         known.get("fixed_mean_task_score"),
     )  # fmt: skip
-    return EvaluatedTask(score, "reused", _with_totals(entry, queries, score))
+    return score, queries
 
 
 def fixed_queries(scores: Iterable[Mapping[str, Any]]) -> dict[int, float]:

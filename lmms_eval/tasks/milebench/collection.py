@@ -122,10 +122,6 @@ def table(models: Results) -> list[list[str]]:
 
 
 def write_collection(models: Results, root: Path) -> None:
-    """Write ``result.json`` and ``result.csv``.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write ``result.json`` and ``result.csv``. Raises ``DataError`` if a file cannot be written."""
     for name, text in ((RESULT_JSON, json.dumps(models, indent=4)), (RESULT_CSV, csv_text(table(models)))):
         write_whole(root / name, text, survives_power_loss=False)

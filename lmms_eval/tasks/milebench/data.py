@@ -27,8 +27,7 @@ _BY_NAME = ("NeedleInAHaystack", "MMCoQA")
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
     """Return the documents of a data set (``dataset_path: !function data.documents``).
 
-    Raises:
-        DataError: the data is missing (the message names the files to fetch) or malformed.
+    Raises ``DataError`` if the data is missing (the message names the files to fetch) or malformed.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     file = annotation_file(root(name, settings), name, settings)
@@ -44,10 +43,8 @@ def root(name: str, settings: Settings) -> Path:
     """Find the folder that holds the data set's folder: ``ROOT/NAME/NAME.json``.
 
     It is searched below the settings' own folder, ``--data_root`` and ``$HF_HOME/milebench_data``. If only the archive
-    is found, there or in the hub's cache, it is unpacked into the latter.
-
-    Raises:
-        DataError: both are missing, or the archive is damaged.
+    is found, there or in the hub's cache, it is unpacked into the latter. Raises ``DataError`` if both are missing, or
+    the archive is damaged.
     """
     if settings.folder is not None:
         return settings.folder
@@ -87,11 +84,8 @@ def archive_name(name: str) -> str:
 def unpack(archive: Path, target: Path, name: str) -> None:
     """Unpack an archive so that ``target/NAME/NAME.json`` exists, with the other data sets of the archive next to it.
 
-    If another process is unpacking it, wait for that.
-
-    Raises:
-        DataError: the archive is damaged, does not hold the data set, holds links or names that lead outside, or does
-            not fit on the disk; then nothing is changed.
+    If another process is unpacking it, wait for that. Raises ``DataError`` if the archive is damaged, does not hold the
+    data set, holds links or names that lead outside, or does not fit on the disk; then nothing is changed.
     """
     with alone(target):
         if (target / name / f"{name}.json").is_file():
@@ -114,8 +108,7 @@ def unpack(archive: Path, target: Path, name: str) -> None:
 def annotation_file(root: Path, name: str, settings: Settings) -> Path:
     """Return the annotation for the settings: adversarial, of N > 1 sheets if that was made, else the regular one.
 
-    Raises:
-        DataError: there is no adversarial variant.
+    Raises ``DataError`` if there is no adversarial variant.
     """
     folder = root / name
     if settings.adversarial:
@@ -131,8 +124,7 @@ def annotation_file(root: Path, name: str, settings: Settings) -> Path:
 def read_annotation(file: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     """Read the ``meta_data`` and the ``data`` of an annotation file.
 
-    Raises:
-        DataError: it cannot be read, or its top level is not ``meta_data`` and ``data``.
+    Raises ``DataError`` if it cannot be read, or its top level is not ``meta_data`` and ``data``.
     """
     try:
         whole = json.loads(file.read_text(encoding="utf-8"))
@@ -147,15 +139,7 @@ def read_annotation(file: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str
 def row(entry: Mapping[str, Any], meta: Mapping[str, Any], where: str, name: str, settings: Settings) -> dict[str, Any]:
     """Make a document of a sample: plain columns, the instruction looked up, and the sheets that the settings request.
 
-    Args:
-        entry: the sample of an annotation.
-        meta: the annotation's ``meta_data``.
-        where: the file and the sample's place, for messages.
-        name: the data set.
-        settings: the options of the task.
-
-    Raises:
-        DataError: the sample is malformed.
+    ``where`` names the file and the sample's place. Raises ``DataError`` if the sample is malformed.
     """
     instance = entry.get("task_instance")
     if not isinstance(instance, Mapping):

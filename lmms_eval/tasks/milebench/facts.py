@@ -60,11 +60,7 @@ def datasets() -> Mapping[str, Dataset]:
 
 
 def find(name: str) -> Dataset:
-    """Find a data set by its name, case-sensitively.
-
-    Raises:
-        DataError: the name is unknown.
-    """
+    """Find a data set by its name, case-sensitively. Raises ``DataError`` if the name is unknown."""
     if name not in datasets():
         raise DataError(f"MileBench has no data set {name!r}; there is: {', '.join(datasets())}")
     return datasets()[name]

@@ -167,11 +167,9 @@ def official(sample: PromptParts, folder: str, budget: ContextBudget = UNLIMITED
 def by_index(sample: PromptParts, folder: str, budget: ContextBudget = UNLIMITED, combine: int = 0) -> FinishedPrompt:
     """Return the prompt with every picture at its placeholder, as often as it is named.
 
-    Pictures that no placeholder names stand in front, in order; so do sheets, in any number. With a
-    ``budget`` the end is kept: texts are cut from the front, a picture that does not fit ends the prompt there.
-
-    Raises:
-        DataError: sheets are asked for and the sample has none.
+    Pictures that no placeholder names stand in front, in order; so do sheets, in any number. With a ``budget`` the end
+    is kept: texts are cut from the front, a picture that does not fit ends the prompt there. Raises ``DataError`` if
+    sheets are asked for and the sample has none.
     """
     paths = [] if combine else _paths(sample, folder)
     parts: list[Part] = []
@@ -264,8 +262,7 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
 def prompt_of(doc: Mapping[str, Any], settings: Settings) -> FinishedPrompt:
     """The finished prompt of a document; paths start at the data's root folder.
 
-    Raises:
-        DataError: the official prompt takes one sheet and the sample has more.
+    Raises ``DataError`` if the official prompt takes one sheet and the sample has more.
     """
     choices, sheets = doc["choice_list"], None
     if settings.combine_image:  # the annotation's names, else the names that would be made
@@ -293,8 +290,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> FinishedPrompt:
 def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
     """Return one user turn: texts and pictures in their places. Pictures that need no change are given as paths.
 
-    Raises:
-        DataError, MediaError: as :func:`prompt_of` and :func:`visuals`.
+    Raises ``DataError`` or ``MediaError`` as :func:`prompt_of` and :func:`visuals`.
     """
     content: list[dict[str, Any]] = []
     for part in prompt_of(doc, settings).parts:

@@ -42,11 +42,7 @@ SCOPE_NAMES = {
 
 
 def write(overview: Overview, folder: Path) -> None:
-    """Write ``report.json``, ``scores.csv`` and ``images.csv``, each replaced as a whole.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write ``report.json``, ``scores.csv`` and ``images.csv``, each as a whole. Raises ``DataError`` if that fails."""
     contents = {
         REPORT: json.dumps(overview.as_dict(), indent=2, ensure_ascii=False),
         SCORES: scores_csv(overview),
@@ -109,10 +105,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     """Make a report for each variant (usual data and prompts, adversarial, demonstration, ...) in the run.
 
     With ``stem`` the files of ``report_files`` go to ``STEM_milebench/``, those of a variant to
-    ``STEM_milebench_VARIANT/``.
-
-    Raises:
-        DataError: a file cannot be written, or a task's details are no summary.
+    ``STEM_milebench_VARIANT/``. Raises ``DataError`` if a file cannot be written, or a task's details are no summary.
     """
     texts: list[str] = []
     parts: dict[str, Any] = {}

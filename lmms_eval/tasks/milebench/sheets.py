@@ -52,8 +52,7 @@ class SheetLayout(Struct, frozen=True):
 def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[SheetLayout]:
     """Plan the sheets of a sample: consecutive pictures, evenly distributed over at most ``max_sheets`` sheets.
 
-    Raises:
-        DataError: there are no pictures.
+    Raises ``DataError`` if there are no pictures.
     """
     if n_images < 1 or max_sheets < 1:
         raise DataError(f"MileBench, sample {sample_id}: {n_images} pictures cannot be put on {max_sheets} sheets")
@@ -68,8 +67,7 @@ def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sh
 def draw_sheet(sheet: SheetLayout, images: Sequence[Path], font_size: int = 8) -> Image.Image:
     """Draw one sheet from the pictures of its sample, which are opened one after the other.
 
-    Raises:
-        MediaError: a picture is missing or cannot be read.
+    Raises ``MediaError`` if a picture is missing or cannot be read.
     """
     from PIL import Image, ImageDraw
 

@@ -132,11 +132,8 @@ def _notes(judged: Sequence[JudgedPrediction]) -> Iterator[str]:
 def write_evaluation(evaluation: JudgedDataset, folder: Path, source: str) -> None:
     """Write the authors' files, and ours, into the folder of the predictions.
 
-    Args:
-        source: fingerprint of the predictions; the collector compares it.
-
-    Raises:
-        DataError: a file cannot be written.
+    ``source`` is the fingerprint of the predictions, which the collector compares. Raises ``DataError`` if a file
+    cannot be written.
     """
     result = evaluation.result
     fixed = {
@@ -190,8 +187,8 @@ def extracted_record(judged: JudgedPrediction) -> dict[str, Any]:
     record, instance, normalised = judged.record, judged.sample["task_instance"], judged.score.normalised
     texts: dict[str, Any] = {"choice_list": instance["choice_list"]}
     if normalised is not None:
-        texts = {"gt_response": normalised.gold, "pred_response": normalised.prediction}
-        texts["choice_list"] = list(normalised.choices)
+        answer, reference, choices = normalised
+        texts = {"gt_response": reference, "pred_response": answer, "choice_list": list(choices)}
     return {
         **record,
         "image": instance["images_path"],

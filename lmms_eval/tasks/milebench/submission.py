@@ -89,11 +89,7 @@ def sample_number(value: Any) -> int | None:
 
 
 def fingerprint(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal digits.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Compute the SHA-256 of a file, in hexadecimal digits. Raises ``DataError`` if it cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

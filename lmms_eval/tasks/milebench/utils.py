@@ -61,8 +61,7 @@ def process_results(
 ) -> dict[str, Any]:
     """Return the official and the fixed score, and the record of ``pred.json`` with the values for the report.
 
-    Raises:
-        DataError: the reference answer is missing, or is not one of the options; the sample fails.
+    Raises ``DataError`` if the reference answer is missing, or is not one of the options; the sample fails.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     reply = str(results[0]) if results else ""

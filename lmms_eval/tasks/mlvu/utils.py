@@ -24,20 +24,12 @@ METRIC = "mlvu_percetion_score"
 
 
 def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
-    """Return the path of the video of the development split.
-
-    Raises:
-        MediaError: it is not there.
-    """
+    """Return the path of the video of the development split. Raises ``MediaError`` if it is not there."""
     return [DEV.find(doc["video_name"], settings=lmms_eval_specific_kwargs)]
 
 
 def doc_to_visual_test(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
-    """Return the path of the video of the test split.
-
-    Raises:
-        MediaError: it is not there.
-    """
+    """Return the path of the video of the test split. Raises ``MediaError`` if it is not there."""
     return [TEST.find(doc["video_name"], settings=lmms_eval_specific_kwargs)]
 
 

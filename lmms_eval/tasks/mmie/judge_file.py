@@ -13,8 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.judging import Verdict
 from lmms_eval.engine.judging import JudgementStore, request_id
 from lmms_eval.engine.response_cache import CacheKeys
@@ -26,57 +24,30 @@ from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 from lmms_eval.tasks.mmie.scores_file import scores_csv
 from lmms_eval.tasks.mmie.scoring import QUESTION
-from lmms_eval.tasks.mmie.standalone import Input, Judgements, ViewedRecord, sample_rows, summary
+from lmms_eval.tasks.mmie.standalone import Input, ViewedRecord, sample_rows, summary
 from lmms_eval.tasks.mmie.submission import OutputText, feedback_from_temporary
 
 log = logging.getLogger(__name__)
 
 
-class OutputFiles(Struct, frozen=True):
-    """The files of one output."""
-
-    output: Path
-    temporary: Path
-    record: Path
-    """Folder of the journal."""
-    summary: Path
-    scores: Path
-    """File with a row for each sample."""
-
-    @classmethod
-    def of(cls, folder: Path, name: str) -> OutputFiles:
-        output = folder / name
-        return cls(
-            output,
-            folder / "temp" / name,
-            folder / "temp" / f"{name}.journal",
-            output.with_name(f"{output.stem}.summary.json"),
-            output.with_name(f"{output.stem}.scores.csv"),
-        )
-
-    @property
-    def journal(self) -> Path:
-        return self.record / "judgements-0.jsonl"
-
-    def forget(self) -> None:
-        """Remove the files that judging would resume from. Raises ``DataError``."""
-        for path in (self.temporary, self.journal):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise DataError(f"{path} cannot be removed: {error.strerror or error}") from error
-
-
 class FileJudging:
-    """The judging of one file."""
+    """The judging of one file, whose output is ``output``.
 
-    def __init__(self, data: Input, prompts: JudgeTexts, places: OutputFiles, save_step: int) -> None:
-        self._data, self._prompts, self._places = data, prompts, places
-        self._save_step = save_step
-        self._judgements = Judgements()
+    ``summary`` is a file of its own, and ``scores`` one with a row for each sample.
+    """
+
+    def __init__(self, data: Input, prompts: JudgeTexts, output: Path, save_step: int) -> None:
+        self._data, self._prompts, self.output, self._save_step = data, prompts, output, save_step
+        self.summary = output.with_name(f"{output.stem}.summary.json")
+        self.scores = output.with_name(f"{output.stem}.scores.csv")
+        self.temporary = output.parent / "temp" / output.name
+        self._record = self.temporary.with_name(f"{output.name}.journal")
+        self.journal = self._record / "judgements-0.jsonl"
+        self._feedback: dict[int, str] = {}
+        self._failures: dict[int, str] = {}
         self._records = [sample.processed() for sample in data.samples]
         self._text = OutputText(self._records)
-        self._temporary = LatestFile(places.temporary)
+        self._temporary = LatestFile(self.temporary)
         self._since_saved = self._reused = 0
 
     def finish(
@@ -92,11 +63,11 @@ class FileJudging:
             JournalError: a reply or a file cannot be written.
         """
         judge = open_judge() if self._data.to_judge else None
-        folder = RunFolder(self._places.record)
+        folder = RunFolder(self._record)
         try:
             folder.acquire()
             if afresh:
-                self._places.forget()
+                self._forget()
             if judge is not None:
                 self._judge(judge, retries)
             return self._write(judge)
@@ -105,19 +76,25 @@ class FileJudging:
             if judge is not None:
                 judge.close()
 
+    def _forget(self) -> None:
+        """Remove the files that judging would resume from. Raises ``DataError``."""
+        for path in (self.temporary, self.journal):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise DataError(f"{path} cannot be removed: {error.strerror or error}") from error
+
     def _judge(self, judge: Judge, retries: int) -> None:
-        journal = JudgementStore(self._places.record, CacheKeys(judge.identity(), reads_documents=False))
+        journal = JudgementStore(self._record, CacheKeys(judge.identity(), reads_documents=False))
         try:
             self._take_over(journal.ids)
-            indices = [index for index in self._data.to_judge if index not in self._judgements.feedback]
+            indices = [index for index in self._data.to_judge if index not in self._feedback]
             places = [_place(self._data.samples[index]) for index in indices]
 
             def keep(number: int, verdict: Verdict) -> None:
                 """Count a verdict. Its replies are already on disk."""
                 if verdict.text is None:
-                    reason, found = verdict.error or "no reply", self._judgements
-                    side = found.unreadable if reason.startswith("media:") else found.unanswered
-                    side[indices[number]] = reason
+                    self._failures[indices[number]] = verdict.error or "no reply"
                     return
                 self._take(indices[number], verdict.text)
                 is_known = request_id(places[number], QUESTION, len(verdict.replies) - 1) in journal.recalled
@@ -135,7 +112,7 @@ class FileJudging:
 
     def _take_over(self, known: set[str]) -> None:
         """Reuse the replies of the benchmark's own script for samples that the journal lacks."""
-        path = self._places.temporary
+        path = self.temporary
         try:
             feedback, mismatches = feedback_from_temporary(read_json(path) if path.exists() else [], self._records)
         except DataError as error:
@@ -152,12 +129,12 @@ class FileJudging:
             log.warning("%d entries of %s fit no record at their place and are not used", mismatches, path)
 
     def _take(self, index: int, text: str) -> None:
-        self._judgements.feedback[index] = text
+        self._feedback[index] = text
         self._text.judged(index, text)
 
     def _write(self, judge: Judge | None) -> tuple[dict[str, Any], str]:
-        write_atomically(self._places.output, self._text.snapshot()())
-        rows = sample_rows(self._data, self._judgements)
+        write_atomically(self.output, self._text.snapshot()())
+        rows = sample_rows(self._data, self._feedback, self._failures)
         found = {
             "metric": self._prompts.metric,
             "judge": None if judge is None else judge.describe(),
@@ -167,10 +144,10 @@ class FileJudging:
                 "sha256": self._prompts.fingerprints(),
             },
             "reused": self._reused,
-            **summary(self._data, rows, self._judgements),
+            **summary(self._data, rows, self._failures),
         }
-        write_atomically(self._places.scores, scores_csv(rows))
-        write_atomically(self._places.summary, json.dumps(found, indent=2).encode("ascii") + b"\n")
+        write_atomically(self.scores, scores_csv(rows))
+        write_atomically(self.summary, json.dumps(found, indent=2).encode("ascii") + b"\n")
         return found, "none" if judge is None else judge.name
 
 

@@ -111,8 +111,7 @@ class JudgeTexts(Struct, frozen=True):
 def prompts(file: str) -> JudgeTexts:
     """Return the judge's texts: those of ``--judge_prompts FILE``, which is read again when it changes, else ours.
 
-    Raises:
-        DataError: the file cannot be read, or lacks a text.
+    Raises ``DataError`` if the file cannot be read, or lacks a text.
     """
     return load_prompts(Path(file)) if file else built_in()
 
@@ -130,8 +129,7 @@ def built_in() -> JudgeTexts:
 def load_prompts(path: Path) -> JudgeTexts:
     """Read the texts from a user's file (``judge_texts.texts_of``).
 
-    Raises:
-        DataError: the file cannot be read or parsed, or lacks one of ``CONSTANTS``.
+    Raises ``DataError`` if the file cannot be read or parsed, or lacks one of ``CONSTANTS``.
     """
     texts = texts_of(path)
     lacking = [name for name in CONSTANTS.values() if name not in texts]

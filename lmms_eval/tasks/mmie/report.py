@@ -31,10 +31,7 @@ FEW = 10
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
     """Make a table for each set of the run: ``mmie`` (or its three categories joined), and the demonstration data.
 
-    With ``stem``, CSV, JSON and a plot go to ``STEM_SET/``.
-
-    Raises:
-        DataError: a file cannot be written.
+    With ``stem``, CSV, JSON and a plot go to ``STEM_SET/``. Raises ``DataError`` if a file cannot be written.
     """
     texts: list[str] = []
     parts: dict[str, Any] = {}

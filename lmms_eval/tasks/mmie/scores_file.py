@@ -67,10 +67,7 @@ def find_score(scores: Mapping[Key, float], sample: Mapping[str, Any]) -> float 
 def compare_judges(first: Path, second: Path) -> dict[str, float | None]:
     """Measure the agreement of two judges about the same answers; undefined measures are ``None``.
 
-    ``n`` is the number of samples that both have scored.
-
-    Raises:
-        DataError: as ``read_scores``.
+    ``n`` is the number of samples that both have scored. Raises ``DataError`` as ``read_scores``.
     """
     one, other = read_scores(first), read_scores(second)
     both = [key for key in one if key in other]

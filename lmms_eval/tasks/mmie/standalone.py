@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.tasks.mmie.data.records import Route, route
@@ -20,6 +20,8 @@ from lmms_eval.tasks.mmie.view import Find, View, ViewedPicture, ViewOptions, bu
 
 NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
 """Outcomes with samples that the summary names."""
+UNREADABLE = "media:"
+"""Beginning of the reasons for missing replies about a picture that could not be read."""
 
 
 class ViewedRecord(Struct, frozen=True):
@@ -78,16 +80,6 @@ class Input(Struct, frozen=True):
         return tuple(index for index, sample in enumerate(self.samples) if sample.position not in bad)
 
 
-class Judgements(Struct):
-    """The judge's replies by index of the sample. An index is in at most one of the three mappings."""
-
-    feedback: dict[int, str] = field(default_factory=dict)
-    unanswered: dict[int, str] = field(default_factory=dict)
-    """Reasons for missing replies."""
-    unreadable: dict[int, str] = field(default_factory=dict)
-    """Reasons why a picture could not be read."""
-
-
 def read_input(
     content: Any,
     where: str,
@@ -96,18 +88,10 @@ def read_input(
     strict_images: bool = False,
     category_by_name: bool = False,
 ) -> Input:
-    """Read the samples of a file's content.
+    """Read the samples of the content of a file, which ``where`` names. ``find`` finds pictures.
 
-    Args:
-        content: the content.
-        where: the file, for messages.
-        find: finds pictures.
-        view: the limits for showing a sample.
-        strict_images: a missing picture fails its record.
-        category_by_name: the record's category overrides that of its id.
-
-    Raises:
-        DataError: the top level is not a list.
+    If ``strict_images``, a missing picture fails its record. If ``category_by_name``, the record's category overrides
+    that of its id. Raises ``DataError`` if the top level is not a list.
     """
     records, problems = read_records(content, where)
     samples: list[ViewedRecord] = []
@@ -129,20 +113,23 @@ def read_input(
     return Input(tuple(samples), tuple(skipped), tuple(problems), len(content))
 
 
-def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
-    """Return a row for each sample that can be judged, in the order of the file, without failed ones."""
-    bad = {problem.position for problem in data.problems}
+def sample_rows(data: Input, feedback: Mapping[int, str], failures: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Return a row for each sample that can be judged, in the order of the file, without failed ones.
+
+    ``feedback`` holds the judge's replies by index of the sample, ``failures`` the reasons for missing ones.
+    """
+    bad = {problem.position for problem in _problems(data, failures)}
     rows = [
         {**_row(sample, "skipped"), "reason": f"{len(sample.view.images)} pictures"}
         for sample in data.skipped
         if sample.position not in bad
     ]
     for index, sample in enumerate(data.samples):
-        if sample.position in bad or index in judgements.unreadable:
+        if sample.position in bad:
             continue
-        if index not in judgements.feedback:
-            rows.append({**_row(sample, "unscored"), "reason": judgements.unanswered.get(index, "")})
-        elif (score := valid_score(judgements.feedback[index])) is not None:
+        if index not in feedback:
+            rows.append({**_row(sample, "unscored"), "reason": failures.get(index, "")})
+        elif (score := valid_score(feedback[index])) is not None:
             rows.append({**_row(sample, "scored"), "score": score})
         else:
             rows.append({**_row(sample, "unparsable"), "reason": NO_SCORE})
@@ -168,13 +155,15 @@ def _row(sample: ViewedRecord, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgements) -> dict[str, Any]:
+def _problems(data: Input, failures: Mapping[int, str]) -> list[RecordProblem]:
+    """Return the unusable records, those with an unreadable picture included, in the order of the file."""
+    unreadable = ((data.samples[index], text) for index, text in failures.items() if text.startswith(UNREADABLE))
+    problems = [*data.problems, *(RecordProblem(sample.position, sample.id, text) for sample, text in unreadable)]
+    return sorted(problems, key=lambda problem: problem.position)
+
+
+def summary(data: Input, rows: Sequence[Mapping[str, Any]], failures: Mapping[int, str]) -> dict[str, Any]:
     """Sum up the scores with their counts, and name every record that is not simply scored."""
-    problems = list(data.problems)
-    for index, text in judgements.unreadable.items():
-        sample = data.samples[index]
-        problems.append(RecordProblem(sample.position, sample.id, text))
-    problems.sort(key=lambda problem: problem.position)
     named: dict[str, list[dict[str, Any]]] = {outcome: [] for outcome in NAMED}
     for row in rows:
         if row["outcome"] in named:
@@ -184,7 +173,7 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
     return {
         "records": data.n_records,
         **table(rows).as_dict(),
-        "failed": [{"position": one.position, "id": one.id, "error": one.message} for one in problems],
+        "failed": [{"position": one.position, "id": one.id, "error": one.message} for one in _problems(data, failures)],
         **named,
         "cut": [
             {**_place(sample), "texts": sample.view.lost_texts, "images": sample.view.lost_images}

@@ -44,8 +44,7 @@ class RecordProblem(Struct, frozen=True):
 def read_records(content: Any, where: str) -> tuple[dict[int, AnsweredRecord], list[RecordProblem]]:
     """Read the records of a file of answers by their positions, from 0, and name the unusable ones.
 
-    Raises:
-        DataError: the top level is not a list.
+    Raises ``DataError`` if the top level is not a list.
     """
     if not isinstance(content, list):
         raise DataError(f"{where}: a JSON list of records is needed, not {json_kind(content)}")
@@ -61,11 +60,7 @@ def read_records(content: Any, where: str) -> tuple[dict[int, AnsweredRecord], l
 
 
 def read_record(entry: Any) -> AnsweredRecord:
-    """Read a record with its answer. The question may have either form.
-
-    Raises:
-        DataError: a key is missing, or the value is not a record.
-    """
+    """Read a question, in either form, with its answer. Raises ``DataError`` if a key is missing, or for no record."""
     question = asdict(read_question(entry))
     answer = read_segments(needed(entry, "answer"), "answer")
     return AnsweredRecord(**question, answer=answer, model=needed(entry, "model"))

@@ -16,8 +16,7 @@ PLAIN = "mmie_judge"
 class MmieTask(YamlTask):
     """A task with the metric ``mmie_score`` for the official texts, recognised by fingerprint, else ``mmie_judge``.
 
-    Raises:
-        DataError: the file of ``--judge_prompts`` cannot be used.
+    Raises ``DataError`` if the file of ``--judge_prompts`` cannot be used.
     """
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:

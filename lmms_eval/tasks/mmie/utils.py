@@ -74,8 +74,7 @@ def exact_match(reference: str | None, prediction: str | None) -> float:
 def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
     """Return the texts (trimmed, not empty) and the files of the pictures in order.
 
-    Raises:
-        MediaError: a picture is missing and the settings are strict; otherwise it is left out.
+    Raises ``MediaError`` if a picture is missing and the settings are strict; otherwise it is left out.
     """
     finder = image_finder(settings)
     pieces: list[str | Path] = []
@@ -105,8 +104,7 @@ Options = Mapping[str, Any] | None
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
     """Return one user turn with the texts and pictures of the question in order. Missing pictures are left out.
 
-    Raises:
-        MediaError: a picture cannot be read, or is missing and the settings are strict.
+    Raises ``MediaError`` if a picture cannot be read, or is missing and the settings are strict.
     """
     pieces = _asked(doc, Settings.of(lmms_eval_specific_kwargs))
     content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
@@ -187,9 +185,7 @@ def aggregate_official(values: Sequence[Mapping[str, Any]]) -> Estimate:
 
 
 def aggregate_strict(values: Sequence[Mapping[str, Any]]) -> Estimate:
-    """Return the mean over all samples, 0 to 6, one without a score counting 0. If no judge replied at all, there is no
-    mean.
-    """
+    """Return the mean over all samples, 0 to 6, one without a score counting 0. Without replies it is missing."""
     is_judged = any(value["outcome"] in ("scored", "unparsable") for value in values)
     return _mean([value["score"] for value in values] if is_judged else [])
 
@@ -197,8 +193,7 @@ def aggregate_strict(values: Sequence[Mapping[str, Any]]) -> Estimate:
 def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
     """Return the number of scores. The details hold what the benchmark's report needs, and a file has the scores.
 
-    Raises:
-        DataError: the file of human scores cannot be used, or a file cannot be written.
+    Raises ``DataError`` if the file of human scores cannot be used, or a file cannot be written.
     """
     table = summary.table(samples)
     settings = Settings.of(task.prompts.kwargs)
@@ -233,8 +228,7 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
 def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
     """Write the answers in the benchmark's own form, for ``main.py``, if there is an output folder. Return no value.
 
-    Raises:
-        DataError: the file cannot be written.
+    Raises ``DataError`` if the file cannot be written.
     """
     path = submission_path(args, f"{task.name}_to_evaluate.json")
     if path is None:

@@ -107,11 +107,7 @@ def final(answer: str) -> str:
 
 
 def subject(name: str) -> str:
-    """Return the subject in the id ``SPLIT_SUBJECT_NUMBER``.
-
-    Raises:
-        ItemError: it has another form.
-    """
+    """Return the subject in the id ``SPLIT_SUBJECT_NUMBER``. Raises ``ItemError`` if it has another form."""
     split, _, rest = name.partition("_")
     found, _, number = rest.rpartition("_")
     if split not in SPLITS or not found or not number.isdecimal():

@@ -37,11 +37,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any]) -> str:
 
 
 def doc_to_target(doc: Doc) -> str:
-    """Return the letter of the right candidate.
-
-    Raises:
-        ItemError: the reference answer is not a candidate.
-    """
+    """Return the letter of the right candidate. Raises ``ItemError`` if the reference answer is not a candidate."""
     if doc["answer"] not in doc["candidates"]:
         raise ItemError(
             f"mvbench: column 'answer' holds {doc['answer']!r}, which is not one of the candidates: {doc['candidates']}"

@@ -14,11 +14,7 @@ OPTIONS = 5
 
 
 def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
-    """Return the path of the video.
-
-    Raises:
-        MediaError: it is not there.
-    """
+    """Return the path of the video. Raises ``MediaError`` if it is not there."""
     names = [f"NExTVideo/{doc['video']}.{ending}" for ending in ("mp4", "MP4")]
     return [VIDEOS.find(*names, settings=lmms_eval_specific_kwargs)]
 
@@ -29,11 +25,7 @@ def doc_to_text(doc: Doc) -> str:
 
 
 def doc_to_gold(doc: Doc) -> str:
-    """Return the letter of the right option.
-
-    Raises:
-        ItemError: there is no such option.
-    """
+    """Return the letter of the right option. Raises ``ItemError`` if there is no such option."""
     text = str(doc["answer"])
     if not text.isdecimal() or int(text) >= OPTIONS:
         raise ItemError(f"nextqa: column 'answer' holds {text!r}: it must be a number from 0 to {OPTIONS - 1}")

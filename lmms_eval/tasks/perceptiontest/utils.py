@@ -21,11 +21,7 @@ UNREAD = -1
 
 
 def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
-    """Return the path of the video.
-
-    Raises:
-        MediaError: it is not there.
-    """
+    """Return the path of the video. Raises ``MediaError`` if it is not there."""
     names = [f"videos/{doc['video_name']}.{ending}" for ending in ("mp4", "MP4")]
     return [VIDEOS.find(*names, settings=lmms_eval_specific_kwargs)]
 
@@ -36,11 +32,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 
 def doc_to_target(doc: Doc) -> int:
-    """Return the number of the right option.
-
-    Raises:
-        ItemError: there is no such option.
-    """
+    """Return the number of the right option. Raises ``ItemError`` if there is no such option."""
     text = str(doc["answer_id"])
     if not text.isdecimal() or int(text) >= len(doc["options"]):
         raise ItemError(f"perceptiontest: column 'answer_id' holds {text!r}: there is no such option")

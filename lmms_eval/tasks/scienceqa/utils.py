@@ -21,11 +21,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 
 def doc_to_target(doc: Doc) -> str:
-    """Return the letter of the right choice.
-
-    Raises:
-        ItemError: the document has no choice of that number.
-    """
+    """Return the letter of the right choice. Raises ``ItemError`` if the document has no choice of that number."""
     place = doc["answer"]
     if not 0 <= place < len(doc["choices"]):
         raise ItemError(f"scienceqa: column 'answer' holds {place}, but there are {len(doc['choices'])} choices")

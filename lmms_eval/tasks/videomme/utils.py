@@ -108,11 +108,7 @@ _TASK = (
 
 
 def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
-    """Return the path of the video.
-
-    Raises:
-        MediaError: it is not there.
-    """
+    """Return the path of the video. Raises ``MediaError`` if it is not there."""
     names = [f"data/{doc['videoID']}.{ending}" for ending in ("mp4", "MP4", "mkv")]
     return [VIDEOS.find(*names, settings=lmms_eval_specific_kwargs)]
 

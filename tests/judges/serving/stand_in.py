@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 SERVER = """
-import argparse, http.server, json, os, subprocess, sys, time
+import argparse, http.server, json, os, socket, subprocess, sys, time
 
 parser = argparse.ArgumentParser()
 for name in ("--model", "--host", "--tensor-parallel-size", "--max-model-len"):
@@ -60,6 +60,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    address_family = socket.AF_INET6 if ":" in given.host else socket.AF_INET
 
 
 Server((given.host, given.port), Handler).serve_forever(0.01)

@@ -11,12 +11,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.serving.arguments import Serving, read_serving
 from lmms_eval.judges.serving.server import LOG, JudgeServer
 from tests.cases import for_each
+from tests.installed import needs_ipv6
 from tests.judges.serving.stand_in import install
 
 
@@ -64,6 +66,13 @@ def test_it_is_waited_for_and_ended_with_all_its_processes(tmp_path: Path) -> No
     assert "'--tensor-parallel-size', '2'" in log and "'--max-model-len', '4096', '--enforce-eager'" in log
     assert "gpus 2,3" in log and "key [REDACTED]" in log and server.key not in log
     assert server.log.stat().st_mode & 0o077 == 0 and len(server.key) == 48
+
+
+def test_a_judge_on_ipv6_is_asked_at_an_address_with_brackets(tmp_path: Path) -> None:
+    needs_ipv6()
+    with JudgeServer(serving(host="::1"), tmp_path) as server:
+        assert server.url == f"http://[::1]:{server.port}/v1"
+        assert httpx.get(server.url, trust_env=False).status_code == 200
 
 
 def test_a_crash_at_the_start_is_told_with_the_end_of_the_log(tmp_path: Path) -> None:

@@ -109,27 +109,38 @@ def test_pictures_and_sounds_follow_in_the_users_name(stub: StubServer, script: 
     assert response.tool_messages[-1].content[3].kind == "audio"
 
 
-@pytest.mark.parametrize(
-    ("call", "wanted"),
-    [
-        (("fail", {}), "error: Error executing tool fail"),
-        (("add", {"first": "many"}), "error: "),
-        (("add", "first=2, second=3"), "error: the arguments are not JSON"),
-        (("add", "__import__('os').getcwd()"), "error: the arguments are not JSON"),
-        (("add", "[2, 3]"), "error: the arguments are not a JSON object"),
-        (("multiply", {}), "error: there is no tool 'multiply'; there are: add, "),
-        (("sleep", {}), "error: no answer within 1 s"),
-        (("much", {}), "[cut: the first 500 of 10000000 characters]"),
-    ],
-)
-def test_what_goes_wrong_is_told_to_the_model(stub: StubServer, script: Path, call: Any, wanted: str) -> None:
-    model = build(stub, script, mcp_timeout=1 if call[0] == "sleep" else 20, mcp_max_characters=500)
-    response = answers(model, q=question([[call], [("add", {"first": 1, "second": 1})]]))["q"]
-    first, second = results(response)
-    assert wanted in first and len(first) < 600
-    assert second == "2" and response.text == "done" and starts(script) == 1
-    arguments = stub.bodies()[1]["messages"][1]["tool_calls"][0]["function"]["arguments"]
-    assert arguments == "{}" or arguments.startswith("{")
+WRONG = [
+    (("fail", {}), "error: Error executing tool fail"),
+    (("add", {"first": "many"}), "error: "),
+    (("add", "first=2, second=3"), "error: the arguments are not JSON"),
+    (("add", "__import__('os').getcwd()"), "error: the arguments are not JSON"),
+    (("add", "[2, 3]"), "error: the arguments are not a JSON object"),
+    (("multiply", {}), "error: there is no tool 'multiply'; there are: add, "),
+    (("much", {}), "[cut: the first 500 of 10000000 characters]"),
+]
+"""Calls, and what the model is told. All are made at the same time, of one server."""
+
+
+def test_what_goes_wrong_is_told_to_the_model(stub: StubServer, script: Path) -> None:
+    model = build(stub, script, mcp_timeout=60, mcp_max_characters=500)
+    good = [("add", {"first": 1, "second": 1})]
+    found = answers(model, **{f"q{n}": f"{n}: {question([[call], good])}" for n, (call, _) in enumerate(WRONG)})
+    for number, (call, wanted) in enumerate(WRONG):
+        response = found[f"q{number}"]
+        first, second = results(response)
+        assert wanted in first and len(first) < 600, call
+        assert second == "2" and response.text == "done", call
+    assert starts(script) == 1
+    calls = [body["messages"][1]["tool_calls"][0]["function"] for body in stub.bodies() if len(body["messages"]) > 1]
+    assert len(calls) == 2 * len(WRONG)
+    assert all(call["arguments"] == "{}" or call["arguments"].startswith("{") for call in calls)
+
+
+def test_a_tool_that_takes_too_long_costs_its_own_call(stub: StubServer, script: Path) -> None:
+    model = build(stub, script, mcp_timeout=1)
+    response = answers(model, q=question([[("sleep", {})], [("add", {"first": 1, "second": 1})]]))["q"]
+    assert results(response) == ["error: no answer within 1 s", "2"]
+    assert response.text == "done" and starts(script) == 1
 
 
 def test_a_server_that_blocks_is_replaced(stub: StubServer, script: Path) -> None:

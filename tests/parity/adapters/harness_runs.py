@@ -8,15 +8,17 @@ import math
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
+from tests.faults.command import in_process
 from tests.parity.tables import read_tables, table_differences
 from tests.parity.vectors import PASSED, Verdict, deviates, failed, path_adapter
 
@@ -25,7 +27,6 @@ CORRECTIONS = {"exit_code", "results", "samples", "table", "ignore", "why"}
 CALLABLE = re.compile(r"<(function|class|bound method|built-in) .*>")
 UNCLOSED_RULE = "unclosed_thought_is_no_answer"
 LOOSE = ("bleu", "chrf", "ter")
-TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -126,17 +127,9 @@ def _start(case: Case, work: Path) -> tuple[Outcome, str]:
     cwd.mkdir()
     places = {"<INPUTS>": str(inputs), "<OUT>": str(out), "<WORK>": str(inputs), "<TRACE>": str(work / "trace")}
     argv = [_replace(word, places) for word in case.command["argv"]]
-    path = os.pathsep.join([str(inputs / "plugin"), str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "lmms_eval", *argv],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    outcome = Outcome(done.returncode, done.stdout, done.stderr)
+    with chdir(cwd), _importable(inputs / "plugin"):
+        done = in_process(*argv)
+    outcome = Outcome(done.code, done.out, done.err)
     for file in sorted(out.rglob("*")):
         relative = file.relative_to(out).as_posix()
         if file.is_file() and ".runs/" not in f"{relative}":
@@ -144,6 +137,18 @@ def _start(case: Case, work: Path) -> tuple[Outcome, str]:
             outcome.written.append(name)
             outcome.files[name] = file
     return outcome, str(inputs)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Find modules and plugins in a folder, also in processes of the run, and forget the modules behind the block."""
+    known = set(sys.modules)
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    with patch.dict(os.environ, {"PYTHONPATH": path}), patch.object(sys, "path", [str(folder), *sys.path]):
+        yield
+    for name in sys.modules.keys() - known:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder.parent)):
+            del sys.modules[name]
 
 
 def _replace(text: str, places: Mapping[str, str]) -> str:

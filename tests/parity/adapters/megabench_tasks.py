@@ -12,7 +12,8 @@ from lmms_eval.sandbox.policy import current_policy, not_confined
 from lmms_eval.tasks.megabench.metrics import METRICS, SANDBOX
 from lmms_eval.tasks.megabench.reference import ReferenceTask
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel, evaluate
+from lmms_eval.tasks.megabench.standalone import EvaluatorOutput, JudgePanel, evaluate
+from lmms_eval.tasks.megabench.summary import TaskTotals
 from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, outside_data, same
 from tests.parity.adapters.megabench_judges import Recorded, picture, wrong_request
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
@@ -23,7 +24,7 @@ TOTALS = ("task_score", "mean_task_score", "eval_type")
 class Silent:
     """A watcher that needs to know nothing."""
 
-    def task(self, task: EvaluatedTask) -> None: ...
+    def task(self, score: TaskTotals, is_reused: bool) -> None: ...
 
     def block(self, so_far: EvaluatorOutput) -> None: ...
 

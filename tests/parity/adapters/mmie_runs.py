@@ -21,7 +21,6 @@ from lmms_eval.judges.internvl.loading import ChatJudge, InternVLOptions
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.storage.atomic import read_json
-from lmms_eval.tasks.mmie.judge_file import OutputFiles
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
 from tests.parity.vectors import PASSED, Verdict, deviates, failed, path_adapter
 
@@ -117,7 +116,7 @@ def run(argv: Sequence[str], replies: dict[str, str]) -> Outcome:
         except LmmsEvalError as refused:
             error = str(refused)
     calls = [call for call, _ in itertools.groupby(canned.calls)]
-    summary = OutputFiles.of(Path(given.output_dir), given.output_name).summary
+    summary = Path(given.output_dir, given.output_name).with_suffix(".summary.json")
     unscored = [one["position"] for one in read_json(summary)["unscored"]] if summary.exists() else []
     return Outcome(code, printed.getvalue(), calls, error or complaints.getvalue(), unscored)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lmms_eval.cli.main import main
+from tests import forks
 from tests.cases import for_each
 from tests.server.page.conftest import Page, page_of
 
@@ -228,7 +227,7 @@ def test_keys_are_never_told(tasks: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_port_in_use_is_one_line(page: Page, tmp_path: Path) -> None:
     words = ["ui", "--port", str(urlsplit(page.root).port), "--folder", str(tmp_path)]
-    done = subprocess.run([sys.executable, "-m", "lmms_eval", *words], capture_output=True, text=True)
+    done = forks.run("-m", "lmms_eval", *words)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "in use" in done.stderr
 

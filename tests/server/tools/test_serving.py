@@ -14,6 +14,7 @@ if importlib.util.find_spec("mcp") is None:
     pytest.skip("the package mcp is not installed", allow_module_level=True)
 
 from tests.cases import for_each
+from tests.installed import needs_ipv6
 from tests.server.tools.sessions import command, environment, http_server
 
 PROTOCOL = "2025-06-18"
@@ -71,6 +72,14 @@ def test_pages_of_other_sites_and_large_requests_are_refused(tmp_path: Path) -> 
         assert status(origin=f"http://{place}") == 403
         assert status(content=b"x" * ((1 << 20) + 1)) == 413
         assert client.get(url.removesuffix("/mcp") + "/jobs").status_code == 404
+
+
+def test_an_ipv6_address_is_told_in_brackets_and_answers(tmp_path: Path) -> None:
+    needs_ipv6()
+    headers = {"accept": "application/json, text/event-stream"}
+    with http_server("--host", "::1", "--folder", str(tmp_path / "server")) as url:
+        assert url.startswith("http://[::1]:")
+        assert httpx.post(url, json=INITIALIZE, headers=headers, trust_env=False).status_code == 200
 
 
 @for_each(

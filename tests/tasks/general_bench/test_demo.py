@@ -59,10 +59,10 @@ def test_every_sheet_and_every_type_of_language_task() -> None:
 
 
 def test_the_folder_holds_the_tasks_of_the_table() -> None:
-    found = scan(DEMO)
-    matched = match(found)
-    assert not found.problems and not matched.problems
-    assert sorted(facts.id for facts in matched.folders) == sorted(IDS)
+    found, faults = scan(DEMO)
+    folders, problems = match(found)
+    assert not faults and not problems
+    assert sorted(facts.id for facts in folders) == sorted(IDS)
 
 
 @dataclass(frozen=True)

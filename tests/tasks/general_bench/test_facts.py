@@ -3,8 +3,16 @@ import csv
 import pytest
 
 from lmms_eval.errors import UnknownNameError
-from lmms_eval.tasks.general_bench.facts import find_task, folded_tasks, sheets, skills, tasks
-from lmms_eval.tasks.general_bench.facts.metrics import find_metric, fold_metric, metrics
+from lmms_eval.tasks.general_bench.facts import (
+    find_metric,
+    find_task,
+    fold_metric,
+    folded_tasks,
+    metrics,
+    sheets,
+    skills,
+    tasks,
+)
 from lmms_eval.tasks.general_bench.levels.formulas import mapped_names, paper_score
 from lmms_eval.tasks.general_bench.levels.reference import specialists
 from tests.cases import for_each

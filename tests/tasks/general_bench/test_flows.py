@@ -16,7 +16,7 @@ from lmms_eval.cli.general_bench import rank
 from lmms_eval.errors import AbsentDataError, DataError, ItemError, MediaError
 from lmms_eval.tasks.general_bench import utils
 from lmms_eval.tasks.general_bench.data import documents
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import metrics
 from lmms_eval.tasks.general_bench.report import JOURNAL, PREFIX, report, score_table
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore
 from tests.cases import for_each

@@ -9,8 +9,7 @@ from msgspec import structs
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.forms import FORMS, form_of
-from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, sheets, tasks
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, metrics, sheets, tasks
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.contract import Measure

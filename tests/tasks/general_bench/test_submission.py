@@ -29,12 +29,10 @@ def test_both_forms_say_the_same(tmp_path: Path) -> None:
     records = [{"id": "a", "prediction": "x"}, {"id": 2, "prediction": [[1, 2, 3, 4]]}, {"id": 3, "prediction": None}]
     values = {'"a"': "x", "2": [[1, 2, 3, 4]], "3": None}
     plain = read_predictions(predictions(tmp_path, records))
-    assert plain.values == values and plain.problems == () and plain.head is None
-    assert plain.where == str(tmp_path / "prediction.json")
+    assert plain == (values, [])
     whole = {"task": "Ball Tracking", "skill": "V-1", "type": "comprehension", "data": records}
-    found = read_predictions(predictions(tmp_path, whole))
-    assert found.values == values and found.head == {key: whole[key] for key in ("task", "skill", "type")}
-    assert read_predictions(predictions(tmp_path, [])).values == {}
+    assert read_predictions(predictions(tmp_path, whole)) == (values, [])
+    assert read_predictions(predictions(tmp_path, []))[0] == {}
 
 
 def test_word_problems(tmp_path: Path) -> None:
@@ -42,7 +40,7 @@ def test_word_problems(tmp_path: Path) -> None:
         {"id": 1, "prediction_steps": "s", "prediction_final": "4"},
         {"id": 2, "prediction_final": "4", "prediction": "5"},
     ]
-    assert read_predictions(predictions(tmp_path, records)).values == {"1": "4", "2": "5"}
+    assert read_predictions(predictions(tmp_path, records))[0] == {"1": "4", "2": "5"}
 
 
 def test_repeated_ids_and_faulty_records(tmp_path: Path) -> None:
@@ -50,10 +48,9 @@ def test_repeated_ids_and_faulty_records(tmp_path: Path) -> None:
         {"id": 1, "prediction": "a"}, {"id": "1", "prediction": "b"}, {"id": 1.0, "prediction": "c"},
         {"id": True, "prediction": "d"}, "text", {"prediction": "e"}, {"id": [1], "prediction": "f"}, {"id": 7},
     ]  # fmt: skip
-    found = read_predictions(predictions(tmp_path, records))
-    assert found.values == {"1": "c", '"1"': "b", "true": "d"}
-    assert found.duplicates == ("1",)
-    assert [problem.split("prediction.json: ")[1] for problem in found.problems] == [
+    found, problems = read_predictions(predictions(tmp_path, records))
+    assert found == {"1": "c", '"1"': "b", "true": "d"}
+    assert [problem.split("prediction.json: ")[1] for problem in problems] == [
         "record 4 is passed over: it is 'text', no object with `id` and `prediction`",
         "record 5 is passed over: it has no `id`",
         "record 6 is passed over: the id [1] is no text or number",
@@ -63,8 +60,8 @@ def test_repeated_ids_and_faulty_records(tmp_path: Path) -> None:
 
 
 def test_many_faulty_records_are_told_shortly(tmp_path: Path) -> None:
-    found = read_predictions(predictions(tmp_path, [3] * 1000))
-    assert len(found.problems) == 21 and found.problems[-1] == "... and 980 more of them"
+    _, problems = read_predictions(predictions(tmp_path, [3] * 1000))
+    assert len(problems) == 21 and problems[-1] == "... and 980 more of them"
 
 
 @for_each(
@@ -87,7 +84,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "prediction.json"
     write_whole(file, dumps(records))
     assert json.loads(file.read_bytes()) == records
-    assert read_predictions(file).values == {"1": "né \ud800 题", '"x"': "4"}
+    assert read_predictions(file)[0] == {"1": "né \ud800 题", '"x"': "4"}
     text = file.read_text(encoding="utf-8")
     assert text.startswith('[\n  {\n    "id": 1,\n    "prediction": "né \\ud800 题"')
     write_whole(file, dumps(records, "object", task="T", skill="S", type="generation"))
@@ -151,7 +148,7 @@ def test_the_object_that_submissions_have(tmp_path: Path) -> None:
     assert list(content) == ["task", "skill", "type", "data"]
     assert (content["task"], content["type"]) == ("Traffic Signs Detection", "comprehension")
     assert "Detection" in content["skill"]
-    assert read_predictions(path).values == {"0": 1}
+    assert read_predictions(path)[0] == {"0": 1}
 
 
 def test_language_tasks_have_no_paradigm(tmp_path: Path) -> None:
@@ -177,4 +174,4 @@ def test_replies_that_are_no_text_of_unicode(tmp_path: Path) -> None:
     root = copied(tmp_path / "data", "nlp/Defects")
     path = submission.write_task(records("\ud800", "ok"), args(tmp_path / "out"), task(DEFECTS, root))
     assert path is not None
-    assert read_predictions(path).values == {"0": "\ud800", "1": "ok"}
+    assert read_predictions(path)[0] == {"0": "\ud800", "1": "ok"}

@@ -13,7 +13,7 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench import summary
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
+from lmms_eval.tasks.general_bench.facts import Metric, metrics
 from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
 from lmms_eval.tasks.general_bench.measures.contract import mean
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome

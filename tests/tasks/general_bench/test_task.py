@@ -9,8 +9,7 @@ import pytest
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import AbsentDataError, TaskError
 from lmms_eval.tasks import Catalogue, select_tasks
-from lmms_eval.tasks.general_bench.facts import tasks
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import metrics, tasks
 from tests.cases import for_each
 from tests.tasks.general_bench.demo_kit import SET, copied, edit
 

@@ -11,8 +11,8 @@ class Watcher:
     def __init__(self):
         self.tasks, self.blocks = [], []
 
-    def task(self, task):
-        self.tasks.append((task.score.name, task.how))
+    def task(self, score, is_reused):
+        self.tasks.append((score.name, "reused" if is_reused else "scored"))
 
     def block(self, so_far):
         self.blocks.append(so_far.as_dict()["summary"]["num_tasks"])

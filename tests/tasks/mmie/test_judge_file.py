@@ -7,7 +7,7 @@ from lmms_eval.api.request import ResponseError
 from lmms_eval.errors import RunLockedError
 from lmms_eval.judges import JudgeOptions, open_judge, register_script
 from lmms_eval.storage.run_folder import RunFolder
-from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
+from lmms_eval.tasks.mmie.judge_file import FileJudging
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
 from lmms_eval.tasks.mmie.standalone import read_input
 from lmms_eval.tasks.mmie.view import in_folder
@@ -38,8 +38,8 @@ def start(tmp_path):
     def run(jury, content=None, prompts=None, retries=0, save_step=3):
         folder = write(tmp_path / "in", content if content is not None else records(9))
         data = read_input(json.loads((folder / "data.json").read_text()), "data.json", in_folder(str(folder)))
-        places = OutputFiles.of(tmp_path / "out", "r.json")
-        summary, _ = FileJudging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
+        places = FileJudging(data, prompts or built_in(), tmp_path / "out" / "r.json", save_step)
+        summary, _ = places.finish(jury.open, retries)
         return summary, json.loads(places.output.read_text()), places
 
     return run
@@ -146,7 +146,7 @@ def test_a_torn_journal_line_costs_one_question(start):
 def test_two_starts_do_not_judge_into_one_output(start):
     jury = Jury("second")
     _, _, places = start(jury, [])
-    first = RunFolder(places.record)
+    first = RunFolder(places.journal.parent)
     first.acquire()
     with pytest.raises(RunLockedError, match="in use by process"):
         start(jury)

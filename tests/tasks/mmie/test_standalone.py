@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lmms_eval.tasks.mmie.judge_prompts import built_in
-from lmms_eval.tasks.mmie.standalone import Judgements, read_input, sample_rows, summary
+from lmms_eval.tasks.mmie.standalone import read_input, sample_rows, summary
 from lmms_eval.tasks.mmie.view import ViewedPicture
 
 
@@ -52,12 +52,12 @@ def test_a_sample_without_category_has_no_question():
 
 def test_every_record_comes_out_once_and_is_named():
     data = read()
-    said = Judgements({0: "### Score\n4", 1: "none"}, {3: "timeout"}, {4: "media: damaged"})
-    rows = sample_rows(data, said)
+    feedback, failures = {0: "### Score\n4", 1: "none"}, {3: "timeout", 4: "media: damaged"}
+    rows = sample_rows(data, feedback, failures)
     assert [(row["position"], row["outcome"], row["score"]) for row in rows] == [
         (0, "scored", 4), (1, "unparsable", None), (3, "skipped", None), (4, "unscored", None)
     ]  # fmt: skip
-    found = summary(data, rows, said)
+    found = summary(data, rows, failures)
     assert len(rows) + len(found["failed"]) == found["records"] == 7
     assert found["categories"]["AVG"]["n"] == 4
     assert found["categories"]["AVG"]["official"] == 4.0

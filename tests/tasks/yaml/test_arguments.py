@@ -61,9 +61,10 @@ def test_a_generation_option_of_a_wrong_kind(name: str, value: Any, wanted: str)
 
 
 def test_values_as_files_and_command_lines_write_them() -> None:
-    check_generation(
-        {"max_new_tokens": 16.0, "temperature": "1e-3", "top_k": -1.0, "do_sample": 0, "until": [], "stop": "x"}, "t"
-    )
+    given = {"max_new_tokens": 16.0, "temperature": "1e-3", "top_k": -1.0, "do_sample": 0, "until": [], "stop": "x"}
+    check_generation(given, "t")
+    with pytest.raises(TaskError, match="'num_beams' must be"):  # the last one, behind all that passed
+        check_generation({**given, "num_beams": "many"}, "t")
 
 
 @for_each(

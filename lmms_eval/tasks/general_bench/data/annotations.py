@@ -23,8 +23,7 @@ _DECODER = json.JSONDecoder()
 def annotation_file(folder: Path) -> Path | None:
     """Return ``annotation.json``, else the first ``*.json`` of a folder that is not a file of predictions, or ``None``.
 
-    Raises:
-        OSError: the folder cannot be listed.
+    Raises ``OSError`` if the folder cannot be listed.
     """
     names = sorted(entry.name for entry in folder.iterdir() if entry.suffix.casefold() == ".json")
     found = [name for name in names if not name.startswith(".") and not name.casefold().startswith("prediction")]
@@ -34,11 +33,7 @@ def annotation_file(folder: Path) -> Path | None:
 
 
 def read_annotation(file: Path) -> Annotation:
-    """Read an annotation file.
-
-    Raises:
-        DataError: it cannot be read, is cut short or damaged, or is not an object with a list ``data``.
-    """
+    """Read an annotation file. Raises ``DataError`` if it is damaged, or no object with a list ``data``."""
     content = _checked(read_json(file), file)
     if not isinstance(content.get("data"), list):
         raise DataError(f"{file}: `data` is {_kind(content.get('data'))}; a list of items is expected")
@@ -55,10 +50,8 @@ def read_annotation(file: Path) -> Annotation:
 def read_head(file: Path) -> Mapping[str, Any]:
     """Return the keys before ``data``, or all keys except ``data`` if ``task`` is not among them.
 
-    Only the first bytes of the file are read if they are enough, so the rest may be damaged.
-
-    Raises:
-        DataError: the file cannot be read, is no object, or its ``data`` no list.
+    Only the first bytes of the file are read if they are enough, so the rest may be damaged. Raises ``DataError`` if
+    the file cannot be read, is no object, or its ``data`` is no list.
     """
     head: dict[str, Any] | None = None
     size = _FIRST_BYTES
@@ -91,9 +84,7 @@ def _keys_before_data(content: bytes) -> dict[str, Any] | None:
 
 
 def _past(text: str, place: int, sign: str) -> int:
-    """Return the place of the next character after a sign and the white space around it. Raises ``IndexError`` at the
-    end.
-    """
+    """Return the place after a sign and the white space around it. Raises ``IndexError`` at the end."""
     for expected in (sign, ""):
         while text[place] in _SPACE:
             place += 1

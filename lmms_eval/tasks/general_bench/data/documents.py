@@ -19,7 +19,7 @@ from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION, read_annotation
 from lmms_eval.tasks.general_bench.data.forms import FieldMap, load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
-from lmms_eval.tasks.general_bench.data.scanning import Matched, TaskFolder, match, media_folder, scan
+from lmms_eval.tasks.general_bench.data.scanning import TaskFolder, match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.items import Annotation, Item
 from lmms_eval.tasks.general_bench.prompts.forms import candidate_answers, needs_file
@@ -74,7 +74,7 @@ def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tu
     """
     if folder.subset == "open" or settings.root is None:
         return None, ()
-    opened = root(str(settings.root), "open").folders.get(facts)
+    opened = root(str(settings.root), "open")[0].get(facts)
     if opened is None:
         return None, ()
     try:
@@ -107,8 +107,7 @@ def _rows(
 def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
     """Read a folder's annotation. The media of a scoped closed set are those of the full set.
 
-    Raises:
-        DataError: it cannot be read.
+    Raises ``DataError`` if it cannot be read.
     """
     roots = () if settings.root is None else (settings.root,)
     return replace(read_annotation(folder.annotation), folder=media_folder(folder, roots))
@@ -143,11 +142,7 @@ def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @once_per_document
 def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Read the item of a document.
-
-    Raises:
-        DataError: it cannot be read. NotEvaluated: its keys are not known.
-    """
+    """Read the item of a document. Raises ``DataError`` if it cannot be read. NotEvaluated: its keys are not known."""
     return item_in((settings.root or Path()) / doc["folder"], doc, settings)
 
 
@@ -194,32 +189,28 @@ def lacking(item: Item) -> str:
 
 
 def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
-    """Return the map from the keys of a task's items to their meaning.
-
-    Raises:
-        DataError: the user's own file cannot be read.
-    """
+    """Return what the keys of a task's items mean. Raises ``DataError`` if the user's own file cannot be read."""
     return load_field_maps(settings.field_maps)(facts)
 
 
 @functools.lru_cache(maxsize=8)
-def root(path: str, subset: str) -> Matched:
-    """Scan a data root for the folders of tasks. All problems are named: those of the scan, too.
+def root(path: str, subset: str) -> tuple[Mapping[TaskFacts, TaskFolder], tuple[str, ...]]:
+    """Return the folders of tasks in a data root by row of the workbook, and the problems with its folders.
 
-    Raises:
-        DataError: there is no such folder.
+    Raises ``DataError`` if there is no such folder.
     """
-    found = scan(Path(path))
-    matched = match(found, subset or None)
-    return replace(matched, problems=(*found.problems, *matched.problems))
+    found, faults = scan(Path(path))
+    folders, problems = match(found, subset or None)
+    return folders, (*faults, *problems)
 
 
 @functools.lru_cache(maxsize=8)
-def _root_of_run(path: str, subset: str) -> Matched:
+def _root_of_run(path: str, subset: str) -> Mapping[TaskFacts, TaskFolder]:
     """Scan a data root, and warn once about each unusable folder."""
-    for problem in root(path, subset).problems:
+    folders, problems = root(path, subset)
+    for problem in problems:
         logger.warning("General-Bench: {}", problem)
-    return root(path, subset)
+    return folders
 
 
 def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
@@ -235,7 +226,7 @@ def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
             "General-Bench: give the folder that holds General-Bench-Openset or -Closeset with --data_root DIR "
             "(data sets General-Level/General-Bench-Openset and -Closeset on the hub); general_bench_demo needs none"
         )
-    found = _root_of_run(str(place), settings.subset).folders.get(facts)
+    found = _root_of_run(str(place), settings.subset).get(facts)
     if found is None:
         raise AbsentDataError(f"{place} has no folder whose annotation names the task {facts.name!r}")
     if settings.only and not f"/{found.path.as_posix()}".endswith(f"/{settings.only.strip('/')}"):

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import DataError, TaskError, UnknownNameError
 from lmms_eval.tasks.general_bench.data.records import is_number
-from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, sheets
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, metrics, sheets
 from lmms_eval.tasks.general_bench.items import Form, MediaKind
 from lmms_eval.tasks.general_bench.readers.pictures import PICTURE_SUFFIXES
 from lmms_eval.tasks.yaml.loader import parse_text
@@ -101,11 +100,7 @@ _OWN: frozenset[tuple[Form, Form]] = frozenset({
 
 @functools.lru_cache(maxsize=1024)
 def form_of(facts: TaskFacts) -> Form:
-    """Return the form of a task's answers, which its row of the workbook implies.
-
-    Raises:
-        DataError: no rule knows the row.
-    """
+    """Return the form of answers that a task's row implies. Raises ``DataError`` if no rule knows the row."""
     row = f"{facts.sheet} {facts.metric} {facts.id}"
     for pattern, form in _RULES.items():
         if fnmatchcase(row, pattern):

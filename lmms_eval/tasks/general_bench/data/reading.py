@@ -17,17 +17,8 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.data import records
 from lmms_eval.tasks.general_bench.data.forms import FieldMap, KeyPath, form_of, form_of_reference, may_hold, suits
-from lmms_eval.tasks.general_bench.data.records import (
-    Box,
-    ItemSource,
-    Record,
-    box_of,
-    checked_path,
-    id_key,
-    is_number,
-    media_of,
-)
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task
 from lmms_eval.tasks.general_bench.items import Annotation, Form, Item, MediaInput, MediaKind
 from lmms_eval.tasks.general_bench.prompts.forms import LOWER_CASED
@@ -39,11 +30,11 @@ _OBJECTS: frozenset[Form] = frozenset({"mask", "masks", "instances", "tracks", "
 _PATHS_OR_LISTS: frozenset[Form] = frozenset({"points", "poses", "notes"})
 
 
-_Found = tuple[Record, str]
+_Found = tuple[records.Record, str]
 """The object that has the last key of a path, and that key."""
 
 
-def read_mapped_item(source: ItemSource, fields: FieldMap) -> Item:
+def read_mapped_item(source: records.ItemSource, fields: FieldMap) -> Item:
     """Read an item by a field map.
 
     Raises:
@@ -59,15 +50,15 @@ def read_mapped_item(source: ItemSource, fields: FieldMap) -> Item:
         form = form_of_reference(source.facts, found[1], found[0].values[found[1]])
     media: list[MediaInput] = []
     for kind, paths in fields.media.items():  # the first existing medium of each kind
-        media += next((media_of(kind, *one, source.annotation) for one in _values(source.top, paths)), ())
+        media += next((records.media_of(kind, *one, source.annotation) for one in _values(source.top, paths)), ())
     reference = None if found is None else _checked(form, *found)
     return source.item(form, "" if prompt is None else prompt[0].text(prompt[1]), tuple(media), reference)
 
 
-def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
+def _values(top: records.Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
     """Yield the existing values, in the order of the paths."""
     for path in paths:
-        record: Record | None = top
+        record: records.Record | None = top
         for key in path[:-1]:
             is_there = record is not None and isinstance(record.values.get(key), Mapping)
             record = record.record(key) if record is not None and is_there else None
@@ -75,7 +66,7 @@ def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
             yield record, path[-1]
 
 
-def _mapped_reference(source: ItemSource, fields: FieldMap) -> _Found | None:
+def _mapped_reference(source: records.ItemSource, fields: FieldMap) -> _Found | None:
     """Return the value under a key that names the row's form, else the first one that fits it."""
     found = list(_values(source.top, fields.output))
     if fields.form is None:
@@ -97,7 +88,7 @@ def _mapped_reference(source: ItemSource, fields: FieldMap) -> _Found | None:
     )
 
 
-def _checked(form: Form, record: Record, key: str) -> Any:
+def _checked(form: Form, record: records.Record, key: str) -> Any:
     """Check that the reference is of a kind that the form may have, and return it. Readers check it further."""
     value, where = record.values[key], f"{record.where}: `{key}`"
     if form == "number":
@@ -105,9 +96,9 @@ def _checked(form: Form, record: Record, key: str) -> Any:
     if form == "text" or key == "text":
         return record.answer(key)
     if isinstance(value, str) and form not in _LISTS:
-        return checked_path(value, where)
+        return records.checked_path(value, where)
     if form == "image" and isinstance(value, list) and value:
-        return [checked_path(path, where) for path in value]
+        return [records.checked_path(path, where) for path in value]
     if not isinstance(value, list if form not in _OBJECTS else list | Mapping):
         paths = "a path, a list or an object" if form in _OBJECTS else "a path or a list"
         raise DataError(f"{where} is {value!r:.80}; {'a list' if form in _LISTS else paths} is expected")
@@ -118,10 +109,10 @@ def _checked(form: Form, record: Record, key: str) -> Any:
 
 def _number(value: object, where: str) -> Any:
     """Read a number, or a text of a number. True is 1."""
-    if isinstance(value, bool) or is_number(value):
+    if isinstance(value, bool) or records.is_number(value):
         return int(value) if isinstance(value, bool) else value
     with contextlib.suppress(ValueError):
-        if isinstance(value, str) and is_number(float(value)):
+        if isinstance(value, str) and records.is_number(float(value)):
             return value
     raise DataError(f"{where} is {value!r:.80}; a number is expected")
 
@@ -137,21 +128,17 @@ _INTENT = find_task("Intent Classification")
 _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Yes", "no": "No"})
 
 
-def read_sound_item(source: ItemSource) -> Item:
-    """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
-
-    Raises:
-        DataError: a key is missing or of another kind.
-    """
+def read_sound_item(source: records.ItemSource) -> Item:
+    """Read the sound, prompt and text of an item. Raises ``DataError`` if a key is missing or of another kind."""
     given = source.top.record("input")
     if source.facts in _BACKSLASHES and isinstance(given.values.get("audio_file"), str):
         straight = {**given.values, "audio_file": given.values["audio_file"].replace("\\", "/")}
-        given = Record(straight, given.where)
-    prompt, media = given.text("prompt"), media_of("audio", given, "audio_file", source.annotation)
+        given = records.Record(straight, given.where)
+    prompt, media = given.text("prompt"), records.media_of("audio", given, "audio_file", source.annotation)
     return source.item(form_of(source.facts), prompt, media, _sound_label(source) if source.has_output else None)
 
 
-def _sound_label(source: ItemSource) -> str | list[str]:
+def _sound_label(source: records.ItemSource) -> str | list[str]:
     """Read the reference of a sound, which some tasks state as a number or in another case than their answers."""
     output = source.output
     value = output.values.get("text")
@@ -165,7 +152,7 @@ def _sound_label(source: ItemSource) -> str | list[str]:
         if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
             raise output.wrong("text", "three class numbers (action, object, location)")
         where = f"{output.where}: the annotation's `intent_label`"
-        labels = Record.of(source.annotation.head.get("intent_label"), where)
+        labels = records.Record.of(source.annotation.head.get("intent_label"), where)
         return _SEPARATOR.join(_name(number, labels, part) for number, part in zip(numbers, INTENT_PARTS, strict=True))
     answer = output.answer("text")
     if source.facts is _NOTES:
@@ -175,7 +162,7 @@ def _sound_label(source: ItemSource) -> str | list[str]:
     return answer
 
 
-def _name(number: object, labels: Record, part: str) -> str:
+def _name(number: object, labels: records.Record, part: str) -> str:
     """Find a class's name by its number. A map goes from number to name, from name to number, or is a list."""
     if isinstance(number, bool) or not isinstance(number, int | str) or not str(number).isdigit():
         raise DataError(f"{labels.where}: {number!r:.80} is no class number")
@@ -192,25 +179,23 @@ def _name(number: object, labels: Record, part: str) -> str:
     raise DataError(f"{labels.where}: `{part}` has no class {number!r:.80}")
 
 
-Tube = list[Box | None]
+Tube = list[records.Box | None]
 """For each frame a box, or ``None`` if the object is out of sight."""
 
 
-def tube_of(record: Record) -> Tube | None:
+def tube_of(record: records.Record) -> Tube | None:
     """Read the tube of an item's ``trajectory`` over its ``frame_count``, or return ``None`` without a trajectory.
 
     There are two conventions (General-Bench specification §2.3): a list of boxes with both bounds counted from one, or
-    an object from frame numbers to ``{bbox}`` with bounds counted from zero and an exclusive end.
-
-    Raises:
-        DataError: bounds or boxes are of another kind, outside the video, or do not fit each other.
+    an object from frame numbers to ``{bbox}`` with bounds counted from zero and an exclusive end. Raises ``DataError``
+    if bounds or boxes are of another kind, outside the video, or do not fit each other.
     """
     if not record.has("trajectory"):
         return None
     frames = record.count("frame_count", MAX_FRAMES)
     trajectory = record.values["trajectory"]
     start, end = record.count("tube_start_frame", MAX_FRAMES), record.count("tube_end_frame", MAX_FRAMES)
-    boxes: dict[int, Box | None] = {}
+    boxes: dict[int, records.Box | None] = {}
     if isinstance(trajectory, list):
         boxes = _listed_boxes(trajectory, start - 1, end - 1, frames, record)
     elif isinstance(trajectory, Mapping):
@@ -219,8 +204,8 @@ def tube_of(record: Record) -> Tube | None:
             if not (number.isascii() and number.isdigit() and len(number) < 10):
                 raise DataError(f"{where}: a frame number is expected")
             if start <= int(number) < end:
-                box = None if value is None else Record.of(value, where).values.get("bbox")
-                boxes[int(number)] = box_of(box, f"{where}: `bbox`")
+                box = None if value is None else records.Record.of(value, where).values.get("bbox")
+                boxes[int(number)] = records.box_of(box, f"{where}: `bbox`")
     else:
         raise record.wrong("trajectory", "a list of boxes, or an object from frame numbers to {bbox}")
     if boxes and not 0 <= min(boxes) <= max(boxes) < frames:
@@ -228,9 +213,13 @@ def tube_of(record: Record) -> Tube | None:
     return [boxes.get(frame) for frame in range(frames)]
 
 
-def _listed_boxes(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
+def _listed_boxes(
+    trajectory: list[Any], first: int, last: int, frames: int, record: records.Record
+) -> dict[int, records.Box | None]:
     """Return boxes by frame. The list covers the frames of the tube, with or without its end, or the whole video."""
-    boxes = [box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)]
+    boxes = [
+        records.box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)
+    ]
     if len(boxes) in (last - first + 1, last - first):
         return {first + place: box for place, box in enumerate(boxes)}
     if len(boxes) == frames:
@@ -248,23 +237,19 @@ _DEPTHS = "depth"
 """Folder of the depth maps of a task's videos, which are in ``video``."""
 
 
-def read_video_item(source: ItemSource, fields: FieldMap) -> Item:
-    """Read an item by the schema that its task's metric implies.
-
-    Raises:
-        DataError: a key is missing or of another kind.
-    """
+def read_video_item(source: records.ItemSource, fields: FieldMap) -> Item:
+    """Read an item by the schema of its task's metric. Raises ``DataError`` if a key is missing or of another kind."""
     top, form = source.top, form_of(source.facts)
     if form == "saliency":
         return read_mapped_item(source, fields)
     if form == "tube" and source.facts.metric == "m_viou":  # action detection and grounding: a flat item
-        media = media_of("video", top, "video_path", source.annotation)
+        media = records.media_of("video", top, "video_path", source.annotation)
         return source.item("tube", top.text("caption"), media, tube_of(top))
     if form == "depth":  # paths in ``input`` and ``output``, below ``video`` and ``depth``
-        media = media_of("video", top, "input", source.annotation)
+        media = records.media_of("video", top, "input", source.annotation)
         reference = None
         if source.has_output:
-            path = checked_path(top.values["output"], f"{top.where}: `output`")
+            path = records.checked_path(top.values["output"], f"{top.where}: `output`")
             is_below = PurePosixPath(path).parts[0] == _DEPTHS
             reference = path if is_below else str(PurePosixPath(_DEPTHS, path))
         return source.item("depth", "", media, reference)
@@ -273,30 +258,32 @@ def read_video_item(source: ItemSource, fields: FieldMap) -> Item:
     if form == "masks":
         if key is None:
             raise given.wrong("video_folder", "the folder of a video's frames")
-        media = media_of(_VIDEOS[key], given, key, source.annotation)
+        media = records.media_of(_VIDEOS[key], given, key, source.annotation)
         masks = _frame_masks(source.output) if source.has_output else None
         return source.item("masks", given.optional_text("prompt"), media, masks)
     prompt = given.optional_text("prompt") if form == "flow" else given.text("prompt")
     answer = _video_answer(source.output, form) if source.has_output else None
     if key is None:
         raise DataError(f"{given.where}: `{'` or `'.join(_VIDEOS)}` is missing")
-    return source.item(form, prompt, media_of(_VIDEOS[key], given, key, source.annotation), answer)
+    return source.item(form, prompt, records.media_of(_VIDEOS[key], given, key, source.annotation), answer)
 
 
-def _video_answer(output: Record, form: Form) -> Any:
+def _video_answer(output: records.Record, form: Form) -> Any:
     """Read the boxes of a tracked object, a flow's path, or a text."""
     match form:
         case "tube":
             boxes = output.values.get("answer")  # one for each frame; null or four zeros mean no object
             if not isinstance(boxes, list) or len(boxes) > MAX_FRAMES:
                 raise output.wrong("answer", f"a list of [x, y, w, h] for each frame, at most {MAX_FRAMES},")
-            return [box_of(box, f"{output.where}: `answer` of frame {frame}") for frame, box in enumerate(boxes)]
+            return [
+                records.box_of(box, f"{output.where}: `answer` of frame {frame}") for frame, box in enumerate(boxes)
+            ]
         case "flow":
             return output.path("flow")
     return output.answer("answer" if output.has("answer") else "text")
 
 
-def _frame_masks(output: Record) -> list[Mapping[str, Any] | None]:
+def _frame_masks(output: records.Record) -> list[Mapping[str, Any] | None]:
     """Read run lengths (COCO's) by frame, in the order of the keys, with ``None`` if the object is out of sight."""
     if len(output.values) > MAX_FRAMES:
         raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
@@ -335,14 +322,7 @@ class Items(Struct, frozen=True):
 
 
 def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path, fields: FieldMap) -> Item:
-    """Read an entry of an annotation's ``data``.
-
-    Args:
-        facts: the task's row.
-        annotation: only its folder and head are looked at.
-        raw: the entry.
-        prediction_folder: folder that paths of predictions are relative to.
-        fields: the keys of tasks that the field maps list.
+    """Read an entry ``raw`` of an annotation's ``data``. Of the annotation, only folder and head are looked at.
 
     Raises:
         DataError: a key is missing or of another kind; the message names item and key.
@@ -352,17 +332,17 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         from lmms_eval.tasks.general_bench.nlp.types import read_nlp_item
 
         return read_nlp_item(facts, annotation, raw, prediction_folder)
-    top = Record.of(raw, f"{annotation.file}: an item")
+    top = records.Record.of(raw, f"{annotation.file}: an item")
     key = _ACTION_ID if facts.metric == "m_viou" and not top.has("id") else "id"
     if not top.has(key):
         raise DataError(f"{top.where} has no `id`")
     item_id = top.values[key]
     try:
-        id_key(item_id)
+        records.id_key(item_id)
     except DataError as error:
         raise DataError(f"{top.where}: {error}") from error
-    record = Record(top.values, f"{annotation.file}: item {item_id!r:.80}")
-    source = ItemSource(facts, annotation, record, item_id, prediction_folder)
+    record = records.Record(top.values, f"{annotation.file}: item {item_id!r:.80}")
+    source = records.ItemSource(facts, annotation, record, item_id, prediction_folder)
     # a field map that names a form, as a user's map may for any schema, takes precedence
     if fields.form is None and facts.sheet == "Audio-Comprehension":
         return read_sound_item(source)
@@ -374,8 +354,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
 def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path, fields: FieldMap) -> Items:
     """Read all entries of an annotation. Unreadable ones become problems.
 
-    Raises:
-        NotEvaluated: no entry could be read, at least one because of unknown keys.
+    Raises ``NotEvaluated`` if no entry could be read, at least one because of unknown keys.
     """
     items: list[Item] = []
     problems: list[ItemProblem] = []
@@ -401,7 +380,7 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
         items = [replace(item, form="map") if item.form in ("text", "number") else item for item in items]
     first: dict[str, int] = {}
     for index, item in enumerate(items):
-        key = id_key(item.id)
+        key = records.id_key(item.id)
         if first.setdefault(key, index) != index:
             message = f"{item.folder}: the id {key:.80} is that of an earlier item, too"
             duplicates.append(ItemProblem(index, item.id, message))

@@ -24,10 +24,8 @@ Box = list[float]
 def id_key(item_id: object) -> str:
     """Return the key for matching ids of items and predictions.
 
-    It depends on value and type: 1 differs from ``"1"`` but equals 1.0.
-
-    Raises:
-        DataError: it is not a text, number, true or false.
+    It depends on value and type: 1 differs from ``"1"`` but equals 1.0. Raises ``DataError`` if it is not a text,
+    number, true or false.
     """
     if isinstance(item_id, float) and math.isfinite(item_id) and item_id.is_integer():
         item_id = int(item_id)
@@ -114,11 +112,7 @@ class Record(Struct, frozen=True):
 
 
 def checked_path(value: object, where: str) -> str:
-    """Check a path of an annotation.
-
-    Raises:
-        DataError: it is not valid, is absolute, or leads out of its folder.
-    """
+    """Check a path of an annotation. Raises ``DataError`` if it is not valid, absolute, or leads out of its folder."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise DataError(f"{where} is {value!r:.80}; a path is expected")
     path = Path(value.strip())
@@ -130,8 +124,7 @@ def checked_path(value: object, where: str) -> str:
 def box_of(value: object, where: str) -> Box | None:
     """Read a box of a frame, or return ``None`` for null and for four zeros, which mean no object.
 
-    Raises:
-        DataError: it is not a list of four numbers.
+    Raises ``DataError`` if it is not a list of four numbers.
     """
     if value is None:
         return None
@@ -206,10 +199,8 @@ _FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
 def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) -> tuple[MediaInput, ...]:
     """Return the media of the paths under a key: one input for each file, or one for all the frames of a video.
 
-    A video file stays one if frames are expected. Files need not exist, because some are never opened.
-
-    Raises:
-        DataError: the value is no path or list of paths, or one leads out of the task's folder.
+    A video file stays one if frames are expected. Files need not exist, because some are never opened. Raises
+    ``DataError`` if the value is no path or list of paths, or one leads out of the task's folder.
     """
     values = record.texts(key)
     if len(values) > MAX_FILES:

@@ -30,8 +30,7 @@ def packed_content(folder: Path) -> list[Path]:
     """Return the sorted archives of a task's folder if they are not unpacked yet: all other files are JSON, or the
     annotation is missing.
 
-    Raises:
-        OSError: the folder cannot be listed.
+    Raises ``OSError`` if the folder cannot be listed.
     """
     entries = [entry for entry in sorted(folder.iterdir()) if is_visible(entry)]
     archives = [entry for entry in entries if is_archive(entry) and entry.is_file()]
@@ -100,33 +99,12 @@ class TaskFolder(Struct, frozen=True):
         return self.path.parents[2 if self.paradigm else 1]
 
 
-class Scan(Struct, frozen=True):
-    """The content of a data folder."""
-
-    folders: tuple[TaskFolder, ...]
-    """Folders, sorted by set, modality, paradigm and name."""
-    problems: tuple[str, ...]
-    """Unusable folders and files by name, with the remedy."""
-
-
-class Matched(Struct, frozen=True):
-    """The folders of the workbook's rows."""
-
-    folders: Mapping[TaskFacts, TaskFolder]
-    unmatched: tuple[TaskFolder, ...]
-    """Folders without a row. ``problems`` names the nearest rows."""
-    problems: tuple[str, ...]
-    """Problems of matching, without those of the scan."""
-
-
-def scan(root: Path) -> Scan:
+def scan(root: Path) -> tuple[list[TaskFolder], list[str]]:
     """Find all task folders below a folder that holds General-Bench's sets, or is a set (also a scoped one).
 
     Names are compared without case. If a task's folder holds its content only as archives, they are unpacked into it.
-    An unusable folder never stops the search.
-
-    Raises:
-        DataError: there is no set.
+    An unusable folder never stops the search. Returns the folders, sorted by set, modality, paradigm and name, and the
+    problems: unusable folders and files by name, with the remedy. Raises ``DataError`` if there is no set.
     """
     folders: list[TaskFolder] = []
     problems: list[str] = []
@@ -141,24 +119,24 @@ def scan(root: Path) -> Scan:
                     problems.append(str(error))
                 except OSError as error:
                     problems.append(f"{path} cannot be read: {error.strerror or error}")
-    return Scan(tuple(folders), tuple(problems))
+    return folders, problems
 
 
-def match(found: Scan, subset: str | None = None) -> Matched:
+def match(folders: Iterable[TaskFolder], subset: str | None = None) -> tuple[Mapping[TaskFacts, TaskFolder], list[str]]:
     """Match task folders with rows of the workbook, by the annotation's ``task``, else by the folder's name.
+
+    Returns the folders by row, and the problems. Those about folders without a row name the nearest rows.
 
     Args:
         subset: take folders of this set only (``open`` or ``closed``); without it, the open set's where both have one.
     """
     taken: dict[TaskFacts, TaskFolder] = {}
-    unmatched: list[TaskFolder] = []
     problems: list[str] = []
-    wanted = [folder for folder in found.folders if subset in (None, folder.subset)]
+    wanted = [folder for folder in folders if subset in (None, folder.subset)]
     for folder in sorted(wanted, key=lambda one: one.subset != "open"):
         try:
             facts = find_task(folder.task or folder.name)
         except UnknownNameError as error:
-            unmatched.append(folder)
             problems.append(f"{folder.annotation}: {error}")
             continue
         first = taken.setdefault(facts, folder)
@@ -170,7 +148,7 @@ def match(found: Scan, subset: str | None = None) -> Matched:
                 )
         elif first.subset == folder.subset:
             problems.append(f"{folder.path} and {first.path} both hold the task {facts.name!r}: the latter is taken")
-    return Matched(MappingProxyType(taken), tuple(unmatched), tuple(problems))
+    return MappingProxyType(taken), problems
 
 
 def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:

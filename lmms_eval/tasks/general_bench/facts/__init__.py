@@ -1,13 +1,15 @@
-"""The 699 tasks of the benchmark's workbook, in its order: names, metrics and scores of specialists.
+"""The 699 tasks of the benchmark's workbook, in its order, with their metrics and scores of specialists.
 
 ``tasks.tsv`` has a line for each row of the workbook, ``skills.tsv`` the names of the 145 skills, ``metrics.tsv`` the
-63 metrics (``facts.metrics``).
+63 metrics, each under one key: spellings, unit, direction, range, mapping. It does not define how one is computed.
 """
 
 from __future__ import annotations
 
 import csv
 import functools
+import math
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -51,7 +53,7 @@ class TaskFacts(Struct, frozen=True, eq=False, rename=_COLUMNS):
     spelling: str
     """The metric in the workbook's spelling."""
     metric: str
-    """The metric's key in ``facts.metrics``."""
+    """The metric's key in ``metrics()``."""
     needs: str
     """Kind of scoring: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge``, ``unspecified``."""
     skill: str
@@ -122,11 +124,7 @@ def fold(name: str) -> str:
 
 
 def find_task(name: str) -> TaskFacts:
-    """Find the task of a name, ignoring spaces, case and punctuation.
-
-    Raises:
-        UnknownNameError: no such task; the message has the nearest names.
-    """
+    """Find the task of a name, without spaces, case and punctuation. Raises ``UnknownNameError`` for no task."""
     # Folding a name is the slowest step of ranking a row, and nearly all names are spelt as in the table.
     task = tasks_by_name().get(name) or folded_tasks().get(fold(name))
     if task is None:
@@ -138,3 +136,68 @@ def read_table(name: str) -> Iterator[dict[str, str]]:
     """Yield the lines of a table of this folder as dictionaries."""
     with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+Unit = Literal["percent", "fraction", "raw"]
+Rule = Literal["", "inverse", "tanh", "complement", "symmetric", "opinion"]
+"""The rule that maps a value to a score from 0 to 100 (``levels.formulas``). If empty, the value is such a score."""
+
+
+class Metric(Struct, frozen=True):
+    """A canonical metric."""
+
+    key: str
+    title: str
+    spellings: tuple[str, ...]
+    """Spellings of the workbook first, then others in use."""
+    unit: Unit
+    """Unit of the value in a result table."""
+    higher_is_better: bool
+    low: float
+    """Least possible value, or minus infinity."""
+    high: float
+    mapping: Rule
+    constant: float
+    """Constant T of the mapping, or 0."""
+
+
+@functools.cache
+def metrics() -> Mapping[str, Metric]:
+    """Return all metrics by key."""
+    found: dict[str, Metric] = {}
+    for line in read_table("metrics.tsv"):
+        values = {
+            **line,
+            "spellings": line["spellings"].split("; "),
+            "higher_is_better": line["direction"] == "higher",
+            "low": float(line["low"] or -math.inf),
+            "high": float(line["high"] or math.inf),
+            "constant": float(line["constant"] or 0),
+        }
+        found[line["key"]] = convert(values, Metric, strict=False)
+    return MappingProxyType(found)
+
+
+@functools.cache
+def _spellings() -> Mapping[str, Metric]:
+    found: dict[str, Metric] = {}
+    for metric in metrics().values():
+        for spelling in (metric.key, *metric.spellings):
+            found.setdefault(fold_metric(spelling), metric)
+    return MappingProxyType(found)
+
+
+@functools.cache
+def fold_metric(spelling: str) -> str:
+    """Return a spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
+    normal = unicodedata.normalize("NFKC", spelling).casefold()
+    return re.sub(r"\([^)]*\)|[\s_@-]", "", normal)
+
+
+def find_metric(spelling: str) -> Metric:
+    """Find the metric of a spelling. Raises ``UnknownNameError``, with the nearest spellings, if no metric has it."""
+    metric = _spellings().get(fold_metric(spelling))
+    if metric is None:
+        known = [one for metric in metrics().values() for one in (metric.key, *metric.spellings)]
+        raise UnknownNameError("metric", spelling, known)
+    return metric

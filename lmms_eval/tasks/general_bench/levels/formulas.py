@@ -19,8 +19,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, Rule, metrics
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, Metric, Rule, metrics
 
 _RECOGNISED = {"abs_rel": "ABSREL", "ms_ssim": "MS-SSIM", "chamfer_distance": "CD"}
 """Names of mapped metrics that differ from their key in upper case."""
@@ -28,11 +27,7 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def sigmoid(x: float) -> float:
-    """Return the logistic function.
-
-    Raises:
-        DataError: ``x`` is so negative that the exponential overflows.
-    """
+    """Return the logistic function. Raises ``DataError`` if ``x`` is so negative that the exponential overflows."""
     try:
         return 1.0 / (1.0 + math.exp(-x))
     except OverflowError:
@@ -79,11 +74,7 @@ def mapped_names() -> Mapping[str, Metric]:
 
 
 def map_score(name: str, x: float) -> float:
-    """Map a score by the reference's mapping.
-
-    Raises:
-        DataError: the name has no mapping, or the value is not above zero.
-    """
+    """Map a score by the reference's mapping. Raises ``DataError`` for a value or a name without one."""
     metric = mapped_names().get(name.upper())
     if metric is None:
         raise DataError(f"metric {name!r} has no mapping")
@@ -95,10 +86,8 @@ def map_score(name: str, x: float) -> float:
 def ranker_score(name: str, x: float) -> float:
     """Map a score as the reference's ranker does. Plus infinity means "no score".
 
-    A mapped metric without a score, or with zero, gets 0. Other metrics keep their score.
-
-    Raises:
-        DataError: a negative value of a mapped metric.
+    A mapped metric without a score, or with zero, gets 0. Other metrics keep their score. Raises ``DataError`` for a
+    negative value of a mapped metric.
     """
     if name.upper() not in mapped_names():
         return x
@@ -166,10 +155,7 @@ def level4(comprehension: float, generation: float, epsilon: float = 0.0) -> flo
 def reference_language(metrics: Sequence[str], specialists: Sequence[float], scores: Sequence[float]) -> float:
     """Return the reference's mean over won language rows (0 to 100).
 
-    Only the model's first RMSE is mapped. The specialist's is not.
-
-    Raises:
-        DataError: that RMSE is 0.
+    Only the model's first RMSE is mapped. The specialist's is not. Raises ``DataError`` if that RMSE is 0.
     """
     adjusted = list(scores)
     for row, metric in enumerate(metrics[: len(adjusted)]):

@@ -14,8 +14,16 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, UnknownNameError, UsageError
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, find_task, sheets, skills
-from lmms_eval.tasks.general_bench.facts.metrics import find_metric, metrics
+from lmms_eval.tasks.general_bench.facts import (
+    LANGUAGE,
+    MODALITIES,
+    TaskFacts,
+    find_metric,
+    find_task,
+    metrics,
+    sheets,
+    skills,
+)
 from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows, paper_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, Ranked, Support, modality_reports
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, exact_number
@@ -38,8 +46,7 @@ class Scope(Struct, frozen=True):
 def find_scope(text: str) -> Scope:
     """Find the scope of a name, in any case.
 
-    Raises:
-        UsageError: the scope is unknown, or of language alone, which has no levels.
+    Raises ``UsageError`` if the scope is unknown, or of language alone, which has no levels.
     """
     letter, _, what = (part.strip() for part in text.partition(":"))
     match letter.upper():
@@ -146,8 +153,7 @@ def read_values(
 ) -> tuple[dict[TaskFacts, float], list[str]]:
     """Read the model's scores by task, and the problems with unusable ones, which count as missing.
 
-    Raises:
-        DataError: no sheet has the model's column.
+    Raises ``DataError`` if no sheet has the model's column.
     """
     scores: dict[TaskFacts, float] = {}
     problems: list[str] = []

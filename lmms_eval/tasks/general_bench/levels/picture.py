@@ -38,8 +38,7 @@ def draw(ranked: Ranked, path: Path) -> list[Path]:
 def figure(ranked: Ranked) -> Figure:
     """Draw the modalities on the left (a radar, or bars for fewer than three) and the ladder on the right.
 
-    Raises:
-        PlotUnavailable: matplotlib is not installed.
+    Raises ``PlotUnavailable`` if matplotlib is not installed.
     """
     made = new_figure(11.0, 5.6)
     made.suptitle(

@@ -14,19 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
-from lmms_eval.tasks.general_bench.levels.formulas import (
-    REFERENCE_EPSILON,
-    AllLevels,
-    GroupMeans,
-    adjusted_rmse,
-    combine,
-    is_win,
-    map_score,
-    mean_of_rows,
-    ranker_score,
-    reference_language,
-    winning_mean,
-)
+from lmms_eval.tasks.general_bench.levels import formulas
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, Ranked, Support, modality_reports
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, reference_number
 
@@ -55,7 +43,7 @@ class Pairs(Struct, frozen=True):
             if math.isfinite(theirs) and math.isfinite(ours)
         ]
         supported = sum(theirs != 0 and ours != 0 for theirs, ours in both)
-        return Support(supported, len(self.specialists), sum(is_win(*pair) for pair in both))
+        return Support(supported, len(self.specialists), sum(formulas.is_win(*pair) for pair in both))
 
 
 def specialists(corrected: bool = False) -> Mapping[str, tuple[LevelRow, ...]]:
@@ -67,7 +55,7 @@ def _specialist(task: TaskFacts, corrected: bool) -> LevelRow:
     if not corrected or not task.correction:
         return LevelRow(task.name, task.spelling, task.specialist)
     if task.correction == "mapped":
-        return LevelRow(task.name, task.spelling, map_score(task.spelling, task.specialist))
+        return LevelRow(task.name, task.spelling, formulas.map_score(task.spelling, task.specialist))
     return LevelRow(task.name, _MAPPED_NAME.get(task.metric, task.spelling), task.sound_specialist)
 
 
@@ -104,8 +92,7 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[LevelR
 def pair(sheet: str, theirs: Sequence[LevelRow], rows: Sequence[LevelRow]) -> Pairs:
     """Pair a sheet's rows by position and map them. The language sheet is not mapped.
 
-    Raises:
-        DataError: a negative value of a mapped metric.
+    Raises ``DataError`` for a negative value of a mapped metric.
     """
     ours = rows[: len(theirs)]
     metrics = tuple(row.metric for row in theirs)
@@ -127,31 +114,30 @@ def _mapped(sheet: str, rows: Sequence[LevelRow], metrics: Sequence[str], values
     found = []
     for row, metric, value in zip(rows, metrics, values, strict=False):
         try:
-            found.append(ranker_score(metric, value))
+            found.append(formulas.ranker_score(metric, value))
         except DataError as error:
             raise DataError(f"sheet {sheet}, {row.name!r}: {error}; {_STOPS}") from error
     return tuple(found)
 
 
-def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
+def reference_levels(pairs: Mapping[str, Pairs]) -> formulas.AllLevels:
     """Compute all levels from the paired sheets. Sheets of other modalities are skipped.
 
-    Raises:
-        DataError: the RMSE of the language sheet is 0.
+    Raises ``DataError`` if the RMSE of the language sheet is 0.
     """
     groups = {
-        name: GroupMeans(mean_of_rows(one.scores), winning_mean(one.specialists, one.scores))
+        name: formulas.GroupMeans(formulas.mean_of_rows(one.scores), formulas.winning_mean(one.specialists, one.scores))
         for name, one in sorted(pairs.items())
         if name != LANGUAGE and name.split("-")[0] in MODALITIES
     }
     if LANGUAGE in pairs:
         one = pairs[LANGUAGE]
         try:
-            winning = reference_language(one.metrics, one.specialists, one.scores)
+            winning = formulas.reference_language(one.metrics, one.specialists, one.scores)
         except DataError as error:
             raise DataError(f"sheet {LANGUAGE}: {error}; {_STOPS}") from error
-        groups[LANGUAGE] = GroupMeans(0.0, winning)
-    return combine(groups, REFERENCE_EPSILON)
+        groups[LANGUAGE] = formulas.GroupMeans(0.0, winning)
+    return formulas.combine(groups, formulas.REFERENCE_EPSILON)
 
 
 def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> Ranked:
@@ -165,7 +151,7 @@ def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> 
         modalities=modality_reports(levels, entries, supports),
         language=LanguageReport(supports[LANGUAGE], levels.language) if LANGUAGE in pairs else None,
         levels=levels.final,
-        epsilon=REFERENCE_EPSILON,
+        epsilon=formulas.REFERENCE_EPSILON,
         entries=entries,
         warnings=tuple(warnings),
     )
@@ -176,7 +162,7 @@ def _entries(pairs: Pairs) -> tuple[Entry, ...]:
     for row, name in enumerate(pairs.names):
         raw, score = (pairs.raw_scores[row], pairs.scores[row]) if row < len(pairs.scores) else (math.inf, math.inf)
         if rmse_is_due and pairs.metrics[row].upper() == "RMSE":
-            score = 100.0 * adjusted_rmse(raw) if math.isfinite(raw) else 0.0
+            score = 100.0 * formulas.adjusted_rmse(raw) if math.isfinite(raw) else 0.0
             rmse_is_due = False
         found.append(
             Entry(
@@ -187,7 +173,7 @@ def _entries(pairs: Pairs) -> tuple[Entry, ...]:
                 score=score if math.isfinite(score) else None,
                 raw_specialist=pairs.raw_specialists[row],
                 specialist=pairs.specialists[row],
-                won=is_win(pairs.specialists[row], score),
+                won=formulas.is_win(pairs.specialists[row], score),
             )
         )
     return tuple(found)

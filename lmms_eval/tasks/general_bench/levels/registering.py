@@ -12,18 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, fold
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, Metric, TaskFacts, find_task, fold, metrics
+from lmms_eval.tasks.general_bench.levels import tables
 from lmms_eval.tasks.general_bench.levels.paper import checked, unit_warnings
 from lmms_eval.tasks.general_bench.levels.report import Profile
-from lmms_eval.tasks.general_bench.levels.tables import (
-    METRIC_COLUMN,
-    NAME_COLUMN,
-    Cell,
-    Table,
-    exact_number,
-    with_column,
-)
 
 _NAMES = ("task_name", "task")
 _DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
@@ -148,7 +140,7 @@ def _result(record: Any, source: str) -> LevelResult:
 class Filled(Struct, frozen=True):
     """A result table with the model's column."""
 
-    table: Table
+    table: tables.Table
     model: str
     cells: Mapping[str, Mapping[int, float]]
     """Scores by sheet and row."""
@@ -158,7 +150,7 @@ class Filled(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def register(model: str, results: Sequence[LevelResult], table: Table, profile: Profile = "paper") -> Filled:
+def register(model: str, results: Sequence[LevelResult], table: tables.Table, profile: Profile = "paper") -> Filled:
     """Put results into a table's rows, in a column named after the model.
 
     In the profile ``paper``, rows are found by task names in any spacing and case, and metrics by any spelling.
@@ -180,7 +172,7 @@ def register(model: str, results: Sequence[LevelResult], table: Table, profile: 
     return _by_reference(model, results, table) if profile == "reference" else _by_paper(model, results, table)
 
 
-def _by_reference(model: str, results: Sequence[LevelResult], table: Table) -> Filled:
+def _by_reference(model: str, results: Sequence[LevelResult], table: tables.Table) -> Filled:
     cells: dict[str, dict[int, float]] = {}
     warnings: list[str] = []
     problems: list[str] = []
@@ -197,7 +189,7 @@ def _by_reference(model: str, results: Sequence[LevelResult], table: Table) -> F
         if not rows:
             warnings.append(f"{result.label}: no row of sheet {sheet} has this task name and metric; left out")
     updated = tuple(name for name in table.sheets if name in wanted)
-    return Filled(with_column(table, model, cells), model, cells, updated, tuple(problems), tuple(warnings))
+    return Filled(tables.with_column(table, model, cells), model, cells, updated, tuple(problems), tuple(warnings))
 
 
 def _sheet_of(result: LevelResult) -> str:
@@ -206,17 +198,17 @@ def _sheet_of(result: LevelResult) -> str:
     return f"{result.modality}-{result.task_type.capitalize()}"
 
 
-def _places(table: Table, sheet: str) -> list[tuple[Cell, Cell]]:
+def _places(table: tables.Table, sheet: str) -> list[tuple[tables.Cell, tables.Cell]]:
     content = table.sheets[sheet]
-    for one in (NAME_COLUMN, METRIC_COLUMN):
+    for one in (tables.NAME_COLUMN, tables.METRIC_COLUMN):
         if one not in content.columns:
             known = ", ".join(map(repr, filter(None, content.columns))) or "none"
             raise DataError(f"{table.source}, sheet {sheet}: no column {one!r}; columns: {known}")
-    name, metric = (content.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN))
+    name, metric = (content.columns.index(one) for one in (tables.NAME_COLUMN, tables.METRIC_COLUMN))
     return [(row[name], row[metric]) for row in content.rows]
 
 
-def _by_paper(model: str, results: Sequence[LevelResult], table: Table) -> Filled:
+def _by_paper(model: str, results: Sequence[LevelResult], table: tables.Table) -> Filled:
     rows = _folded_rows(table)
     scores: dict[TaskFacts, float] = {}
     problems: list[str] = []
@@ -241,10 +233,10 @@ def _by_paper(model: str, results: Sequence[LevelResult], table: Table) -> Fille
         scored, expected = result.items_scored, result.items_expected
         if scored is not None and expected is not None and scored < expected:
             warnings.append(f"{result.label}: {scored} of {expected} items have a score")
-    return Filled(with_column(table, model, cells), model, cells, updated, tuple(problems), tuple(warnings))
+    return Filled(tables.with_column(table, model, cells), model, cells, updated, tuple(problems), tuple(warnings))
 
 
-def _folded_rows(table: Table) -> dict[TaskFacts, tuple[str, int]]:
+def _folded_rows(table: tables.Table) -> dict[TaskFacts, tuple[str, int]]:
     found: dict[TaskFacts, tuple[str, int]] = {}
     for sheet in table.task_sheets:
         for row, (name, _) in enumerate(_places(table, sheet)):
@@ -261,7 +253,7 @@ def _taken(result: LevelResult) -> tuple[TaskFacts, float]:
     for kind, given, known in (("modality", result.modality, task.modality), ("type", result.task_type, task.paradigm)):
         if given and known and fold(given) != fold(known):
             raise DataError(f"its {kind} is given as {given!r}, but this is a task of sheet {task.sheet}")
-    value = exact_number(result.score)
+    value = tables.exact_number(result.score)
     if value is None:
         raise DataError(f"score {result.score!r} is no number")
     return task, checked(task, result.metric, _in_unit(metrics()[task.metric], value, result.unit))

@@ -28,9 +28,7 @@ class LevelSensitivity(Struct, frozen=True):
     if_at_specialist: float
     """The level if those tasks had the specialists' scores, which bounds the loss from missing rows."""
     wins_needed: int | None
-    """The least number of missing tasks to win for a positive level: 0 if it is positive, ``None`` if they do not
-    suffice.
-    """
+    """Least number of missing tasks to win for a positive level: 0 if it is positive, ``None`` if all are too few."""
     modalities: Mapping[str, Interval | NoInterval] = field(default_factory=dict)
     """Intervals of this level for each modality. Level 5 exists only for the whole."""
 
@@ -42,10 +40,8 @@ def sensitivity(
 
     Tasks are drawn with replacement within each sheet (so that M, N and T do not change), ``draws`` times by one
     generator seeded with ``seed``. The interval holds the middle ``level`` of the draws. There is no interval without
-    draws, or if all draws give one number.
-
-    Raises:
-        UsageError: one draw, a negative number, or a level that is no share.
+    draws, or if all draws give one number. Raises ``UsageError`` for one draw, a negative number, or a level that is no
+    share.
     """
     if draws < 0 or draws == 1 or not 0 < level < 1:
         raise UsageError(

@@ -60,8 +60,7 @@ class Table(Struct, frozen=True):
 def column(sheet: Sheet, where: str, model: str) -> tuple[LevelRow, ...]:
     """Return the rows of a sheet with the cells of one model. The name is compared without case.
 
-    Raises:
-        DataError: a column is missing.
+    Raises ``DataError`` if a column is missing.
     """
     places = {name.casefold(): place for place, name in reversed(list(enumerate(sheet.columns)))}
     wanted = (NAME_COLUMN, METRIC_COLUMN, model)
@@ -96,8 +95,7 @@ def reference_number(cell: Cell) -> float:
 def exact_number(cell: Cell) -> float | None:
     """Read a cell as a score, or ``None`` if the workbook has no score (empty, ``inf``, ``∞``).
 
-    Raises:
-        DataError: the cell is no finite number.
+    Raises ``DataError`` if the cell is no finite number.
     """
     if cell is None or (isinstance(cell, str) and cell.strip().casefold() in ("∞", "inf", "")):
         return None
@@ -132,8 +130,7 @@ _CSV_COLUMNS = ("sheet", "row", "task_name", "metric", "score")
 def read_result_table(path: Path, model: str) -> Table:
     """Read a result table. A CSV or JSON file holds one model, in a column named ``model``.
 
-    Raises:
-        DataError: the file is missing, unreadable, or of another layout.
+    Raises ``DataError`` if the file is missing, unreadable, or of another layout.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a result workbook (.xlsx, .csv or .json)")
@@ -146,11 +143,7 @@ def read_result_table(path: Path, model: str) -> Table:
 
 
 def read_workbook(path: Path) -> Table:
-    """Read all sheets of a workbook.
-
-    Raises:
-        DataError: it cannot be opened as a workbook.
-    """
+    """Read all sheets of a workbook. Raises ``DataError`` if it cannot be opened as a workbook."""
     openpyxl = workbook_library()
     invalid: type[Exception] = importlib.import_module("openpyxl.utils.exceptions").InvalidFileException
     try:
@@ -214,11 +207,7 @@ def _from_rows(path: Path, rows: list[Mapping[str, Cell]], model: str) -> Table:
 
 
 def write_workbook(table: Table, path: Path) -> None:
-    """Write the workbook of a table, values only.
-
-    Raises:
-        DataError: it cannot be written.
-    """
+    """Write the workbook of a table, values only. Raises ``DataError`` if it cannot be written."""
     openpyxl = workbook_library()
     book = openpyxl.Workbook(write_only=True)
     content = io.BytesIO()

@@ -76,11 +76,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Contain
 
 
 def write(ranked: Ranked, found: Sensitivities, folder: Path) -> list[Path]:
-    """Write log, JSON and CSV of the levels, and return their paths.
-
-    Raises:
-        DataError: one cannot be written.
-    """
+    """Write log, JSON and CSV of the levels, and return their paths. Raises ``DataError`` if one cannot be written."""
     name = sanitize_model_name(ranked.model, full_path=True)
     contents = {
         folder / f"score_calculation_{name.lower()}.log": log(ranked, found),

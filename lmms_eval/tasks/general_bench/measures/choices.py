@@ -32,9 +32,7 @@ _ALTERNATIVES = re.compile(r"\bor\b|[/|]", re.IGNORECASE)
 _ENTRIES = re.compile(r"[,;\n、，；]|\band\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:(?:either|a|an|the) )*")
 _LISTED, _SHORT = 4, 3
-"""A list of classes has at least so many entries of at most so many words each. Anything shorter is a class and a
-remark.
-"""
+"""A list of classes has at least so many entries of so many words at most. Anything less is a class and a remark."""
 
 
 def choice_match(

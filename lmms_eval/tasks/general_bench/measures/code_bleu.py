@@ -58,8 +58,7 @@ def code_bleu(predictions: Sequence[str], references: Sequence[str], language: s
 def code_fault(text: str, language: str = "python") -> str:
     """Return why a predicted program must not be given to the package ("has more than ..."), or an empty text.
 
-    Raises:
-        NotEvaluated: the package or the grammar of ``language`` is missing or does not fit.
+    Raises ``NotEvaluated`` if the package or the grammar of ``language`` is missing or does not fit.
     """
     if len(text) > MAX_CODE:
         return f"has more than {MAX_CODE} characters"
@@ -105,7 +104,7 @@ def _package_errors() -> Iterator[None]:
         yield
     except ImportError as error:
         raise NotEvaluated(f"CodeBLEU: the package codebleu cannot be imported ({error}): {REMEDY}") from error
-    except Exception as error:
+    except Exception as error:  # codebleu lets any error of its parsers through
         raise NotEvaluated(f"CodeBLEU: codebleu failed ({type(error).__name__}: {error}): {REMEDY}") from error
 
 

@@ -38,11 +38,7 @@ class Context(Struct, frozen=True):
         return replace(self, options={**self.options, **options})
 
     def choice(self, name: str, default: str, other: str) -> str:
-        """Return an option that has one of two values.
-
-        Raises:
-            ConfigError: it has another value.
-        """
+        """Return an option that has one of two values. Raises ``ConfigError`` if it has another value."""
         value = self.options.get(name, default)
         if value not in (default, other):
             raise ConfigError(f"{name}: {value!r} is neither {default!r} nor {other!r}")
@@ -64,7 +60,7 @@ class Measure(Struct, frozen=True):
     other ``LmmsEvalError`` for a damaged or missing reference or input (the item fails).
     """
     value: Callable[[Sequence[State]], float]
-    """Return the task's number from at least one state, in the unit of the result table (``facts.metrics``)."""
+    """Return the task's number from at least one state, in the unit of the result table (``metrics.tsv``)."""
     unanswered: Callable[[Item, Context], State] | None = None
     """Return the state of an item without a usable answer, if the metric has one (all of its boxes missed). If it is
     ``None``, the mapped score of the answered items is multiplied by their share.
@@ -76,9 +72,7 @@ class Measure(Struct, frozen=True):
     is_costly: bool = False
     """Whether the value takes so long to compute that intervals do not repeat it."""
     needs: str = ""
-    """What the measure needs in addition to Python and NumPy (packages, weights, programs, people), for the table of
-    metrics.
-    """
+    """What the measure needs in addition to NumPy (packages, weights, programs, people), for the table of metrics."""
     checked: str = ""
     """How the implementation was checked, for the table of metrics."""
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import Struct
+import numpy as np
+from numpy.typing import NDArray
 
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
 from lmms_eval.tasks.general_bench.readers.regions import Marked
-from lmms_eval.utils.records import to_dict
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 COCO_SIGMAS = (
     0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
@@ -23,37 +20,20 @@ UNNAMED = ""
 """Class of objects without labels."""
 
 
-class ClassHits(Struct, frozen=True):
-    """The objects of one class of an item."""
-
-    truth: int
-    scores: list[float]
-    """Scores of the predictions, best first."""
-    hits: list[int]
-    """1 if the prediction matched a reference object."""
-
-
-Overlaps = Callable[[int, "NDArray[Any]"], "NDArray[Any]"]
+Overlaps = Callable[[int, NDArray[Any]], NDArray[Any]]
 """Maps the number of a prediction and the numbers of reference objects to their overlaps."""
 
 
 def match(
     scores: NDArray[Any], predictions: NDArray[Any], truth: NDArray[Any], overlaps: Overlaps, least: float
-) -> ClassHits:
-    """Match predictions and reference objects by COCO's greedy rule.
+) -> State:
+    """Match predictions and reference objects, given by their numbers, by COCO's greedy rule.
 
     Predictions come in the order of falling scores (equal scores in the order given). Each takes the free reference
-    object with the largest overlap (the last of equals) if that overlap is at least ``least``.
-
-    Args:
-        scores: Of all predictions.
-        predictions: Numbers of those to match.
-        truth: Numbers of the reference objects to match.
-        overlaps: Of a prediction and reference objects.
-        least: The least overlap of a match.
+    object with the largest overlap (the last of equals) if that overlap is at least ``least``. The state has the number
+    ``truth`` of the reference objects, the ``scores`` of the predictions, best first, and their ``hits``: 1 if the
+    prediction matched a reference object, else 0.
     """
-    import numpy as np
-
     order = predictions[np.argsort(-scores[predictions], kind="stable")]
     free = np.ones(len(truth), dtype=bool)
     hits: list[int] = []
@@ -65,41 +45,32 @@ def match(
             hit = bool(row[best] >= min(least, 1 - 1e-10))
             free[best] &= not hit
         hits.append(int(hit))
-    return ClassHits(len(truth), [float(score) for score in scores[order]], hits)
+    return {"truth": len(truth), "scores": [float(score) for score in scores[order]], "hits": hits}
 
 
 def match_classes(
     predicted: Marked, truth: int, truth_labels: Sequence[str] | None, overlaps: Overlaps, least: float
 ) -> State:
-    """Return the state of an item: its ``ClassHits`` by label.
+    """Return the state of an item with ``truth`` reference objects: that of ``match`` by label.
 
     If the reference has no labels, those of the predictions are ignored. Predictions without labels are matched with
     all reference objects and are listed under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
     only one class).
-
-    Args:
-        predicted: Labels and scores of the predictions.
-        truth: Number of reference objects.
-        truth_labels: Theirs, if they have some.
-        overlaps: Of a prediction and reference objects.
-        least: The least overlap of a match.
     """
-    import numpy as np
-
     named = [UNNAMED] * truth if truth_labels is None else list(truth_labels)
     count = len(predicted.scores)
     given = predicted.labels
     if given is None or (truth and truth_labels is None):
         found = match(predicted.scores, np.arange(count), np.arange(truth), overlaps, least)
-        totals = {label: ClassHits(named.count(label), [], []) for label in dict.fromkeys(named)}
-        totals[UNNAMED] = ClassHits(named.count(UNNAMED), found.scores, found.hits)
+        totals = {label: {"truth": named.count(label), "scores": [], "hits": []} for label in dict.fromkeys(named)}
+        totals[UNNAMED] = {**found, "truth": named.count(UNNAMED)}
     else:
         totals = {}
         places, numbers = _places(given), _places(named)
         for label in {**numbers, **places}:
             some, wanted = (np.array(table.get(label, []), dtype=np.int64) for table in (places, numbers))
             totals[label] = match(predicted.scores, some, wanted, overlaps, least)
-    return {label: to_dict(hits) for label, hits in totals.items() if hits.truth or hits.hits}
+    return {label: hits for label, hits in totals.items() if hits["truth"] or hits["hits"]}
 
 
 def _places(labels: Sequence[str]) -> dict[str, list[int]]:
@@ -115,8 +86,6 @@ def mean_average_precision(states: Sequence[State]) -> float:
     If the reference has one class (or no labels), predictions without (or with any) labels count for that class.
     Without reference objects the value is 100 if nothing was predicted, else 0.
     """
-    import numpy as np
-
     classes = sorted({label for state in states for label, hits in state.items() if hits["truth"]})
     if not classes:
         return 0.0 if any(states) else 100.0
@@ -141,21 +110,14 @@ def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int)
     """Return COCO's average precision: the mean, over recalls 0, 0.01, ..., 1, of the best precision at that recall or
     above.
 
-    Args:
-        scores: Of all predictions of a class.
-        hits: Which of them matched a reference object.
-        truth: Number of reference objects, at least 1.
+    ``hits`` are the predictions that matched one of the ``truth`` reference objects, at least 1.
     """
-    import numpy as np
-
     right = np.cumsum(hits[np.argsort(-scores, kind="stable")].astype(np.float64))
     return interpolated_area(right / truth, right / np.arange(1, len(right) + 1))
 
 
 def interpolated_area(recalls: NDArray[Any], precisions: NDArray[Any]) -> float:
     """Return the mean, over the recalls 0, 0.01, ... 1, of the best precision at that recall or above (COCO)."""
-    import numpy as np
-
     best = np.append(np.maximum.accumulate(precisions[::-1])[::-1], 0.0)
     return float(best[np.searchsorted(recalls, np.linspace(0, 1, 101), side="left")].mean())
 
@@ -164,16 +126,9 @@ def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: ND
     """Return the area under the precision-recall curve as a sum of steps: precision times gain in recall, at each
     score.
 
-    Args:
-        scores: Different scores, in any order.
-        positive: Number (or weight) of the true cases with each score.
-        negative: Of the others.
-
-    Returns:
-        A fraction; 0 without true cases.
+    ``positive`` and ``negative`` are numbers (or weights) of the true and of the other cases with each of the scores,
+    which differ and are in any order. The area is a fraction; 0 without true cases.
     """
-    import numpy as np
-
     order = np.argsort(-scores, kind="stable")
     right, wrong = np.cumsum(positive[order]), np.cumsum(negative[order])
     total = float(right[-1]) if len(right) else 0.0
@@ -194,8 +149,6 @@ def key_point_similarity(
         areas: Of the reference bodies.
         sigmas: Spread of each point as a share of the body's size.
     """
-    import numpy as np
-
     squares = ((truth[:, :, :2] - predicted[None, :, :2]) ** 2).sum(axis=2)
     spread = (2 * np.asarray(sigmas)) ** 2 * (areas[:, None] + np.spacing(1)) * 2
     labelled = truth[:, :, 2] > 0

@@ -11,20 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, State
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, read_array
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
-    Doubles = npt.NDArray[np.float64]
-
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 _IMAGINARY = 1e-3
 """Imaginary parts of the root above this are an error. Smaller ones are dropped."""
 _ROUNDING = 1e-7
@@ -39,8 +37,6 @@ def frechet_from_embeddings(first: Any, second: Any) -> float:
         DataError: not two-dimensional finite arrays, different dimensions, fewer than two dimensions (those of a
             covariance matrix) or fewer than two embeddings in a set.
     """
-    import numpy as np
-
     sets = _embeddings(first), _embeddings(second)
     if sets[0].shape[1] != sets[1].shape[1]:
         raise DataError(f"embeddings of {sets[0].shape[1]} and {sets[1].shape[1]} dimensions have no Frechet distance")
@@ -92,8 +88,6 @@ def _distribution(mean: Any, covariance: Any) -> tuple[Doubles, Doubles]:
 
 
 def _floats(values: Any, dimensions: int, name: str) -> Doubles:
-    import numpy as np
-
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -107,8 +101,6 @@ def _floats(values: Any, dimensions: int, name: str) -> Doubles:
 
 def _root_trace(first: Doubles, second: Doubles) -> float:
     """Return the trace of the root of the product of two covariance matrices."""
-    import numpy as np
-
     values, vectors = np.linalg.eigh((first + first.T) / 2)
     half = (vectors * _roots(values)) @ vectors.T
     product = half @ ((second + second.T) / 2) @ half
@@ -117,8 +109,6 @@ def _root_trace(first: Doubles, second: Doubles) -> float:
 
 def _roots(eigenvalues: Doubles) -> Doubles:
     """Return the roots of eigenvalues that are at least zero up to rounding."""
-    import numpy as np
-
     least, largest = float(eigenvalues[0]), float(eigenvalues[-1])
     if least < -_ROUNDING * max(largest, 0.0) and math.sqrt(-least) > _IMAGINARY:
         raise DataError(
@@ -137,11 +127,7 @@ _DIGITS = 9
 
 
 def predicted_rows(prediction: Any, item: Item, compute: Callable[[], Floats]) -> Floats:
-    """Return the features that a prediction names, else computed ones.
-
-    Raises:
-        UnreadableAnswer: the file is missing, or holds no such array.
-    """
+    """Return the features of a prediction's file, else computed ones. Raises ``UnreadableAnswer`` for another file."""
     rows = predicted_features(prediction, item)
     return compute() if rows is None else rows
 
@@ -149,8 +135,7 @@ def predicted_rows(prediction: Any, item: Item, compute: Callable[[], Floats]) -
 def reference_rows(item: Item, context: Context, compute: Callable[[], Floats]) -> Floats:
     """Return the features of an item's reference from their file, else computed ones.
 
-    Raises:
-        DataError, MediaError: as ``reference_features``.
+    Raises ``DataError`` or ``MediaError`` as ``reference_features``.
     """
     rows = reference_features(item, context)
     return compute() if rows is None else rows
@@ -159,8 +144,7 @@ def reference_rows(item: Item, context: Context, compute: Callable[[], Floats]) 
 def predicted_features(prediction: Any, item: Item, key: str = "features") -> Floats | None:
     """Return the features that a prediction names under ``key``, ``(rows, dimensions)``, or ``None``.
 
-    Raises:
-        UnreadableAnswer: the file is missing, or holds no such array.
+    Raises ``UnreadableAnswer`` if the file is missing, or holds no such array.
     """
     if not isinstance(prediction, Mapping) or key not in prediction:
         return None
@@ -192,8 +176,6 @@ def read_features(path: Path) -> Floats:
         DataError: no such file, another shape, too large, or numbers that are not finite.
         MediaError: it is no array of numbers, or holds more than 2^26 of them.
     """
-    import numpy as np
-
     array = read_array(path, most=_MAX_NUMBERS)
     if array.ndim == 1:
         array = array[None]
@@ -207,11 +189,7 @@ def read_features(path: Path) -> Floats:
 
 
 def one_row(rows: Floats, item: Item) -> Floats:
-    """Return the only row.
-
-    Raises:
-        UnreadableAnswer: there are several.
-    """
+    """Return the only row. Raises ``UnreadableAnswer`` if there are several."""
     if len(rows) != 1:
         raise UnreadableAnswer(f"{item.where}: one vector is needed, not {len(rows)}")
     row: Floats = rows[0]
@@ -252,11 +230,8 @@ def as_state(row: Floats) -> list[float]:
 def cosines(first: Floats, second: Floats, item: Item) -> Doubles:
     """Return the cosines ``(rows of first, rows of second)``. A row without length has cosine 0.
 
-    Raises:
-        UnreadableAnswer: rows of different lengths, which is the prediction's fault: it holds the features.
+    Raises ``UnreadableAnswer`` for rows of different lengths, which is the prediction's fault: it holds the features.
     """
-    import numpy as np
-
     check_lengths(first, second, item)
     found: Doubles = np.clip(_unit(first) @ _unit(second).T, -1.0, 1.0)
     return found
@@ -272,11 +247,8 @@ def consistency(frames: Floats, item: Item) -> State:
     """Return ``[sum, count]`` over the frames after the first. The sum is of ``(max(0, cos to the previous) + max(0,
     cos to the first)) / 2``.
 
-    Raises:
-        UnreadableAnswer: fewer than two frames.
+    Raises ``UnreadableAnswer`` for fewer than two frames.
     """
-    import numpy as np
-
     if len(frames) < 2:
         raise UnreadableAnswer(f"{item.where}: a video of at least 2 frames is needed")
     unit = _unit(frames)
@@ -286,19 +258,13 @@ def consistency(frames: Floats, item: Item) -> State:
 
 
 def pooled_percent(states: Sequence[State]) -> float:
-    """Return 100 times the total of the sums of all states ``[sum, count]``, divided by the total of their counts.
-    Without counts it is 0.
-    """
+    """Return 100 times the sums of all states ``[sum, count]`` divided by their counts. It is 0 without counts."""
     count = math.fsum(state[1] for state in states)
     return 100 * math.fsum(state[0] for state in states) / count if count else 0.0
 
 
 def frechet(states: Sequence[State]) -> float:
-    """Return the Frechet distance of predicted and reference vectors. A state is ``[[...], [...]]``.
-
-    Raises:
-        DataError: fewer than two items, or vectors of different lengths.
-    """
+    """Return the Frechet distance of states ``[[...], [...]]``. Raises ``DataError`` for one item or other lengths."""
 
     if len({len(vector) for state in states for vector in state}) != 1:
         raise DataError("the features of this task's predictions and references are of different lengths")
@@ -306,8 +272,6 @@ def frechet(states: Sequence[State]) -> float:
 
 
 def _unit(rows: Floats) -> Doubles:
-    import numpy as np
-
     wide = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     unit: Doubles = wide / np.where(lengths > 0, lengths, 1.0)

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import astuple
 
@@ -37,13 +39,7 @@ from lmms_eval.tasks.general_bench.readers.points import (
 )
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-
-
+Floats = npt.NDArray[np.float64]
 DISTANCE_M = 2.0
 RECALLS = 40
 LEAST_RECALL = 0.1
@@ -89,9 +85,7 @@ def scene_counts(truth: Frames, found: Frames) -> State:
 
 
 def amota(scenes: Iterable[State]) -> float:
-    """Return AMOTA over the states of scenes, 0 to 1. Counts of a class are added over the scenes. Without true objects
-    it is 0.
-    """
+    """Return AMOTA over the states of scenes, 0 to 1. Counts of a class are added. It is 0 without true objects."""
     scores = []
     for parts in by_class(scenes).values():
         if objects := sum(part["objects"] for part in parts):
@@ -125,8 +119,6 @@ def _matched(truth: Sequence[Tracked], found: Sequence[Tracked], last: Mapping[s
     """Return the matched track of each true object."""
     if not truth or not found:
         return {}
-    import numpy as np
-
     true_places, places = (np.array([(one.x, one.y) for one in side]) for side in (truth, found))
     distances: npt.NDArray[np.float64] = np.linalg.norm(true_places[:, None] - places[None], axis=2)
     near = distances <= DISTANCE_M
@@ -267,11 +259,7 @@ def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matchin
 
 
 def mean_average_precision(states: Iterable[State], matching: Matching) -> float:
-    """Return the mean average precision over the states of all items, 0 to 1. Only classes with true boxes count;
-    without true boxes it is 0.
-    """
-    import numpy as np
-
+    """Return the mean average precision over the classes with true boxes of all items, 0 to 1; 0 without true boxes."""
     values: list[float] = []
     for parts in by_class(states).values():
         objects = sum(part["objects"] for part in parts)
@@ -290,8 +278,6 @@ def area_above_tenth(recalls: Floats, precisions: Floats) -> float:
     """Return the mean, over the recalls 0.11, 0.12, ... 1, of the precision above 0.1, divided by 0.9 (nuScenes).
     Precisions between recalls are interpolated. Beyond the last recall they are 0.
     """
-    import numpy as np
-
     wanted = np.linspace(0, 1, _POINTS)[round(_LEAST * (_POINTS - 1)) + 1 :]
     values = np.interp(wanted, recalls, precisions, right=0.0)
     return float(np.maximum(values - _LEAST, 0).mean() / (1 - _LEAST))
@@ -323,8 +309,6 @@ def translation_errors(truth: Floats, estimate: Floats) -> State:
         truth: ``(frames, 4, 4)``, camera to world, in metres.
         estimate: the same frames.
     """
-    import numpy as np
-
     along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(truth[:, :3, 3], axis=0), axis=1))])
     if along[-1] > LENGTHS_M[0]:
         lengths, starts = LENGTHS_M, np.arange(0, len(truth), STEP)
@@ -358,12 +342,9 @@ def chamfer_distance(first: Floats, second: Floats) -> float:
     """Return the mean Euclidean distance of each point to the nearest one of the other cloud, summed over both
     directions.
 
-    Distances are not squared, are in the unit of the coordinates, and nothing is scaled or aligned: the benchmark names
-    no variant, and its tasks use different units (General-Bench specification §5.1).
-
-    Args:
-        first: ``(points, 3)``, finite, at least one.
-        second: the same.
+    Both clouds are ``(points, 3)``, finite, of at least one point. Distances are not squared, are in the unit of the
+    coordinates, and nothing is scaled or aligned: the benchmark names no variant, and its tasks use different units
+    (General-Bench specification §5.1).
     """
     return float(nearest_distances(first, second).mean() + nearest_distances(second, first).mean())
 
@@ -376,8 +357,6 @@ def nearest_distances(points: Floats, others: Floats) -> Floats:
         from scipy.spatial import cKDTree
     except ImportError:
         return all_distances(points, others)
-    import numpy as np
-
     tree = cKDTree(np.unique(others, axis=0))  # a tree of many equal points degenerates
     distances: Floats = tree.query(points, k=1)[0]
     return distances
@@ -385,8 +364,6 @@ def nearest_distances(points: Floats, others: Floats) -> Floats:
 
 def all_distances(points: Floats, others: Floats) -> Floats:
     """Return the same as ``nearest_distances``, without SciPy."""
-    import numpy as np
-
     middle = others.mean(axis=0)
     points, others = points - middle, others - middle
     squares = (others * others).sum(axis=1)

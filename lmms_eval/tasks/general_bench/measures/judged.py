@@ -59,11 +59,7 @@ def state_of(reply: str) -> int:
 
 
 def answer_of(prediction: Any, item: Item) -> str:
-    """Return the answer as text.
-
-    Raises:
-        UnreadableAnswer: it is not valid.
-    """
+    """Return the answer as text. Raises ``UnreadableAnswer`` if it is not valid."""
     if not isinstance(prediction, str | int | float) or not str(prediction).strip():
         raise UnreadableAnswer(f"{item.where}: the prediction {prediction!r:.80} is no text")
     return str(prediction)

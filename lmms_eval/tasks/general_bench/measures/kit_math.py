@@ -11,15 +11,13 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 COLOURS = (
     "white", "red", "pink", "blue", "silver", "purple", "orange", "green", "gray", "yellow", "black", "grey",
@@ -49,10 +47,8 @@ def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]
     """Score two boxes ``[x1, y1, x2, y2]`` that should be next to (left, right) or above each other (top, bottom).
 
     The score is 1 if the centres are further apart along that axis and the boxes hardly overlap, 0.1 / IoU if they
-    overlap more, else 0. As published, the side of the first box does not matter.
-
-    Raises:
-        DataError: a relation without one of the four words, or a box that is no four finite numbers.
+    overlap more, else 0. As published, the side of the first box does not matter. Raises ``DataError`` for a relation
+    without one of the four words, or a box that is no four finite numbers.
     """
     words = relation.lower().split()
     horizontal = any(word in words for word in _HORIZONTAL)
@@ -95,17 +91,11 @@ def objects_count(names: str, frames: Iterable[Sequence[str]]) -> int:
 
 
 def steadiness(frames: Iterable[Any]) -> float:
-    """Return 1 minus the mean absolute difference of consecutive frames, as a share of 255. Means of pairs are in
-    single precision, as published.
+    """Return 1 minus the mean absolute difference of consecutive frames of values 0 to 255, as a share of 255.
 
-    Args:
-        frames: arrays of one shape, values 0 to 255; only two are held at a time.
-
-    Raises:
-        DataError: fewer than two frames, or frames of different sizes.
+    Means of pairs are in single precision, as published. Only two frames are held at a time. Raises ``DataError`` for
+    fewer than two frames, or frames of different sizes.
     """
-    import numpy as np
-
     differences: list[float] = []
     previous: npt.NDArray[np.float32] | None = None
     for frame in frames:
@@ -123,11 +113,8 @@ def steadiness(frames: Iterable[Any]) -> float:
 def largest_radius(flow: Any) -> float:
     """Return the mean length of the longest 5 % of the vectors of a flow ``(height, width, 2)``, at least of one.
 
-    Raises:
-        DataError: no flow, or numbers that are not finite.
+    Raises ``DataError`` for an array that is no flow, or numbers that are not finite.
     """
-    import numpy as np
-
     vectors = np.asarray(flow, dtype=np.float64)
     if vectors.ndim != 3 or vectors.shape[2] != 2 or vectors.size == 0:
         raise DataError(f"an array {vectors.shape} is no flow (height, width, 2)")
@@ -141,10 +128,7 @@ def largest_radius(flow: Any) -> float:
 def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool:
     """Return whether a video moves: whether enough pairs of frames have a radius (``largest_radius``) above a bound.
 
-    Args:
-        short_side: shorter side of its frames, pixels.
-        frame_count: its frames, at about 8 a second.
-        radii: of each pair of consecutive frames, pixels.
+    The bound grows with the frames' shorter side, and the number of pairs with that of the frames, about 8 a second.
     """
     threshold = _MOVING_RADIUS * short_side / _MOVING_SIDE
     needed = round(_MOVING_PAIRS * frame_count / _MOVING_FRAMES)

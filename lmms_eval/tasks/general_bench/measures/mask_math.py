@@ -45,26 +45,16 @@ def success_area(overlaps: NDArray[Any]) -> float:
 
 def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     """Return the vIoU of a video: the sum of IoU over frames with both boxes, divided by the number of frames with at
-    least one box. Without boxes it is 0.
-
-    Args:
-        overlaps: IoU of each frame.
-        predicted: True for frames with a predicted box.
-        truth: True for frames with a reference box.
+    least one box, or 0 without boxes. ``predicted`` and ``truth`` are true for frames with such a box.
     """
     either = int((predicted | truth).sum())
     return math.fsum(overlaps[predicted & truth]) / either if either else 0.0
 
 
 def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Return J of a track: the mean IoU over its frames.
+    """Return J of a track: the mean IoU over its frames, with boxes ``(frames, 4)``.
 
-    Args:
-        predicted: A box for each frame, shape (frames, 4).
-        truth: Boxes of the same frames.
-
-    Raises:
-        DataError: the numbers of frames differ or are zero.
+    Raises ``DataError`` if the numbers of frames differ or are zero.
     """
     if len(predicted) != len(truth) or not len(truth):
         raise DataError(f"J needs a box for each frame on both sides, not {len(predicted)} and {len(truth)}")
@@ -72,15 +62,10 @@ def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def box_f1(predicted: NDArray[Any], truth: NDArray[Any], threshold: float = HIT) -> float:
-    """Return F of a track as the authors compute it. It is 1 if both sides are empty.
+    """Return F of a track with boxes ``(n, 4)`` as the authors compute it. It is 1 if both sides are empty.
 
     Each predicted box is compared with the true box that it overlaps most (the first of equals), of any frame, and hits
     it if the IoU reaches the threshold. A true box may be hit several times, and is missed if it is never hit.
-
-    Args:
-        predicted: Boxes, shape (n, 4).
-        truth: Boxes, shape (m, 4).
-        threshold: Least IoU of a hit.
     """
     if not len(predicted) and not len(truth):
         return 1.0
@@ -117,28 +102,14 @@ class Runs(Struct, frozen=True, eq=False):
         return int((self.ends - self.starts).sum())
 
 
-class MaskOverlap(Struct, frozen=True):
-    """Numbers of pixels of two masks and of their intersection, possibly summed over frames."""
+def iou_of(shared: int, one: int, other: int) -> float:
+    """Return the intersection over the union, given the areas of both and of either mask; 0 if both are empty."""
+    return shared / (one + other - shared) if one + other else 0.0
 
-    shared: int
-    one: int
-    other: int
 
-    @property
-    def iou(self) -> float:
-        """Intersection over union; 0 if both are empty."""
-        union = self.one + self.other - self.shared
-        return self.shared / union if union else 0.0
-
-    @property
-    def dice(self) -> float:
-        """Twice the intersection divided by the sum of both areas; 0 if both are empty."""
-        return 2 * self.shared / (self.one + self.other) if self.one + self.other else 0.0
-
-    @property
-    def empty(self) -> bool:
-        """Whether neither mask has a pixel."""
-        return not self.one and not self.other
+def dice_of(shared: int, one: int, other: int) -> float:
+    """Return twice the intersection divided by the sum of both areas; 0 if both are empty."""
+    return 2 * shared / (one + other) if one + other else 0.0
 
 
 def runs_of(mask: NDArray[Any]) -> Runs:
@@ -165,13 +136,9 @@ def box_of(mask: Runs) -> list[int]:
 
 
 def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int]) -> Runs:
-    """Return the runs of a mask of height and width ``size`` from a part of it that holds all its pixels.
+    """Return the runs of a mask of height and width ``size`` from a part of it, bool, that holds all its pixels.
 
-    Args:
-        part: Shape (height, width) of the part, bool.
-        top: First row of the part in the mask.
-        left: Column likewise.
-        size: Of the mask.
+    ``top`` and ``left`` are the first row and column of the part in the mask.
     """
     import numpy as np
 
@@ -205,8 +172,7 @@ def runs_of_indices(indices: NDArray[Any], length: int = 0) -> Runs:
 def runs_of_counts(counts: NDArray[Any], height: int, width: int) -> Runs:
     """Return the runs of COCO's counts: alternating lengths of background and foreground, column by column.
 
-    Raises:
-        DataError: a length is negative, or they do not fill the mask.
+    Raises ``DataError`` if a length is negative, or they do not fill the mask.
     """
     import numpy as np
 
@@ -277,20 +243,11 @@ def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(before[index] - np.maximum(inside, 0))
 
 
-def overlap(one: Runs, other: Runs) -> MaskOverlap:
-    """Return the areas and the shared area of two masks.
-
-    Raises:
-        DataError: their sizes differ.
-    """
+def overlap(one: Runs, other: Runs) -> tuple[int, int, int]:
+    """Return the shared area and both areas of two masks. Raises ``DataError`` if their sizes differ."""
     if one.size != other.size:
         raise DataError(f"masks of {one.height} x {one.width} and {other.height} x {other.width} pixels")
-    return MaskOverlap(int(shared_areas(one, [other])[0]), one.area, other.area)
-
-
-def pooled(parts: Sequence[MaskOverlap]) -> MaskOverlap:
-    """Sum overlaps over frames."""
-    return MaskOverlap(sum(p.shared for p in parts), sum(p.one for p in parts), sum(p.other for p in parts))
+    return int(shared_areas(one, [other])[0]), one.area, other.area
 
 
 def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
@@ -303,23 +260,15 @@ def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
 
 
 def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
-    """Return the IoU of a video, pooled over its frames. It is 0 if no frame has a pixel.
-
-    Raises:
-        DataError: not the same number of frames, or frames of different sizes.
-    """
+    """Return the IoU pooled over a video's frames, or 0 without pixels. Raises ``DataError`` if frames do not fit."""
     if len(predicted) != len(truth):
         raise DataError(f"{len(predicted)} predicted masks for {len(truth)} frames")
-    return pooled([overlap(one, other) for one, other in zip(predicted, truth, strict=True)]).iou
+    parts = [overlap(one, other) for one, other in zip(predicted, truth, strict=True)]
+    return iou_of(*map(sum, zip((0, 0, 0), *parts, strict=True)))
 
 
 def class_counts(predicted: NDArray[Any], truth: NDArray[Any]) -> dict[int, tuple[int, int, int]]:
-    """Count the pixels of each class that are right, in the reference and in the prediction.
-
-    Args:
-        predicted: Class numbers, 0 to 65,535; any shape.
-        truth: Class numbers of the same pixels.
-    """
+    """Count the pixels of each class, 0 to 65,535, that are right, in the reference and in the prediction."""
     import numpy as np
 
     one, other = predicted.ravel(), truth.ravel()

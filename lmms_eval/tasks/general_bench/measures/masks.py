@@ -6,62 +6,17 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.measures import detection, mask_math
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, by_class, mean
-from lmms_eval.tasks.general_bench.measures.detection import (
-    COCO_SIGMAS,
-    UNNAMED,
-    average_precision,
-    key_point_similarity,
-    match_classes,
-    mean_average_precision,
-)
-from lmms_eval.tasks.general_bench.measures.mask_math import (
-    MaskOverlap,
-    Runs,
-    as_pixels,
-    box_f1,
-    class_counts,
-    jaccard,
-    overlap,
-    overlap_row,
-    paired_iou,
-    shared_areas,
-    success_area,
-    tube_iou,
-    video_iou,
-)
-from lmms_eval.tasks.general_bench.readers.pictures import (
-    MAX_CLASS,
-    grey,
-    ignored_classes,
-    label_map,
-    label_pair,
-    option,
-)
-from lmms_eval.tasks.general_bench.readers.regions import (
-    MAX_LABEL_LENGTH,
-    Instances,
-    boxes,
-    fold_label,
-    four,
-    frames_of,
-    instances,
-    key_points,
-    mask,
-    objects,
-    paired,
-    tube,
-    video_masks,
-)
+from lmms_eval.tasks.general_bench.readers import pictures, regions
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite, prediction_of, reference_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 BEST = 50
 MAX_TRIPLETS = 10_000
@@ -69,7 +24,7 @@ MAX_TRIPLETS = 10_000
 
 Words = tuple[str, str, str]
 """Folded subject, predicate and object."""
-Triplet = tuple[Words, "NDArray[Any] | None"]
+Triplet = tuple[Words, NDArray[Any] | None]
 """Words, and the boxes of subject and object, shape (2, 4), ``x, y, width, height``, or ``None``."""
 
 
@@ -85,35 +40,29 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
     """
-    import numpy as np
-
     found: list[Triplet] = []
-    for place, entry in enumerate(objects(value, side, MAX_TRIPLETS)[:most]):
+    for place, entry in enumerate(regions.objects(value, side, MAX_TRIPLETS)[:most]):
         words = entry[:3] if isinstance(entry, list) and len(entry) in (3, 5) else []
         if not words or not all(isinstance(word, str) for word in words):
             raise side.refuse(f"has {brief(entry)} as relation {place}, not [subject, predicate, object]")
-        if any(len(word) > MAX_LABEL_LENGTH for word in words):
-            raise side.refuse(f"has words of more than {MAX_LABEL_LENGTH} characters in relation {place}")
-        subject, predicate, thing = map(fold_label, words)
-        places = [four(box, f"box of relation {place}", side) for box in entry[3:]]
+        if any(len(word) > regions.MAX_LABEL_LENGTH for word in words):
+            raise side.refuse(f"has words of more than {regions.MAX_LABEL_LENGTH} characters in relation {place}")
+        subject, predicate, thing = map(regions.fold_label, words)
+        places = [regions.four(box, f"box of relation {place}", side) for box in entry[3:]]
         found.append(((subject, predicate, thing), np.array(places) if places else None))
     return found
 
 
 def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
-    """Return the share of the reference's relations in a prediction: the same words and, if both have boxes, an IoU of
-    at least 0.5 for both.
-
-    Args:
-        predicted: Those that count.
-        truth: At least one.
+    """Return the share of the reference's relations, at least one, in a prediction: the same words and, if both have
+    boxes, an IoU of at least 0.5 for both.
     """
     named: dict[Words, list[NDArray[Any] | None]] = {}
     for words, places in predicted:
         named.setdefault(words, []).append(places)
     hits = sum(
         any(
-            places is None or wanted is None or bool((paired_iou(places, wanted) >= MATCH).all())
+            places is None or wanted is None or bool((mask_math.paired_iou(places, wanted) >= MATCH).all())
             for places in named.get(words, ())
         )
         for words, wanted in truth
@@ -133,21 +82,19 @@ BY_COCO = "pycocotools' COCOeval (without its limit of 100 detections a picture)
 
 def instance_state(prediction: Any, item: Item, _: Context) -> State:
     """Match objects, as sets of pixels or points, at IoU 0.5."""
-    truth = instances(item.reference, reference_of(item))
-    found = instances(prediction, prediction_of(item), truth)
+    truth = regions.instances(item.reference, reference_of(item))
+    found = regions.instances(prediction, prediction_of(item), truth)
 
     def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-        return overlap_row(found.regions[number], [truth.regions[other] for other in others])
+        return mask_math.overlap_row(found.regions[number], [truth.regions[other] for other in others])
 
-    return match_classes(found.marked, len(truth.regions), truth.marked.labels, overlaps, 0.5)
+    return detection.match_classes(found.marked, len(truth.regions), truth.marked.labels, overlaps, 0.5)
 
 
 def _key_point_state(prediction: Any, item: Item, _context: Context) -> State:
-    import numpy as np
-
-    truth, areas, wanted = key_points(item.reference, reference_of(item))
+    truth, areas, wanted = regions.key_points(item.reference, reference_of(item))
     side = prediction_of(item)
-    found, _, given = key_points(prediction, side)
+    found, _, given = regions.key_points(prediction, side)
     sigmas = _sigmas(item, truth.shape[1]) if len(truth) else []
     if len(found) and len(truth) and found.shape[1] != truth.shape[1]:
         raise side.refuse(f"has {found.shape[1]} points a body where the reference has {truth.shape[1]}")
@@ -157,16 +104,16 @@ def _key_point_state(prediction: Any, item: Item, _context: Context) -> State:
     kept = None if labels is None else [label for label, one in zip(labels, counted, strict=True) if one]
 
     def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-        return key_point_similarity(found[number], points[others], areas[others], sigmas)
+        return detection.key_point_similarity(found[number], points[others], areas[others], sigmas)
 
-    return match_classes(given, len(points), kept, overlaps, 0.5)
+    return detection.match_classes(given, len(points), kept, overlaps, 0.5)
 
 
 def _sigmas(item: Item, count: int) -> list[float]:
     """Return the spreads of the points: ``sigmas`` of the item or of the annotation's head, else COCO's for 17."""
-    stated = option(item, "sigmas")
-    if stated is None and count == len(COCO_SIGMAS):
-        return list(COCO_SIGMAS)
+    stated = pictures.option(item, "sigmas")
+    if stated is None and count == len(detection.COCO_SIGMAS):
+        return list(detection.COCO_SIGMAS)
     numbers = [finite(number) for number in stated] if isinstance(stated, list) else []
     known = [number for number in numbers if number is not None and number > 0]
     if len(known) != count:
@@ -184,8 +131,8 @@ def all_missed(state: Callable[[Any, Item, Context], State]) -> Callable[[Item, 
 
 def _tubes(prediction: Any, item: Item) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the tubes of the prediction and of the reference."""
-    truth, side = tube(item.reference, reference_of(item)), prediction_of(item)
-    found = tube(prediction, side)
+    truth, side = regions.tube(item.reference, reference_of(item)), prediction_of(item)
+    found = regions.tube(prediction, side)
     if len(found) != len(truth):
         raise side.refuse(f"has {len(found)} boxes where the reference has {len(truth)} frames")
     return found, truth
@@ -197,30 +144,33 @@ def _track(prediction: Any, item: Item, context: Context) -> State:
     if not truth.any():
         raise DataError(f"{item.where}: the reference has no box in any frame")
     if context.choice("tracking", "auc", "j_and_f") == "auc":
-        return 100 * success_area(paired_iou(found, truth)[truth.any(axis=1)])
-    return 50 * (jaccard(found, truth) + box_f1(found, truth))
+        return 100 * mask_math.success_area(mask_math.paired_iou(found, truth)[truth.any(axis=1)])
+    return 50 * (mask_math.jaccard(found, truth) + mask_math.box_f1(found, truth))
 
 
 def _tube_overlap(prediction: Any, item: Item, _: Context) -> State:
-    import numpy as np
-
     found, truth = _tubes(prediction, item)
     is_predicted, is_there = (np.asarray(side.any(axis=1)) for side in (found, truth))
-    return 100 * tube_iou(paired_iou(found, truth), is_predicted, is_there)
+    return 100 * mask_math.tube_iou(mask_math.paired_iou(found, truth), is_predicted, is_there)
 
 
 def _detection(percent: int) -> Measure:
     def state(prediction: Any, item: Item, _: Context) -> State:
-        truth, wanted = boxes(item.reference, reference_of(item))
-        found, given = boxes(prediction, prediction_of(item))
+        truth, wanted = regions.boxes(item.reference, reference_of(item))
+        found, given = regions.boxes(prediction, prediction_of(item))
 
         def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-            return paired_iou(found[number], truth[others])
+            return mask_math.paired_iou(found[number], truth[others])
 
-        return match_classes(given, len(truth), wanted.labels, overlaps, percent / 100)
+        return detection.match_classes(given, len(truth), wanted.labels, overlaps, percent / 100)
 
     return Measure(
-        f"detection_ap@{percent}", "boxes", state, mean_average_precision, all_missed(state), checked=f"{BY_COCO} boxes"
+        f"detection_ap@{percent}",
+        "boxes",
+        state,
+        detection.mean_average_precision,
+        all_missed(state),
+        checked=f"{BY_COCO} boxes",
     )
 
 
@@ -234,12 +184,14 @@ def _segment_state(prediction: Any, item: Item, _: Context) -> State:
     once, the largest overlap first. Void areas of the reference do not count in a union, and a segment that lies in one
     by more than half is not false.
     """
-    truth = instances(item.reference, reference_of(item))
-    predicted = instances(prediction, prediction_of(item), truth)
+    truth = regions.instances(item.reference, reference_of(item))
+    predicted = regions.instances(prediction, prediction_of(item), truth)
     is_classified = truth.marked.labels or not truth.regions
-    given = (predicted.marked.labels if is_classified else None) or (UNNAMED,) * len(predicted.marked.scores)
-    wanted = truth.marked.labels or (UNNAMED,) * len(truth.marked.scores)
-    ignored = [int(shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions]
+    given = (predicted.marked.labels if is_classified else None) or (detection.UNNAMED,) * len(predicted.marked.scores)
+    wanted = truth.marked.labels or (detection.UNNAMED,) * len(truth.marked.scores)
+    ignored = [
+        int(mask_math.shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions
+    ]
     pairs = _pairs(predicted, truth, ignored, (given, wanted))
     overlap, matched, false, missed = range(4)
     counts = {label: [0.0, 0, 0, 0] for label in (*wanted, *given)}
@@ -277,7 +229,10 @@ def panoptic_quality(states: Sequence[State]) -> float:
 
 
 def _pairs(
-    predicted: Instances, truth: Instances, open_areas: Sequence[int], classes: tuple[Sequence[str], Sequence[str]]
+    predicted: regions.Instances,
+    truth: regions.Instances,
+    open_areas: Sequence[int],
+    classes: tuple[Sequence[str], Sequence[str]],
 ) -> list[tuple[float, int, int]]:
     """Return ``(IoU, predicted, true)`` of the segments of one class with an IoU above one half.
 
@@ -292,7 +247,9 @@ def _pairs(
             for other, area in enumerate(areas)
             if classes[1][other] == classes[0][number] and min(base, area) > MATCH * max(base, area)
         ]
-        for other, shared in zip(near, shared_areas(region, [truth.regions[other] for other in near]), strict=True):
+        for other, shared in zip(
+            near, mask_math.shared_areas(region, [truth.regions[other] for other in near]), strict=True
+        ):
             iou = float(shared / (base + areas[other] - int(shared)))
             if iou > MATCH:
                 found.append((iou, number, other))
@@ -309,11 +266,8 @@ _LEVEL_CONSTANT, _SPREAD_CONSTANT = 1e-4, 9e-4
 def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
     """Return the S-measure with equal weights of object and region, from 0 to 1.
 
-    Quarters without a pixel (the centroid lies on the border) are left out.
-
-    Args:
-        prediction: Saliency from 0 to 1, shape (height, width).
-        truth: The object, bool, same shape.
+    The prediction is saliency from 0 to 1, the truth the object, bool, both ``(height, width)``. Quarters without a
+    pixel (the centroid lies on the border) are left out.
     """
     return _weighted(prediction, truth, (_object_score, _similarity), lambda centre: math.floor(centre + 1.5))
 
@@ -376,10 +330,6 @@ def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> 
 
     The object part uses spreads of the population. The region part compares quarters around the rounded centroid by the
     structural similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
-
-    Args:
-        prediction: Saliency from 0 to 1, shape (height, width).
-        truth: The object, bool, same shape.
     """
     is_divided = 0 < float(truth.mean()) < 1
     if is_divided and any(not round(float(places.mean())) for places in truth.nonzero()):
@@ -407,29 +357,27 @@ _ANOMALOUS = frozenset({"1", "anomaly", "anomalous", "abnormal", "defect", "defe
 _NORMAL = frozenset({"0", "normal", "good", "no", "false", "none"})
 
 
-def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, Context], State]:
+def _mask_share(share: Callable[[int, int, int], float]) -> Callable[[Any, Item, Context], State]:
     """Return a state function for a share in percent. Two empty masks agree."""
 
     def state(prediction: Any, item: Item, _: Context) -> State:
-        truth = mask(item.reference, reference_of(item))
-        found = overlap(mask(prediction, prediction_of(item), truth.size), truth)
-        return 100.0 if found.empty else 100 * share(found)
+        truth = regions.mask(item.reference, reference_of(item))
+        shared, predicted, wanted = mask_math.overlap(regions.mask(prediction, prediction_of(item), truth.size), truth)
+        return 100 * share(shared, predicted, wanted) if predicted or wanted else 100.0
 
     return state
 
 
 def _class_state(prediction: Any, item: Item, _: Context) -> State:
     """Return ``[right, in the reference, in the prediction]`` by class."""
-    counts = class_counts(*label_pair(prediction, item))
-    return {str(label): list(numbers) for label, numbers in counts.items() if label <= MAX_CLASS}
+    counts = mask_math.class_counts(*pictures.label_pair(prediction, item))
+    return {str(label): list(numbers) for label, numbers in counts.items() if label <= pictures.MAX_CLASS}
 
 
 def _class_missed(item: Item, _: Context) -> State:
-    import numpy as np
-
-    truth = label_map(item.reference, reference_of(item))
-    labelled = truth[(truth >= 0) & ~np.isin(truth, ignored_classes(item))]
-    return {str(label): [0, numbers[1], 0] for label, numbers in class_counts(labelled, labelled).items()}
+    truth = pictures.label_map(item.reference, reference_of(item))
+    labelled = truth[(truth >= 0) & ~np.isin(truth, pictures.ignored_classes(item))]
+    return {str(label): [0, numbers[1], 0] for label, numbers in mask_math.class_counts(labelled, labelled).items()}
 
 
 def _class_iou(states: Sequence[State]) -> float:
@@ -450,9 +398,9 @@ def _shape_iou(prediction: Any, item: Item, _: Context) -> State:
     The parts are ``parts`` of the item or of the annotation's head (one that neither side has counts 1), else all that
     occur.
     """
-    counts = class_counts(*label_pair(prediction, item))
-    counts.pop(MAX_CLASS + 1, None)
-    parts = option(item, "parts")
+    counts = mask_math.class_counts(*pictures.label_pair(prediction, item))
+    counts.pop(pictures.MAX_CLASS + 1, None)
+    parts = pictures.option(item, "parts")
     if parts is None:
         parts = sorted(counts)
     elif not isinstance(parts, list) or not parts or not all(type(part) is int for part in parts):
@@ -467,17 +415,17 @@ def _shape_iou(prediction: Any, item: Item, _: Context) -> State:
 
 
 def _video_iou(prediction: Any, item: Item, _: Context) -> State:
-    return 100 * video_iou(*video_masks(prediction, prediction_of(item), item.reference, reference_of(item)))
+    return 100 * mask_math.video_iou(
+        *regions.video_masks(prediction, prediction_of(item), item.reference, reference_of(item))
+    )
 
 
 def _saliency(prediction: Any, item: Item, context: Context) -> State:
-    """Return the mean score of the frames of a video, or of the one picture, in percent, by the formula that the option
-    ``s_measure`` names.
-    """
+    """Return the mean score of a video's frames, or of one picture, in percent, by the formula ``s_measure``."""
     is_published = context.choice("s_measure", "published", "authors") == "published"
     score = structure_measure if is_published else authors_structure_measure
     side, other = prediction_of(item), reference_of(item)
-    frames = paired(frames_of(prediction, side), side, frames_of(item.reference, other))
+    frames = regions.paired(regions.frames_of(prediction, side), side, regions.frames_of(item.reference, other))
     if not frames:
         raise other.refuse("has no frame")
     values = []
@@ -495,35 +443,31 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
 
 def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:
     """Return a frame's levels from 0 to 1. Pictures with only zeros and ones, and masks, give 0 and 1."""
-    import numpy as np
-
     if not isinstance(frame, str | Path):
-        return as_pixels(mask(frame, side, size)).astype(np.float64)
-    levels = grey(side.file(frame) if isinstance(frame, str) else frame, side, size)
+        return mask_math.as_pixels(regions.mask(frame, side, size)).astype(np.float64)
+    levels = pictures.grey(side.file(frame) if isinstance(frame, str) else frame, side, size)
     divisor = np.iinfo(levels.dtype).max if levels.max() > 1 else 1
     return np.asarray(levels / np.float64(divisor))
 
 
-def _anomaly_mask(item: Item) -> Runs | None:
+def _anomaly_mask(item: Item) -> mask_math.Runs | None:
     """Return the reference's anomalous pixels, or ``None`` for a sound object of unknown size."""
     value = item.reference
     if isinstance(value, int | float | str) and _verdict(value) == 0:
         return None
-    return mask(value, reference_of(item))
+    return regions.mask(value, reference_of(item))
 
 
 def _anomaly_state(prediction: Any, item: Item, _: Context) -> State:
     """Count the anomalous and the sound pixels with each score."""
-    import numpy as np
-
     truth = _anomaly_mask(item)
     side, size = prediction_of(item), None if truth is None else truth.size
     if isinstance(prediction, str):  # a grey picture, else a mask of what is anomalous
-        stored = grey(side.file(prediction), side, size)
+        stored = pictures.grey(side.file(prediction), side, size)
         levels = np.asarray(stored.astype(np.int32) * (_FULL // np.iinfo(stored.dtype).max))
     else:
-        levels = np.asarray(as_pixels(mask(prediction, side, size)).astype(np.int32) * _FULL)
-    positive = levels[as_pixels(truth)] if truth is not None else levels[:0]
+        levels = np.asarray(mask_math.as_pixels(regions.mask(prediction, side, size)).astype(np.int32) * _FULL)
+    positive = levels[mask_math.as_pixels(truth)] if truth is not None else levels[:0]
     all_of, right = (np.bincount(part.ravel(), minlength=_FULL + 1) for part in (levels, positive))
     known = np.flatnonzero(all_of)
     return _histogram(known, right[known], (all_of - right)[known])
@@ -531,8 +475,6 @@ def _anomaly_state(prediction: Any, item: Item, _: Context) -> State:
 
 def _anomaly_missed(item: Item, _: Context) -> State:
     """Return a state with the anomalous pixels below and the sound ones above all scores."""
-    import numpy as np
-
     truth = _anomaly_mask(item)
     pixels = truth.height * truth.width if truth is not None else 0
     positive = truth.area if truth is not None else 0
@@ -545,19 +487,17 @@ def _histogram(levels: NDArray[Any], positive: NDArray[Any], negative: NDArray[A
 
 def _pixel_precision(states: Sequence[State]) -> float:
     """Return the area under the precision-recall curve over the pixels of all pictures, in percent."""
-    import numpy as np
-
     sums = np.zeros((2, _FULL + 3), dtype=np.int64)
     for state in states:
         for row, key in enumerate(("positive", "negative")):
             np.add.at(sums[row], np.array(state["levels"], dtype=np.int64) + 1, np.array(state[key], dtype=np.int64))
     known = np.flatnonzero(sums.sum(axis=0))
-    return 100 * average_precision(known, sums[0, known], sums[1, known])
+    return 100 * detection.average_precision(known, sums[0, known], sums[1, known])
 
 
 def _verdict(value: object) -> int | None:
     """Return 1 for anomalous, 0 for normal, or ``None`` for anything else."""
-    text = fold_label(f"{value:g}" if isinstance(value, float) else str(value))
+    text = regions.fold_label(f"{value:g}" if isinstance(value, float) else str(value))
     return 1 if text in _ANOMALOUS else 0 if text in _NORMAL else None
 
 
@@ -583,14 +523,12 @@ def _image_state(prediction: Any, item: Item, _: Context) -> State:
 
 def _image_precision(states: Sequence[State]) -> float:
     """Return the area under the precision-recall curve over pictures, in percent. Those without a score rank last."""
-    import numpy as np
-
     worst = (-np.inf, np.inf)
     scores = np.array([worst[1 - state["truth"]] if state["score"] is None else state["score"] for state in states])
     known, place = np.unique(scores, return_inverse=True)
     truth = np.array([state["truth"] for state in states])
     positive, negative = (np.bincount(place, weights=part, minlength=len(known)) for part in (truth, 1 - truth))
-    return 100 * average_precision(known, positive, negative)
+    return 100 * detection.average_precision(known, positive, negative)
 
 
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"
@@ -600,11 +538,11 @@ _BY_SKLEARN = "scikit-learn's average_precision_score"
 MEASURES: tuple[Measure, ...] = (
     *(_detection(percent) for percent in (10, 50, 75)),
     Measure(
-        "detection_ap@50/instances", "instances", instance_state, mean_average_precision, all_missed(instance_state),
-        checked=f"{BY_COCO} masks",
+        "detection_ap@50/instances", "instances", instance_state, detection.mean_average_precision,
+        all_missed(instance_state), checked=f"{BY_COCO} masks",
     ),
     Measure(
-        "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
+        "detection_ap@50/keypoints", "instances", _key_point_state, detection.mean_average_precision,
         all_missed(_key_point_state), checked=f"{BY_COCO} key points",
     ),
     Measure(
@@ -613,9 +551,9 @@ MEASURES: tuple[Measure, ...] = (
         "(recorded)",
     ),
     Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
-    Measure("dice", "mask", _mask_share(lambda one: one.dice), mean, is_mean=True, checked="set arithmetic"),
+    Measure("dice", "mask", _mask_share(mask_math.dice_of), mean, is_mean=True, checked="set arithmetic"),
     Measure(
-        "miou/mask", "mask", _mask_share(lambda one: one.iou), mean, is_mean=True, checked="pycocotools' mask.iou"
+        "miou/mask", "mask", _mask_share(mask_math.iou_of), mean, is_mean=True, checked="pycocotools' mask.iou"
     ),
     Measure("miou/labels", "labels", _class_state, _class_iou, _class_missed, checked=_POOLED),
     Measure("miou/points", "labels", _class_state, _class_iou, _class_missed, checked=_POOLED),
@@ -635,7 +573,7 @@ MEASURES: tuple[Measure, ...] = (
         checked="cases by hand",
     ),
     Measure(
-        "map@50", "instances", instance_state, mean_average_precision, all_missed(instance_state),
+        "map@50", "instances", instance_state, detection.mean_average_precision, all_missed(instance_state),
         checked=f"{BY_COCO} masks; sets of points by hand",
     ),
     Measure("recall@50", "triplets", _relation_state, mean, is_mean=True, checked="cases by hand; mean over pictures"),

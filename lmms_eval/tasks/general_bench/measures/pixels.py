@@ -13,7 +13,10 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
@@ -23,12 +26,7 @@ from lmms_eval.tasks.general_bench.readers.maps import read_depth, read_flow, re
 from lmms_eval.tasks.general_bench.readers.pictures import read_alpha, read_frames, read_grey, read_rgb
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-
+Floats = npt.NDArray[np.float64]
 NEAREST, FARTHEST = 0.001, 80.0
 """Only reference depths strictly between these are valid."""
 _NORMALS = 1 << 18
@@ -53,8 +51,6 @@ def aligned_abs_rel(prediction: Any, reference: Any) -> float:
     Raises:
         DataError: different shapes, no valid pixel, or a prediction that is not finite at one.
     """
-    import numpy as np
-
     scale, shift = _fit(prediction, reference)
     sums, count = [], 0
     for ours, theirs in _valid_values(prediction, reference):
@@ -67,11 +63,8 @@ def aligned_abs_rel(prediction: Any, reference: Any) -> float:
 def depth_rms(prediction: Any, reference: Any) -> float:
     """Return the root mean square error over pixels with a finite reference above 0, in the unit of the reference.
 
-    Raises:
-        DataError: different shapes, no valid pixel, or a prediction that is not finite at one.
+    Raises ``DataError`` if shapes differ, no pixel is valid, or the prediction is not finite at one.
     """
-    import numpy as np
-
     _same_shape(prediction, reference)
     sums, count = [], 0
     for ours, theirs in zip(prediction, reference, strict=True):
@@ -95,8 +88,6 @@ def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
     Raises:
         DataError: shapes differ, no reference has a length, or a prediction is not finite at a pixel with a reference.
     """
-    import numpy as np
-
     _same_shape(prediction, reference)
     ours, theirs = np.reshape(prediction, (-1, 3)), np.reshape(reference, (-1, 3))
     sums, count = [], 0
@@ -143,8 +134,6 @@ def _fit(prediction: Any, reference: Any) -> tuple[float, float]:
 
 def _valid_values(prediction: Any, reference: Any) -> Iterator[tuple[Floats, Floats]]:
     """Yield the valid values of each frame of both sides."""
-    import numpy as np
-
     for ours, theirs in zip(prediction, reference, strict=True):
         valid = (theirs > NEAREST) & (theirs < FARTHEST)
         yield np.maximum(ours[valid].astype(np.float64), NEAREST), theirs[valid].astype(np.float64)
@@ -172,28 +161,18 @@ LEAST_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
 
 
 def mean_squared_error(first: Any, second: Any) -> float:
-    """Mean squared error over all pixels and channels of two arrays of one shape.
-
-    Raises:
-        DataError: different shapes, or nothing in them.
-    """
+    """Return the mean squared error of two arrays. Raises ``DataError`` if shapes differ, or they are empty."""
     sums = [float((apart * apart).sum()) for apart in _differences(first, second)]
     return math.fsum(sums) / int(first.size)
 
 
 def absolute_difference(first: Any, second: Any) -> float:
-    """Sum of absolute differences of two arrays of one shape.
-
-    Raises:
-        DataError: different shapes, or nothing in them.
-    """
+    """Return the sum of absolute differences of two arrays. Raises ``DataError`` if shapes differ or are empty."""
     return math.fsum(float(abs(apart).sum()) for apart in _differences(first, second))
 
 
 def psnr(squared_error: float) -> float:
-    """Return the peak signal-to-noise ratio in dB of a mean squared error of values from 0 to 255. It is infinite
-    without error.
-    """
+    """Return the peak signal-to-noise ratio in dB of a squared error of values up to 255; infinite without error."""
     return 10 * math.log10(PEAK * PEAK / squared_error) if squared_error > 0 else math.inf
 
 
@@ -201,9 +180,7 @@ def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
     """Return the multi-scale structural similarity of two grey pictures (Wang, Simoncelli and Bovik, 2003), 0 to 1.
 
     Each of the five scales halves the one before by the mean of 2x2 pixels. A negative mean of a scale counts as 0.
-
-    Raises:
-        DataError: different shapes, or a side below 176 pixels.
+    Raises ``DataError`` for different shapes, or a side below 176 pixels.
     """
     if first.shape != second.shape or first.ndim != 2 or min(first.shape) < LEAST_SIDE:
         raise DataError(f"MS-SSIM needs grey pictures of one size, at least {LEAST_SIDE} pixels wide and high")
@@ -218,14 +195,10 @@ def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
 
 
 def roc_auc(positive: Sequence[int], negative: Sequence[int]) -> float:
-    """Return the exact area under the ROC curve of scores in ascending classes. Ties count half.
+    """Return the exact area under the ROC curve, given the positives and negatives of each ascending score. Ties count
+    half.
 
-    Args:
-        positive: how many positives have the score of each class.
-        negative: how many negatives.
-
-    Raises:
-        DataError: no positives or no negatives: there is no curve.
+    Raises ``DataError`` for no positives or no negatives: there is no curve.
     """
     total = sum(positive) * sum(negative)
     if not total:
@@ -238,8 +211,6 @@ def roc_auc(positive: Sequence[int], negative: Sequence[int]) -> float:
 
 
 def _differences(first: Any, second: Any) -> Iterator[Floats]:
-    import numpy as np
-
     if first.shape != second.shape or first.size == 0:
         raise DataError(f"arrays of the shapes {first.shape} and {second.shape} cannot be compared")
     for row in range(0, len(first), _STRIP):
@@ -251,13 +222,9 @@ def similarity(first: Any, second: Any, peak: float) -> tuple[float, float]:
     2004).
 
     Returns the means over the picture of SSIM and of its factors without luminance. Windows of 11x11 pixels are
-    weighted by a normal distribution (1.5 pixels) and count only if they lie within the picture.
-
-    Raises:
-        DataError: different shapes, or a side below 11 pixels.
+    weighted by a normal distribution (1.5 pixels) and count only if they lie within the picture. Raises ``DataError``
+    for different shapes, or a side below 11 pixels.
     """
-    import numpy as np
-
     if first.shape != second.shape or first.ndim != 2 or min(first.shape) < _WINDOW:
         raise DataError(f"SSIM needs grey pictures of one size, at least {_WINDOW} pixels wide and high")
     stable1, stable2 = (_K1 * peak) ** 2, (_K2 * peak) ** 2
@@ -278,8 +245,6 @@ def similarity(first: Any, second: Any, peak: float) -> tuple[float, float]:
 
 def _blurred(picture: Floats) -> Floats:
     """Return the weighted means of all windows within the picture."""
-    import numpy as np
-
     weights = [math.exp(-((step - _WINDOW // 2) ** 2) / (2 * _SIGMA**2)) for step in range(_WINDOW)]
     scale = math.fsum(weights)
     height, width = picture.shape[0] - _WINDOW + 1, picture.shape[1] - _WINDOW + 1
@@ -293,8 +258,6 @@ def _blurred(picture: Floats) -> Floats:
 
 
 def _halved(picture: Any) -> npt.NDArray[np.float32]:
-    import numpy as np
-
     height, width = picture.shape[0] // 2 * 2, picture.shape[1] // 2 * 2
     quarters = [picture[row:height:2, column:width:2].astype(np.float32) for row in (0, 1) for column in (0, 1)]
     means: npt.NDArray[np.float32] = (quarters[0] + quarters[1] + quarters[2] + quarters[3]) / np.float32(4)
@@ -308,11 +271,8 @@ _ROWS = 256
 def endpoint_error(prediction: Any, reference: Any) -> float:
     """Return the mean distance of two flows ``(height, width, 2)``, in pixels, over every pixel.
 
-    Raises:
-        DataError: different shapes, no flow, or numbers that are not finite.
+    Raises ``DataError`` if shapes differ, there is no flow, or a number is not finite.
     """
-    import numpy as np
-
     ours, theirs = np.asarray(prediction), np.asarray(reference)
     if ours.shape != theirs.shape or ours.ndim != 3 or ours.shape[2] != 2 or not ours.size:
         raise DataError(f"arrays {ours.shape} and {theirs.shape} are no two flows (height, width, 2)")
@@ -423,8 +383,6 @@ def ms_ssim_state(prediction: Any, item: Item, _: Context) -> State:
 
 def auc_state(prediction: Any, item: Item, _: Context) -> State:
     """Count the positive and the negative pixels with each grey value."""
-    import numpy as np
-
     ours, theirs = both(read_grey, prediction, item)
     positive = theirs >= (1 if theirs.max() <= 1 else _HALF)
     return {
@@ -436,8 +394,7 @@ def auc_state(prediction: Any, item: Item, _: Context) -> State:
 def auc_value(states: Sequence[State]) -> float:
     """Return the area under the ROC curve in percent, over the pixels of all items together.
 
-    Raises:
-        DataError: no reference has a positive pixel, or none a negative one.
+    Raises ``DataError`` if no reference has a positive pixel, or none a negative one.
     """
     positive, negative = (
         [sum(counts) for counts in zip(*(state[name] for state in states), strict=True)]

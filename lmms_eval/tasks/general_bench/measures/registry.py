@@ -1,6 +1,6 @@
 """Choice of a task's measure (the first line of ``measures.tsv`` that fits), and the fingerprint of the scoring code.
 
-Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
+Columns: ``metric`` (a key in ``metrics.tsv``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
 id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it. States of an
 earlier run are kept only if the fingerprint is unchanged.
 """
@@ -18,8 +18,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import TaskFacts, metrics, tasks
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures.contract import Measure
 from lmms_eval.tasks.general_bench.measures.text_math import tokenizer_label
@@ -83,11 +82,7 @@ def measures_of(module: str) -> Mapping[str, Measure]:
 
 
 def line_for(facts: TaskFacts, form: Form) -> Line:
-    """Return the line for a task's items of a form.
-
-    Raises:
-        DataError: none fits.
-    """
+    """Return the line for a task's items of a form. Raises ``DataError`` if none fits."""
     line = next((line for line in lines() if line.fits(facts, form)), None)
     if line is None:
         raise DataError(f"task {facts.name!r}: no measure of metric {facts.metric!r} for answers of form {form!r}")
@@ -95,11 +90,7 @@ def line_for(facts: TaskFacts, form: Form) -> Line:
 
 
 def measure_for(facts: TaskFacts, form: Form) -> Measure:
-    """Return the measure for a task's items of a form.
-
-    Raises:
-        DataError: it is missing.
-    """
+    """Return the measure for a task's items of a form. Raises ``DataError`` if it is missing."""
     return line_for(facts, form).load()
 
 

@@ -28,11 +28,7 @@ def media_of(prediction: Any) -> Any:
 
 
 def predicted_picture(prediction: Any, item: Item) -> Image.Image:
-    """Return the predicted picture.
-
-    Raises:
-        UnreadableAnswer: there is no readable one.
-    """
+    """Return the predicted picture. Raises ``UnreadableAnswer`` if there is no readable one."""
     with prediction_of(item).reading():
         return _picture(predicted_path(media_of(prediction), item))
 
@@ -90,8 +86,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
     """Return pictures of a predicted 3D object: the rendered views of the prediction (a picture, a folder or a list of
     pictures), else four simple views (``prompts.point_views``) of its points or surface.
 
-    Raises:
-        UnreadableAnswer: nothing of that kind can be read.
+    Raises ``UnreadableAnswer`` if nothing of that kind can be read.
     """
     from lmms_eval.tasks.general_bench.prompts.point_views import views as point_views
     from lmms_eval.tasks.general_bench.readers.points import read_points
@@ -112,11 +107,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
 
 
 def wanted_text(item: Item) -> str:
-    """Return what a generated picture should show: the caption among the item's outputs, else its prompt.
-
-    Raises:
-        DataError: it has neither.
-    """
+    """Return the caption among an item's outputs, else its prompt. Raises ``DataError`` if it has neither."""
     output = item.raw.get("output")
     captions = [output.get(key) for key in _CAPTION_KEYS] if isinstance(output, Mapping) else []
     for text in (*captions, item.prompt):

@@ -13,44 +13,23 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures import embeddings, texts
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.embeddings import (
-    as_state,
-    check_lengths,
-    predicted_features,
-    predicted_rows,
-    reference_features,
-    reference_rows,
-    similarity,
-)
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, wanted_text
 from lmms_eval.tasks.general_bench.measures.text_math import word_error_rate
-from lmms_eval.tasks.general_bench.measures.texts import (
-    MAX_CAPTION,
-    WITH_JAVA,
-    answer_text,
-    caption_state,
-    cider_value,
-    no_caption,
-    references_of,
-)
 from lmms_eval.tasks.general_bench.networks import sounds as networks
 from lmms_eval.tasks.general_bench.networks.base import not_evaluated
-from lmms_eval.tasks.general_bench.readers.sounds import predicted_notes, predicted_sound, reference_sound
+from lmms_eval.tasks.general_bench.readers.sounds import Note, predicted_notes, predicted_sound, reference_sound
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.readers.sounds import Note
-
-    Floats = npt.NDArray[np.float32]
-    Doubles = npt.NDArray[np.float64]
-
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 MAX_ROWS = 4096
 """Most vectors of one sound in a Frechet distance (VGGish gives 1875 for half an hour)."""
 _STYLE_KEYS = ("target_style", "style")
@@ -60,8 +39,8 @@ _FIRST_CJK, _LAST_CJK = 0x3400, 0x9FFF
 
 def clap_score(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the cosine of the predicted sound and the item's text."""
-    given = reference_rows(item, context, lambda: networks.clap(context, item).texts([wanted_text(item)]))
-    return similarity(_sound(prediction, item, context), given, item)
+    given = embeddings.reference_rows(item, context, lambda: networks.clap(context, item).texts([wanted_text(item)]))
+    return embeddings.similarity(_sound(prediction, item, context), given, item)
 
 
 def style_score(prediction: Any, item: Item, context: Context) -> State:
@@ -78,29 +57,27 @@ def style_score(prediction: Any, item: Item, context: Context) -> State:
             return network.texts([words or item.prompt.strip()])
         raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
 
-    return similarity(_sound(prediction, item, context), reference_rows(item, context, style), item)
+    return embeddings.similarity(
+        _sound(prediction, item, context), embeddings.reference_rows(item, context, style), item
+    )
 
 
 def audio_pair(prediction: Any, item: Item, context: Context) -> State:
     """Return the vectors of the predicted and of the reference sound, ``[[rows], [rows]]``."""
-    rows, given = predicted_features(prediction, item), reference_features(item, context)
+    rows, given = embeddings.predicted_features(prediction, item), embeddings.reference_features(item, context)
     if given is None:
         given = _embedded(lambda rate: _reference_samples(item, rate), item, context)
     if rows is None:
         rows = _embedded(lambda rate: predicted_sound(media_of(prediction), item, rate).samples, item, context)
-    check_lengths(rows, given, item)
+    embeddings.check_lengths(rows, given, item)
     for part in (rows, given):
         if len(part) > MAX_ROWS:
             raise UnreadableAnswer(f"{item.where}: {len(part)} vectors of one sound; at most {MAX_ROWS} are read")
-    return [[as_state(row) for row in part] for part in (rows, given)]
+    return [[embeddings.as_state(row) for row in part] for part in (rows, given)]
 
 
 def audio_distance(states: Sequence[State]) -> float:
-    """Return the Frechet distance of all predicted and all reference vectors.
-
-    Raises:
-        DataError: fewer than two vectors, or vectors of different lengths.
-    """
+    """Return the Frechet distance of predicted and reference vectors. Raises ``DataError`` if lengths differ."""
     from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 
     rows = [[row for state in states for row in state[side]] for side in (0, 1)]
@@ -130,7 +107,7 @@ def _sound(prediction: Any, item: Item, context: Context) -> Floats:
         network = networks.clap(context, item)
         return network.sound(predicted_sound(media_of(prediction), item, networks.CLAP_RATE).samples)
 
-    return predicted_rows(prediction, item, compute)
+    return embeddings.predicted_rows(prediction, item, compute)
 
 
 def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:
@@ -153,7 +130,7 @@ def _reference_samples(item: Item, sampling_rate: int) -> Floats:
 def _heard(prediction: Any, item: Item, context: Context) -> str:
     """Return the prediction's transcript, else that of its sound by Whisper."""
     if isinstance(prediction, Mapping) and "transcript" in prediction:
-        return answer_text(prediction["transcript"], item, MAX_CAPTION)
+        return texts.answer_text(prediction["transcript"], item, texts.MAX_CAPTION)
     network = networks.speech(context, item)
     sound = predicted_sound(media_of(prediction), item, networks.SPEECH_RATE)
     return network.transcript(sound.samples)
@@ -161,7 +138,7 @@ def _heard(prediction: Any, item: Item, context: Context) -> str:
 
 def _least_error(heard: str, item: Item, context: Context) -> float:
     words = spoken_words if context.choice("wer_words", "spoken", "written") == "spoken" else str.split
-    references = [words(reference) for reference in references_of(item)]
+    references = [words(reference) for reference in texts.references_of(item)]
     if not all(references):
         raise DataError(f"{item.where}: the reference {item.reference!r:.80} holds no word")
     return min(word_error_rate(" ".join(words(heard)), " ".join(reference)) for reference in references)
@@ -187,16 +164,11 @@ PITCH_CLASSES = 12
 
 
 def mel_cepstra(samples: npt.NDArray[np.floating]) -> Doubles:
-    """Return the mel-cepstral coefficients 0 to 24 of each frame, ``(frames, 25)``.
+    """Return the mel-cepstral coefficients 0 to 24 of each frame of samples at 16 kHz, ``(frames, 25)``.
 
     The log amplitude spectrum is expanded in cosines of the warped frequency (Tokuda and others, 1994, without the
-    iterative fit): ``log|S(w)| = sum c_m cos(m w~)``.
-
-    Args:
-        samples: ``(samples,)`` at 16 kHz; what is shorter than a frame is padded with zeros.
+    iterative fit): ``log|S(w)| = sum c_m cos(m w~)``. What is shorter than a frame is padded with zeros.
     """
-    import numpy as np
-
     padded = np.zeros(max(len(samples), FRAME))
     padded[: len(samples)] = samples
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[::HOP]
@@ -210,17 +182,11 @@ def mel_cepstra(samples: npt.NDArray[np.floating]) -> Doubles:
 
 
 def mel_cepstral_distortion(first: npt.NDArray[np.floating], second: npt.NDArray[np.floating]) -> float:
-    """Return the mean over frames of ``10 / ln 10 * sqrt(2 * sum (c_m - c'_m)^2)``, m = 1 to 24, in dB.
+    """Return the mean over frames of ``10 / ln 10 * sqrt(2 * sum (c_m - c'_m)^2)``, m = 1 to 24, in dB, at 16 kHz.
 
     Frames are paired in order ("plain": no time warping). Frames of the longer sound without a partner do not count
     (General-Bench specification §5.1).
-
-    Args:
-        first: ``(samples,)`` at 16 kHz.
-        second: the same.
     """
-    import numpy as np
-
     frames = min(max(len(first), FRAME), max(len(second), FRAME))
     one, other = mel_cepstra(first[:frames]), mel_cepstra(second[:frames])
     distances = np.sqrt(2 * ((one[:, 1:] - other[:, 1:]) ** 2).sum(axis=1))
@@ -252,8 +218,6 @@ def _expansion() -> Doubles:
     (half of it for k = 0) is computed as a sum over midpoints. The sum is exact, because the integrand is a finite sum
     of cosines that the grid resolves.
     """
-    import numpy as np
-
     bins = FFT // 2 + 1
     cosines = np.fft.irfft(np.eye(bins), FFT, axis=1)[:, :bins].T  # (coefficient, bin)
     cosines[1:-1] *= 2
@@ -306,8 +270,8 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "cider/speech", "audio",
-        lambda prediction, item, context: caption_state(_heard(prediction, item, context), item, context), cider_value,
-        no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
+        lambda prediction, item, context: texts.caption_state(_heard(prediction, item, context), item, context),
+        texts.cider_value, texts.no_caption, needs=f"{_WHISPER}; {texts.WITH_JAVA}",
         checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
 )  # fmt: skip

@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
@@ -61,11 +59,7 @@ def tokenizer_label() -> str:
 
 
 def word_tokens(text: str, tokenizer: str) -> list[str]:
-    """Split a text into words.
-
-    Raises:
-        NotEvaluated: NLTK or its data is missing or damaged (``treebank``).
-    """
+    """Split a text into words. Raises ``NotEvaluated`` if NLTK or its data is missing or damaged (``treebank``)."""
     return treebank_tokens(text) if tokenizer == "treebank" else fallback_tokens(text)
 
 
@@ -78,16 +72,13 @@ def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
     """Split a text into NLTK's word tokens (Treebank rules after Punkt's sentences). ``nltk_data`` is as in
     ``open_linguistics``.
 
-    Raises:
-        NotEvaluated: NLTK or its data is missing.
+    Raises ``NotEvaluated`` if NLTK or its data is missing.
     """
     return open_linguistics(nltk_data).words(text)
 
 
 def sentence_bleu(prediction: Sequence[str], reference: Sequence[str], n: int) -> float:
-    """Return BLEU-n of tokens against one reference, 0 to 1, with method-4 smoothing (K = 5). It is 0 if no token
-    matches.
-    """
+    """Return BLEU-n against one reference, 0 to 1, with method-4 smoothing (K = 5). It is 0 if no token matches."""
     length = len(prediction)
     precisions: list[float] = []
     n_zeros = 0
@@ -131,11 +122,7 @@ _WORD = re.compile("[a-z0-9]+")
 
 
 def rouge(prediction: str, reference: str, kind: RougeKind) -> float:
-    """Return the ROUGE F-measure of two texts, 0 to 1.
-
-    Raises:
-        NotEvaluated: NLTK is missing.
-    """
+    """Return the ROUGE F-measure of two texts, 0 to 1. Raises ``NotEvaluated`` if NLTK is missing."""
     predicted, wanted = rouge_tokens(prediction), rouge_tokens(reference)
     if not predicted or not wanted:
         return 0.0
@@ -209,15 +196,8 @@ def anls(prediction: str, references: Sequence[str]) -> float:
     return max(each, default=0.0)
 
 
-class Counts(Struct, frozen=True):
-    """True positives, false positives and false negatives."""
-
-    tp: int
-    fp: int
-    fn: int
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn)
+Counts = tuple[int, int, int]
+"""True positives, false positives and false negatives."""
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
@@ -244,24 +224,20 @@ def micro_f1_counts(prediction: str, reference: str) -> Counts:
     """Count how the sets of labels of two texts agree."""
     predicted, wanted = labels(prediction), labels(reference)
     common = len(predicted & wanted)
-    return Counts(common, len(predicted) - common, len(wanted) - common)
+    return common, len(predicted) - common, len(wanted) - common
 
 
-def micro_f1(counts: Counts) -> float:
-    """Return the F1 of summed counts, 0 to 1. Without true positives it is 0."""
-    if not counts.tp:
+def micro_f1(counts: Iterable[Counts]) -> float:
+    """Return the F1 of the sums of all counts, 0 to 1. Without true positives it is 0."""
+    right, wrong, missed = map(sum, zip(*counts, strict=True))
+    if not right:
         return 0.0
-    precision = counts.tp / (counts.tp + counts.fp)
-    recall = counts.tp / (counts.tp + counts.fn)
+    precision, recall = right / (right + wrong), right / (right + missed)
     return 2 * precision * recall / (precision + recall)
 
 
 def reference_texts(reference: Any, where: str = "reference") -> list[str]:
-    """Return the texts of a reference: one text, or those of a list.
-
-    Raises:
-        DataError: it is neither text nor a list.
-    """
+    """Return the texts of a reference, one or several. Raises ``DataError`` if it is neither text nor a list."""
     if isinstance(reference, str):
         return [reference]
     if isinstance(reference, list | tuple):
@@ -272,8 +248,7 @@ def reference_texts(reference: Any, where: str = "reference") -> list[str]:
 def exact_match(prediction: Any, reference: Any) -> float:
     """Return 1 if the stripped prediction equals a stripped reference, case included (language tasks).
 
-    Raises:
-        DataError: the reference is neither text nor a list.
+    Raises ``DataError`` if the reference is neither text nor a list.
     """
     answer = str(prediction).strip()
     return float(any(answer == text.strip() for text in reference_texts(reference)))

@@ -16,26 +16,10 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu, require_java
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures import text_math
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.text_math import (
-    BY_WORDS,
-    SEPARATOR,
-    Counts,
-    RougeKind,
-    anls,
-    audio_contains,
-    exact_match,
-    fallback_tokens,
-    micro_f1,
-    rouge,
-    sentence_bleu,
-    token_f1,
-    video_contains,
-    word_tokenizer,
-    word_tokens,
-)
 
 PERCENT = 100.0
 MAX_CHARS = 100_000
@@ -62,8 +46,7 @@ TextScore = Callable[[str, list[str]], float]
 def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
     """Return the text of a prediction. A number counts as its digits.
 
-    Raises:
-        UnreadableAnswer: it is neither, or has more than ``limit`` characters.
+    Raises ``UnreadableAnswer`` if it is neither, or has more than ``limit`` characters.
     """
     if isinstance(prediction, bool) or not isinstance(prediction, str | int | float):
         raise UnreadableAnswer(f"{item.where}: the prediction {prediction!r:.80} is no text")
@@ -76,8 +59,7 @@ def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
 def references_of(item: Item) -> list[str]:
     """Return the texts of an item's reference, at least one. Numbers count as their digits.
 
-    Raises:
-        DataError: it is missing, or one that is not a text.
+    Raises ``DataError`` if it is missing, or is not a text.
     """
     given = item.reference if isinstance(item.reference, list) else [item.reference]
     if not given or any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in given):
@@ -100,8 +82,8 @@ def _not_blank(references: list[str]) -> list[str]:
     return references
 
 
-def _rouge(kind: RougeKind) -> TextScore:
-    return lambda text, references: max(rouge(text, reference, kind) for reference in references)
+def _rouge(kind: text_math.RougeKind) -> TextScore:
+    return lambda text, references: max(text_math.rouge(text, reference, kind) for reference in references)
 
 
 def _choice_state(prediction: Any, item: Item, context: Context) -> State:
@@ -110,11 +92,14 @@ def _choice_state(prediction: Any, item: Item, context: Context) -> State:
 
 
 def _bleu1_state(prediction: Any, item: Item, context: Context) -> State:
-    tokenizer = word_tokenizer()
+    tokenizer = text_math.word_tokenizer()
     if context.options.get("word_tokenizer") is not None:
         tokenizer = context.choice("word_tokenizer", "treebank", "white-space")
-    words = word_tokens(answer_text(prediction, item, MAX_SENTENCES), tokenizer)
-    scores = [sentence_bleu(words, word_tokens(reference, tokenizer), 1) for reference in references_of(item)]
+    words = text_math.word_tokens(answer_text(prediction, item, MAX_SENTENCES), tokenizer)
+    scores = [
+        text_math.sentence_bleu(words, text_math.word_tokens(reference, tokenizer), 1)
+        for reference in references_of(item)
+    ]
     return PERCENT * max(scores)
 
 
@@ -128,19 +113,19 @@ def _macro_value(states: Sequence[State]) -> float:
 def _video_state(prediction: Any, item: Item, _: Context) -> State:
     """Return the toolkit's counts for lower-cased words between spaces: the authors do not use its tokenizer."""
     words, *references = (
-        fallback_tokens(text.lower()) for text in (answer_text(prediction, item), *references_of(item))
+        text_math.fallback_tokens(text.lower()) for text in (answer_text(prediction, item), *references_of(item))
     )
     return dict(bleu_counts(words, references, 1))
 
 
 def _micro_state(prediction: Any, item: Item, _: Context) -> State:
-    predicted, wanted = _labels(answer_text(prediction, item).split(SEPARATOR)), _wanted_labels(item)
+    predicted, wanted = _labels(answer_text(prediction, item).split(text_math.SEPARATOR)), _wanted_labels(item)
     common = len(predicted & wanted)
     return [common, len(predicted) - common, len(wanted) - common]
 
 
 def _wanted_labels(item: Item) -> frozenset[str]:
-    return _labels([label for reference in references_of(item) for label in reference.split(SEPARATOR)])
+    return _labels([label for reference in references_of(item) for label in reference.split(text_math.SEPARATOR)])
 
 
 def _labels(texts: Sequence[str]) -> frozenset[str]:
@@ -152,8 +137,7 @@ def _labels(texts: Sequence[str]) -> frozenset[str]:
 def caption_state(prediction: Any, item: Item, _: Context) -> State:
     """Return a caption and its references unchanged. A program later splits all of them into words at once.
 
-    Raises:
-        NotEvaluated: Java, which that program needs, is missing.
+    Raises ``NotEvaluated`` if Java, which that program needs, is missing.
     """
     require_java()
     return [answer_text(prediction, item, MAX_CAPTION), references_of(item)]
@@ -194,9 +178,7 @@ def code_language(item: Item) -> str:
 
 
 def _code_value(states: Sequence[State]) -> float:
-    """Return CodeBLEU, computed once for the corpus of each language. Several languages are averaged by numbers of
-    items.
-    """
+    """Return CodeBLEU of the corpus of each language. Several languages are averaged by numbers of items."""
     corpora: dict[str, list[State]] = defaultdict(list)
     for state in states:
         corpora[state[2]].append(state)
@@ -228,18 +210,18 @@ def _difference(prediction: Any, item: Item, _: Context) -> State:
 
 _STEMMER = "nltk (extra metrics)"
 MEASURES: tuple[Measure, ...] = (
-    _averaged("accuracy", exact_match, VECTORS),
+    _averaged("accuracy", text_math.exact_match, VECTORS),
     _averaged(
         "accuracy/exact",
-        lambda text, wanted: exact_match(text.lower(), [one.lower() for one in wanted]),
+        lambda text, wanted: text_math.exact_match(text.lower(), [one.lower() for one in wanted]),
         VECTORS + ", but for case",
     ),
     _averaged(
         "accuracy/substring",
-        lambda text, wanted: max(audio_contains(text, one.strip().lower()) for one in _not_blank(wanted)),
+        lambda text, wanted: max(text_math.audio_contains(text, one.strip().lower()) for one in _not_blank(wanted)),
         VECTORS + ", but for case",
     ),
-    _averaged("accuracy/contains", lambda text, wanted: video_contains(text, _not_blank(wanted)), VECTORS),
+    _averaged("accuracy/contains", lambda text, wanted: text_math.video_contains(text, _not_blank(wanted)), VECTORS),
     Measure("accuracy/choice", "text", _choice_state, mean, is_mean=True, checked=OWN_RULES),
     Measure(
         "macro_accuracy", "text",
@@ -247,12 +229,12 @@ MEASURES: tuple[Measure, ...] = (
         _macro_value, lambda item, _: [references_of(item)[0], 0.0], checked=OWN_RULES,
     ),
     _averaged("exact_match", lambda text, wanted: float(first_answer_match(text, wanted)), OWN_RULES),
-    _averaged("f1", token_f1, VECTORS),
-    _averaged("anls", anls, OWN_RULES),
+    _averaged("f1", text_math.token_f1, VECTORS),
+    _averaged("anls", text_math.anls, OWN_RULES),
     _averaged("rouge1", _rouge("rouge1"), VECTORS, _STEMMER),
     _averaged("rouge_l", _rouge("rougeL"), VECTORS, _STEMMER),
     Measure(
-        name=BY_WORDS, form="text", state=_bleu1_state, value=mean, is_mean=True,
+        name=text_math.BY_WORDS, form="text", state=_bleu1_state, value=mean, is_mean=True,
         needs="nltk and its data; without them words are split at spaces", checked=VECTORS + "; nltk 3.10",
     ),
     Measure(
@@ -268,7 +250,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "micro_f1", "text", _micro_state,
-        lambda states: PERCENT * micro_f1(Counts(*map(sum, zip(*states, strict=True)))),
+        lambda states: PERCENT * text_math.micro_f1(states),
         lambda item, _: [0, 0, len(_wanted_labels(item))], checked=VECTORS,
     ),
     Measure(

@@ -22,48 +22,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.general_bench.data.records import is_number
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import kit_math
+from lmms_eval.tasks.general_bench.measures import embeddings, kit_math, seen
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.embeddings import (
-    consistency,
-    cosines,
-    frechet,
-    one_row,
-    pair_state,
-    pooled_percent,
-    predicted_features,
-    predicted_rows,
-    reference_features,
-    reference_rows,
-    similarity,
-)
-from lmms_eval.tasks.general_bench.measures.seen import (
-    frames_of,
-    input_pictures,
-    input_text,
-    media_of,
-    predicted_frames,
-    wanted_text,
-)
-from lmms_eval.tasks.general_bench.networks.base import not_evaluated
+from lmms_eval.tasks.general_bench.networks.base import Network, not_evaluated
 from lmms_eval.tasks.general_bench.networks.pictures import B32, KONIQ, L14, SPAQ, clip, dino, musiq, ratings
 from lmms_eval.tasks.general_bench.networks.videos import video_network
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path, regular_file
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.networks.base import Network
-
-    Floats = npt.NDArray[np.float32]
-
+Floats = npt.NDArray[np.float32]
 MAX_FRAMES = 256
 """Most frames for detectors. The toolkit samples 16."""
 MAX_OBJECTS = 200
@@ -97,8 +72,7 @@ _ENTRIES = frozenset({
 def check_answer(prediction: Any, item: Item) -> None:
     """Check that a prediction is an answer. One without a video would leave the whole task without a score.
 
-    Raises:
-        UnreadableAnswer: the prediction is neither an existing video nor an object with findings about one.
+    Raises ``UnreadableAnswer`` if the prediction is neither an existing video nor an object with findings about one.
     """
     if not isinstance(prediction, Mapping):
         predicted_path(prediction, item)
@@ -176,11 +150,11 @@ def moves(prediction: Any, item: Item, context: Context) -> bool:
 
         network = raft(context, item)
         with prediction_of(item).reading():
-            path = predicted_path(media_of(prediction), item)
+            path = predicted_path(seen.media_of(prediction), item)
             rate = 0.0 if path.is_dir() else probe(regular_file(path, _MAX_VIDEO)).fps
         step = max(1, round(rate / _RATE))
         flows = network.flows(
-            frame for number, frame in enumerate(predicted_frames(prediction, item)) if number % step == 0
+            frame for number, frame in enumerate(seen.predicted_frames(prediction, item)) if number % step == 0
         )
     with prediction_of(item).reading():
         radii, side = [], 0
@@ -196,10 +170,9 @@ def wanted_object(item: Item) -> str:
     """Return the object or objects that the video should show: ``input.object``, else the prompt without its article,
     without articles after ``and`` and, in tasks of colours, without the colour.
 
-    Raises:
-        DataError: the item has neither.
+    Raises ``DataError`` if the item has neither.
     """
-    named = input_text(item, "object")
+    named = seen.input_text(item, "object")
     if named:
         return named
     words = " and ".join(_bare(part) for part in _prompt(item).split(" and "))
@@ -210,10 +183,9 @@ def wanted_object(item: Item) -> str:
 def wanted_colour(item: Item) -> str:
     """Return ``input.color``, else the first of the twelve colours among the words of the prompt.
 
-    Raises:
-        DataError: it is missing.
+    Raises ``DataError`` if it is missing.
     """
-    named = input_text(item, "color")
+    named = seen.input_text(item, "color")
     words = [named] if named else re.findall(r"[a-z]+", _prompt(item).lower())
     found = next((word for word in words if word in kit_math.COLOURS), None)
     if found is None:
@@ -227,11 +199,9 @@ def wanted_relation(item: Item) -> tuple[str, str, str]:
     """Return two objects with their relation between them.
 
     They are ``input.object_a``, ``input.relationship`` and ``input.object_b``, else what the prompt says about them.
-
-    Raises:
-        DataError: neither names two objects and a relation.
+    Raises ``DataError`` if neither names two objects and a relation.
     """
-    first, relation, second = (input_text(item, key) for key in ("object_a", "relationship", "object_b"))
+    first, relation, second = (seen.input_text(item, key) for key in ("object_a", "relationship", "object_b"))
     if first and relation and second:
         return first, relation, second
     found = _RELATION.match(_prompt(item))
@@ -245,15 +215,11 @@ def wanted_relation(item: Item) -> tuple[str, str, str]:
 
 def wanted_action(item: Item) -> str:
     """Return ``input.action``, else the prompt after ``A person is``, in lower case."""
-    return (input_text(item, "action") or _ACTION.sub("", _prompt(item)).rstrip(". ")).casefold()
+    return (seen.input_text(item, "action") or _ACTION.sub("", _prompt(item)).rstrip(". ")).casefold()
 
 
 def read_small_json(path: Path) -> Any:
-    """Read the value of a JSON file of at most 16 MiB.
-
-    Raises:
-        DataError: no such file, too large or damaged.
-    """
+    """Read a JSON file of at most 16 MiB. Raises ``DataError`` if it is missing, too large or damaged."""
     return read_json(regular_file(path, _MAX_BYTES))
 
 
@@ -304,7 +270,7 @@ def _moves_by_scores(value: Any, item: Item) -> bool:
 
 
 def _prompt(item: Item) -> str:
-    text = (input_text(item, "prompt") or item.prompt).strip()
+    text = (seen.input_text(item, "prompt") or item.prompt).strip()
     if not text:
         raise DataError(f"{item.where}: the item has no prompt")
     return text
@@ -356,9 +322,7 @@ def spatial(prediction: Any, item: Item) -> float:
 
 
 def colour(prediction: Any, item: Item) -> State:
-    """Return the share of the frames with the wanted colour among those that describe the object with any colour. A
-    video without such frames is left out.
-    """
+    """Return the share of frames with the wanted colour among those with any. A video without any is left out."""
     frames = detections(prediction, item)
     described, wanted = kit_math.colour_counts(wanted_colour(item), wanted_object(item), frames)
     return [wanted / described, 1] if described else [0.0, 0]
@@ -374,14 +338,16 @@ def action(prediction: Any, item: Item) -> float:
 
 def viclip(prediction: Any, item: Item, context: Context) -> float:
     """Return the cosine of ViCLIP's vectors of the video and of its prompt."""
-    video = predicted_features(prediction, item, "video_features")
-    text = predicted_features(prediction, item, "text_features")
-    text = reference_features(item, context) if text is None else text
+    video = embeddings.predicted_features(prediction, item, "video_features")
+    text = embeddings.predicted_features(prediction, item, "text_features")
+    text = embeddings.reference_features(item, context) if text is None else text
     if video is None or text is None:
         missing = "the video" if video is None else "the prompt"
         form = '{"video_features": "FILE.npy", "text_features": "FILE.npy"}'
         raise not_evaluated(item, f"{_VICLIP} of {missing} (no package of ViCLIP is maintained)", f"{_GIVE} {form}")
-    return similarity(one_row(video, item)[None], one_row(text, item)[None], item) / 100
+    return (
+        embeddings.similarity(embeddings.one_row(video, item)[None], embeddings.one_row(text, item)[None], item) / 100
+    )
 
 
 def _shown(count: Callable[[str, list[list[str]]], int]) -> Callable[[Any, Item, Context], State]:
@@ -407,12 +373,14 @@ def image_to_video(prediction: Any, item: Item, context: Context) -> State:
     smooth = smoothness(prediction, item)
     matching = viclip(prediction, item, context)
     moving = float(moves(prediction, item, context))
-    return [consistency(subject_rows(prediction, item, context), item), matching, smooth, moving]
+    return [embeddings.consistency(subject_rows(prediction, item, context), item), matching, smooth, moving]
 
 
 def subject_rows(prediction: Any, item: Item, context: Context) -> Floats:
     """Return DINO's vectors of all frames, given or computed."""
-    return predicted_rows(prediction, item, lambda: dino(context, item).pictures(predicted_frames(prediction, item)))
+    return embeddings.predicted_rows(
+        prediction, item, lambda: dino(context, item).pictures(seen.predicted_frames(prediction, item))
+    )
 
 
 def composite(states: Sequence[State]) -> float:
@@ -420,7 +388,7 @@ def composite(states: Sequence[State]) -> float:
     mean, as do the specialists' results of 59 to 68.
     """
     shares = [100 * mean([state[place] for state in states]) for place in (1, 2, 3)]
-    return mean([pooled_percent([state[0] for state in states]), *shares])
+    return mean([embeddings.pooled_percent([state[0] for state in states]), *shares])
 
 
 _GRIT = "GRiT's objects of 16 frames of each video (no maintained package), with the predictions"
@@ -437,44 +405,46 @@ _CHECKED = "by hand from vectors of a small network; the network itself was not 
 
 def background(prediction: Any, item: Item, context: Context) -> State:
     """Return the background consistency: the similarity of the frames' CLIP vectors."""
-    return consistency(_clip_rows(prediction, item, context), item)
+    return embeddings.consistency(_clip_rows(prediction, item, context), item)
 
 
 def subject(prediction: Any, item: Item, context: Context) -> State:
     """Return the subject consistency: the similarity of the frames' DINO vectors."""
-    return consistency(subject_rows(prediction, item, context), item)
+    return embeddings.consistency(subject_rows(prediction, item, context), item)
 
 
 def style(prediction: Any, item: Item, context: Context) -> State:
-    """Return the sum over the frames of the cosine with the style (``input.style``, else the whole prompt), and their
-    number.
-    """
+    """Return the sum of the frames' cosines with the style (``input.style``, else the prompt), and their number."""
     rows = _clip_rows(prediction, item, context)
-    given = reference_rows(
-        item, context, lambda: clip(B32, context, item).texts([input_text(item, "style") or wanted_text(item)])
+    given = embeddings.reference_rows(
+        item,
+        context,
+        lambda: clip(B32, context, item).texts([seen.input_text(item, "style") or seen.wanted_text(item)]),
     )
-    return [similarity(rows, given, item) / 100 * len(rows), len(rows)]
+    return [embeddings.similarity(rows, given, item) / 100 * len(rows), len(rows)]
 
 
 def reference_style(prediction: Any, item: Item, context: Context) -> State:
     """Return 100 times the mean cosine of the frames and the pictures that show the style."""
     rows = _clip_rows(prediction, item, context)
-    given = reference_rows(item, context, lambda: clip(B32, context, item).pictures(input_pictures(item)))
-    return similarity(rows, given, item)
+    given = embeddings.reference_rows(
+        item, context, lambda: clip(B32, context, item).pictures(seen.input_pictures(item))
+    )
+    return embeddings.similarity(rows, given, item)
 
 
 def frame_accuracy(prediction: Any, item: Item, context: Context) -> State:
     """Return the percentage of frames that are nearer to the target's prompt than to the source's."""
     rows = _clip_rows(prediction, item, context)
-    given = reference_features(item, context)
+    given = embeddings.reference_features(item, context)
     if given is None:
-        prompts = [input_text(item, key) for key in ("source_prompt", "target_prompt")]
+        prompts = [seen.input_text(item, key) for key in ("source_prompt", "target_prompt")]
         if not all(prompts):
             raise DataError(f"{item.where}: `input.source_prompt` and `input.target_prompt` are needed")
         given = clip(B32, context, item).texts(prompts)
     if len(given) != 2:
         raise DataError(f"{item.where}: features of the source's and the target's prompt are needed, in two rows")
-    found = cosines(rows, given, item)
+    found = embeddings.cosines(rows, given, item)
     return 100.0 * float((found[:, 1] > found[:, 0]).sum()) / len(found)
 
 
@@ -499,29 +469,29 @@ def quality(prediction: Any, item: Item, context: Context) -> State:
         return mean(values)
     is_toolkit = "Text to Video" in item.facts.name
     network = musiq(SPAQ if is_toolkit else KONIQ, context, item)
-    return mean(network.pictures(predicted_frames(prediction, item), _LONGEST if is_toolkit else None))
+    return mean(network.pictures(seen.predicted_frames(prediction, item), _LONGEST if is_toolkit else None))
 
 
 def video_pair(prediction: Any, item: Item, context: Context) -> State:
     """Return the r3d_18 features of the predicted and of the reference video."""
-    rows, given = predicted_features(prediction, item), reference_features(item, context)
+    rows, given = embeddings.predicted_features(prediction, item), embeddings.reference_features(item, context)
     if rows is None:
-        rows = video_network(context, item).video(predicted_frames(prediction, item))[None]
+        rows = video_network(context, item).video(seen.predicted_frames(prediction, item))[None]
     if given is None:
         network = video_network(context, item)
-        given = network.video(frames_of(reference_path(item.reference, item)))[None]
-    return pair_state(rows, given, item)
+        given = network.video(seen.frames_of(reference_path(item.reference, item)))[None]
+    return embeddings.pair_state(rows, given, item)
 
 
 def _clip_rows(prediction: Any, item: Item, context: Context, network: Network = B32) -> Floats:
-    return predicted_rows(
-        prediction, item, lambda: clip(network, context, item).pictures(predicted_frames(prediction, item))
+    return embeddings.predicted_rows(
+        prediction, item, lambda: clip(network, context, item).pictures(seen.predicted_frames(prediction, item))
     )
 
 
 MEASURES: tuple[Measure, ...] = (
-    Measure("clip_score/background", "video", background, pooled_percent, needs=_CLIP, checked=_CHECKED),
-    Measure("clip_score/style", "video", style, pooled_percent, needs=f"{_CLIP} and text", checked=_CHECKED),
+    Measure("clip_score/background", "video", background, embeddings.pooled_percent, needs=_CLIP, checked=_CHECKED),
+    Measure("clip_score/style", "video", style, embeddings.pooled_percent, needs=f"{_CLIP} and text", checked=_CHECKED),
     Measure("clip_style_score", "video", reference_style, mean, needs=f"{_CLIP} and pictures", checked=_CHECKED),
     Measure(
         "frame_accuracy_clip", "video", frame_accuracy, mean, is_mean=True, needs=f"{_CLIP} and both prompts",
@@ -533,11 +503,11 @@ MEASURES: tuple[Measure, ...] = (
         "(weights `laion-aesthetic-vit-l-14-linear`)", checked=_CHECKED,
     ),
     Measure(
-        "dino_score", "video", subject, pooled_percent,
+        "dino_score", "video", subject, embeddings.pooled_percent,
         needs="DINO ViT-B/16 (torch, transformers; weights `dino-vitb16`), or its features of frames", checked=_CHECKED,
     ),
     Measure(
-        "fvd", "video", video_pair, frechet, is_costly=True,
+        "fvd", "video", video_pair, embeddings.frechet, is_costly=True,
         needs="torch and r3d_18 (weights `r3d_18`), or its features of videos",
         checked="network: torch's own layers, published number of weights; distance: the recorded vectors",
     ),
@@ -547,7 +517,7 @@ MEASURES: tuple[Measure, ...] = (
         checked="the calls to pyiqa, against a stand-in; the network itself was not run here",
     ),
     Measure(
-        "success_rate", "video", success, pooled_percent,
+        "success_rate", "video", success, embeddings.pooled_percent,
         needs="by task, with the predictions: GRiT's objects (spatial relation, colour), ViCLIP's vectors (camera "
         "motion, material) or UMT's scores of actions (no maintained packages)", checked=_MATH,
     ),

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
@@ -29,12 +31,10 @@ _Loaded = TypeVar("_Loaded")
 
 
 class Network(Struct, frozen=True):
-    """A network and the metrics that use it."""
+    """A network of metrics."""
 
     key: str
     """Name of its sub-folder (as ``save_pretrained`` writes it) or of its file in the folder of weights."""
-    metrics: tuple[str, ...]
-    """Names of the measures that use it."""
     model_id: str = ""
     """Repository on the hub, or empty if the network is missing."""
     package: str = "torch transformers"
@@ -45,8 +45,7 @@ def locate(network: Network, context: Context, item: Item) -> Path | str:
     """Return the source to load a network from: a path in ``context.weights`` (``<key>``, or ``<key>`` with an ending
     of ``FILE_ENDINGS``), else, if ``context.download`` is set, its name on the hub.
 
-    Raises:
-        NotEvaluated: its packages or its weights are missing.
+    Raises ``NotEvaluated`` if its packages or its weights are missing.
     """
     missing = [f"the package {name}" for name in network.package.split() if not _is_installed(name)]
     if missing:
@@ -112,11 +111,7 @@ def load_errors() -> tuple[type[Exception], ...]:
 
 
 def usable_device(context: Context) -> str:
-    """Return the device of a run.
-
-    Raises:
-        ConfigError: torch does not know it, or it is missing.
-    """
+    """Return the device of a run. Raises ``ConfigError`` if torch does not know it, or it is missing."""
     import torch
 
     try:
@@ -151,13 +146,10 @@ def _remedy(network: Network) -> str:
 
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
     from PIL import Image
 
-    Floats = npt.NDArray[np.float32]
-
+Floats = npt.NDArray[np.float32]
 BATCH = 16
 """Pictures in one forward pass."""
 _WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
@@ -199,7 +191,6 @@ def centre_crop(image: Image.Image, size: int) -> Image.Image:
 
 def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
     """Return RGB pictures of one size as a normalised tensor ``(pictures, 3, height, width)``."""
-    import numpy as np
     import torch
 
     array = np.stack([np.asarray(image.convert("RGB"), dtype=np.float32) for image in images]) / 255
@@ -209,13 +200,7 @@ def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
 
 
 def numpy_rows(parts: Sequence[torch.Tensor]) -> Floats:
-    """Join parts of rows to one float32 array ``(rows, dimensions)``.
-
-    Raises:
-        ValueError: a number is not finite: the weights are damaged.
-    """
-    import numpy as np
-
+    """Join parts of rows to one float32 array. Raises ``ValueError`` for damaged weights: a number is not finite."""
     rows: Floats = np.concatenate([part.float().cpu().numpy() for part in parts])
     if not math.isfinite(float(np.sum(rows, dtype=np.float64))):
         raise ValueError("the network gives numbers that are not finite: check its weights")
@@ -238,7 +223,6 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
         ValueError: it holds no table of tensors.
         Exception: others of ``load_errors()``, for a damaged file.
     """
-    import numpy as np
     import torch
 
     path = Path(source)
@@ -265,11 +249,7 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
 
 
 def need(weights: dict[str, torch.Tensor], names: Sequence[str], device: str = "cpu") -> dict[str, torch.Tensor]:
-    """Return the tensors of a network, moved to a device.
-
-    Raises:
-        KeyError: a tensor is missing.
-    """
+    """Return the tensors of a network, moved to a device. Raises ``KeyError`` if a tensor is missing."""
     missing = [name for name in names if name not in weights]
     if missing:
         raise KeyError(f"{len(missing)} tensors are missing, the first are {', '.join(missing[:3])}")
@@ -279,8 +259,7 @@ def need(weights: dict[str, torch.Tensor], names: Sequence[str], device: str = "
 def pretrained(kind: Any, source: str, device: str, ignored: str = "", **options: Any) -> Any:
     """Load a network of transformers by its class ``kind``, as float32.
 
-    Raises:
-        ValueError: parts of the network have no weights, other than those whose name holds ``ignored``.
+    Raises ``ValueError`` if parts of the network have no weights, other than those whose name holds ``ignored``.
     """
     local = Path(source).exists()
     model, report = kind.from_pretrained(source, local_files_only=local, output_loading_info=True, **options)

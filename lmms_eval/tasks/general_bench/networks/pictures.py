@@ -18,43 +18,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from lmms_eval.tasks.general_bench.networks.base import (
-    HALF,
-    IMAGENET,
-    OPENAI,
-    LoadedNetwork,
-    Network,
-    TextTower,
-    batches,
-    centre_crop,
-    inference,
-    loaded,
-    need,
-    not_evaluated,
-    numpy_rows,
-    opener,
-    pretrained,
-    read_weights,
-    resize_short_side,
-    stack,
-    unit_rows,
-)
+from lmms_eval.tasks.general_bench.networks import base
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
     from PIL import Image
 
     from lmms_eval.tasks.general_bench.items import Item
     from lmms_eval.tasks.general_bench.measures.contract import Context
 
-    Floats = npt.NDArray[np.float32]
-
-
-FID_INCEPTION = Network("inception-v3-fid", ("fid",), package="torch")
+Floats = npt.NDArray[np.float32]
+FID_INCEPTION = base.Network("inception-v3-fid", package="torch")
 SIDE = 299
 _EPSILON = 1e-3
 _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
@@ -97,12 +75,11 @@ BLOCKS = (
 )
 
 
-class Inception(LoadedNetwork, frozen=True, eq=False):
+class Inception(base.LoadedNetwork, frozen=True, eq=False):
     """InceptionV3. ``model`` is the table of its weights."""
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
         """Return the features ``(pictures, 2048)`` of RGB pictures of any size."""
-        import numpy as np
         import torch
 
         def run(part: list[Image.Image]) -> torch.Tensor:
@@ -125,8 +102,6 @@ def convolutions() -> list[str]:
 
 def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.NDArray[np.float32]:
     """Scale a picture to ``(side, side, 3)``. Output pixel ``i`` lies at ``i * size / side``, between two pixels."""
-    import numpy as np
-
     (top, bottom, down), (left, right, across) = (_positions(size, side) for size in pixels.shape[:2])
     upper, lower = pixels[top].astype(np.float32), pixels[bottom].astype(np.float32)
     tall = upper + (lower - upper) * down[:, None, None]
@@ -185,40 +160,31 @@ def _convolve(
 
 def _positions(size: int, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return the pixels below and above each output pixel along a side, and its share of the way between them."""
-    import numpy as np
-
     places = np.arange(side, dtype=np.float32) * np.float32(size / side)
     low = np.minimum(places.astype(np.int64), size - 1)
     return low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32)
 
 
-@opener(FID_INCEPTION)
+@base.opener(FID_INCEPTION)
 def inception(source: str, device: str) -> Inception:
     """Load the network."""
     names = [f"{name}.{part}" for name in convolutions() for part in _PARTS]
-    return Inception(need(read_weights(source), names, device), device)
+    return Inception(base.need(base.read_weights(source), names, device), device)
 
 
-B32 = Network(
-    "clip-vit-base-patch32",
-    (
-        "clip_score", "clip_score/render", "clip_score/background", "clip_score/style", "clip_image_score",
-        "clip_style_score", "frame_accuracy_clip",
-    ),
-    "openai/clip-vit-base-patch32",
-)  # fmt: skip
-L14 = Network("clip-vit-large-patch14", ("aesthetic_score",), "openai/clip-vit-large-patch14")
-AESTHETIC = Network("laion-aesthetic-vit-l-14-linear", ("aesthetic_score",), package="torch")
+B32 = base.Network("clip-vit-base-patch32", "openai/clip-vit-base-patch32")
+L14 = base.Network("clip-vit-large-patch14", "openai/clip-vit-large-patch14")
+AESTHETIC = base.Network("laion-aesthetic-vit-l-14-linear", package="torch")
 """``sa_0_4_vit_l_14_linear.pth`` of LAION's aesthetic predictor, under this name."""
-VIT_B16 = Network("dino-vitb16", ("dino_score", "i2v_composite"), "facebook/dino-vitb16")
-VIT_IMAGENET = Network("vit-base-patch16-224", ("accuracy/eeg",), "google/vit-base-patch16-224")
-KONIQ = Network("musiq-koniq", ("musiq",), package="torch pyiqa")
+VIT_B16 = base.Network("dino-vitb16", "facebook/dino-vitb16")
+VIT_IMAGENET = base.Network("vit-base-patch16-224", "google/vit-base-patch16-224")
+KONIQ = base.Network("musiq-koniq", package="torch pyiqa")
 """pyiqa's weights ``musiq_koniq_ckpt-e95806b9.pth``, under this name."""
-SPAQ = Network("musiq-spaq", ("musiq",), package="torch pyiqa")
+SPAQ = base.Network("musiq-spaq", package="torch pyiqa")
 """pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 
 
-class Clip(TextTower, frozen=True, eq=False):
+class Clip(base.TextTower, frozen=True, eq=False):
     """CLIP: pictures and texts as vectors of one space (Radford et al., 2021). Their cosines are the CLIP scores.
 
     As in CLIP's training, pictures are scaled (bicubic) until the shorter side has the network's size, and cropped to
@@ -231,49 +197,37 @@ class Clip(TextTower, frozen=True, eq=False):
         size = int(self.model.config.vision_config.image_size)
 
         def run(part: list[Image.Image]) -> torch.Tensor:
-            cut = [centre_crop(resize_short_side(image, size, bicubic=True), size) for image in part]
-            pooled = self.model.vision_model(pixel_values=stack(cut, OPENAI).to(self.device)).pooler_output
-            return unit_rows(self.model.visual_projection(pooled))
+            cut = [base.centre_crop(base.resize_short_side(image, size, bicubic=True), size) for image in part]
+            pooled = self.model.vision_model(pixel_values=base.stack(cut, base.OPENAI).to(self.device)).pooler_output
+            return base.unit_rows(self.model.visual_projection(pooled))
 
         return self.rows_of(images, run)
 
 
-def clip(network: Network, context: Context, item: Item) -> Clip:
-    """Open ``B32`` or ``L14``, which is loaded once.
-
-    Raises:
-        NotEvaluated: its packages or weights are missing.
-    """
-    return loaded(_load_clip, network, context, item)
+def clip(network: base.Network, context: Context, item: Item) -> Clip:
+    """Open ``B32`` or ``L14``, which is loaded once. Raises ``NotEvaluated`` if its packages or weights are missing."""
+    return base.loaded(_load_clip, network, context, item)
 
 
 @functools.lru_cache(maxsize=2)
 def _load_clip(source: str, device: str) -> Clip:
     from transformers import CLIPModel, CLIPTokenizer
 
-    model = pretrained(CLIPModel, source, device, "position_ids")
+    model = base.pretrained(CLIPModel, source, device, "position_ids")
     tokenizer = CLIPTokenizer.from_pretrained(source, local_files_only=Path(source).exists())
     return Clip(model, device, tokenizer, int(model.config.text_config.max_position_embeddings))
 
 
 def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
-    """Return the rating of each picture by LAION's aesthetic predictor, nominally 1 to 10.
+    """Return the rating of each picture by LAION's aesthetic predictor, nominally 1 to 10, from CLIP L/14 vectors of
+    length 1.
 
-    The predictor is a linear layer over a picture's CLIP L/14 vector, trained on ratings from 1 to 10.
-
-    Args:
-        vectors: ``(pictures, dimensions)``, CLIP L/14 vectors of length 1.
-        context: of the run.
-        item: for messages.
-
-    Raises:
-        NotEvaluated: the layer is missing, or its size is not that of the vectors.
+    The predictor is a linear layer that was trained on ratings from 1 to 10. Raises ``NotEvaluated`` if it is missing,
+    or its size is not that of the vectors.
     """
-    import numpy as np
-
     layer = _aesthetic_layer(context, item)
     if layer.shape[0] - 1 != vectors.shape[1]:
-        raise not_evaluated(
+        raise base.not_evaluated(
             item,
             f"vectors of {layer.shape[0] - 1} dimensions for {AESTHETIC.key}, not of {vectors.shape[1]}",
             "use CLIP ViT-L/14 for the features and its own layer",
@@ -282,18 +236,16 @@ def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
     return [float(value) for value in rows @ layer[:-1] + layer[-1]]
 
 
-@opener(AESTHETIC)
+@base.opener(AESTHETIC)
 def _aesthetic_layer(source: str, device: str) -> npt.NDArray[np.float64]:  # noqa: ARG001 - so small that it runs on the CPU
     """Return the layer's weights followed by its bias."""
-    import numpy as np
-
-    layer = [tensor.numpy().reshape(-1) for tensor in need(read_weights(source), ("weight", "bias")).values()]
+    layer = [tensor.numpy().reshape(-1) for tensor in base.need(base.read_weights(source), ("weight", "bias")).values()]
     if layer[1].size != 1:
         raise ValueError(f"{source}: a layer with one output is wanted, not with {layer[1].size}")
     return np.concatenate(layer).astype(np.float64)
 
 
-class Dino(LoadedNetwork, frozen=True, eq=False):
+class Dino(base.LoadedNetwork, frozen=True, eq=False):
     """DINO (Caron et al., 2021): the class token of a self-supervised ViT, which describes the subject of a picture.
 
     Pictures are scaled (bilinear) until the shorter side has the network's size, and are not cropped: position
@@ -304,25 +256,25 @@ class Dino(LoadedNetwork, frozen=True, eq=False):
         """Return the class tokens after the last normalisation, ``(pictures, dimensions)``."""
         size = int(self.model.config.image_size)
         found = []
-        with inference():
-            for part in batches(images):
-                scaled = [resize_short_side(image, size) for image in part]
+        with base.inference():
+            for part in base.batches(images):
+                scaled = [base.resize_short_side(image, size) for image in part]
                 for _, alike in itertools.groupby(scaled, lambda image: image.size):
-                    pixels = stack(list(alike), IMAGENET).to(self.device)
+                    pixels = base.stack(list(alike), base.IMAGENET).to(self.device)
                     out = self.model(pixel_values=pixels, interpolate_pos_encoding=True)
                     found.append(out.last_hidden_state[:, 0])
-        return numpy_rows(found)
+        return base.numpy_rows(found)
 
 
-@opener(VIT_B16)
+@base.opener(VIT_B16)
 def dino(source: str, device: str) -> Dino:
     """Load DINO ViT-B/16."""
     from transformers import ViTModel
 
-    return Dino(pretrained(ViTModel, source, device, add_pooling_layer=False), device)
+    return Dino(base.pretrained(ViTModel, source, device, add_pooling_layer=False), device)
 
 
-class Classifier(LoadedNetwork, frozen=True, eq=False):
+class Classifier(base.LoadedNetwork, frozen=True, eq=False):
     """A classifier of pictures (ViT-B/16 with ImageNet's 1000 classes), which names the class of a generated one."""
 
     def classify(self, image: Image.Image) -> int:
@@ -331,8 +283,8 @@ class Classifier(LoadedNetwork, frozen=True, eq=False):
 
         size = int(self.model.config.image_size)
         square = image.resize((size, size), Image.Resampling.BILINEAR)
-        with inference():
-            scores = self.model(pixel_values=stack([square], HALF).to(self.device)).logits[0]
+        with base.inference():
+            scores = self.model(pixel_values=base.stack([square], base.HALF).to(self.device)).logits[0]
             return int(scores.argmax())
 
     def find(self, label: str | int) -> int | None:
@@ -349,19 +301,19 @@ class Classifier(LoadedNetwork, frozen=True, eq=False):
         return next(matching, None)
 
 
-@opener(VIT_IMAGENET)
+@base.opener(VIT_IMAGENET)
 def classifier(source: str, device: str) -> Classifier:
     """Load the classifier."""
     from transformers import ViTForImageClassification
 
-    return Classifier(pretrained(ViTForImageClassification, source, device), device)
+    return Classifier(base.pretrained(ViTForImageClassification, source, device), device)
 
 
 def _fold(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-class Musiq(LoadedNetwork, frozen=True, eq=False):
+class Musiq(base.LoadedNetwork, frozen=True, eq=False):
     """MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100. Needs the package pyiqa.
 
     The licence of pyiqa forbids commercial use, so no extra requires it: users who may use it install it themselves.
@@ -371,16 +323,14 @@ class Musiq(LoadedNetwork, frozen=True, eq=False):
     def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
         """Return the quality of each picture. A picture with a side above ``longest`` is shrunk to it.
 
-        Raises:
-            ValueError: a score is not finite: the weights are damaged.
+        Raises ``ValueError`` if a score is not finite: the weights are damaged.
         """
-        import numpy as np
         import torch
 
         from lmms_eval.media.image import shrink
 
         found = []
-        with inference():
+        with base.inference():
             for image in images:
                 pixels = np.array(shrink(image, max_side=longest).convert("RGB"), dtype=np.float32) / 255
                 tensor = torch.from_numpy(pixels).permute(2, 0, 1)[None].to(self.device)
@@ -390,14 +340,10 @@ class Musiq(LoadedNetwork, frozen=True, eq=False):
         return found
 
 
-def musiq(network: Network, context: Context, item: Item) -> Musiq:
-    """Open ``KONIQ`` or ``SPAQ``, which is loaded once.
-
-    Raises:
-        NotEvaluated: pyiqa or the weights are missing.
-    """
+def musiq(network: base.Network, context: Context, item: Item) -> Musiq:
+    """Open ``KONIQ`` or ``SPAQ``, which is loaded once. Raises ``NotEvaluated`` if pyiqa or the weights are missing."""
     name = {KONIQ: "musiq", SPAQ: "musiq-spaq"}[network]
-    return loaded(lambda source, device: _load_musiq(source, device, name), network, context, item)
+    return base.loaded(lambda source, device: _load_musiq(source, device, name), network, context, item)
 
 
 @functools.lru_cache(maxsize=2)

@@ -24,34 +24,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.tasks.general_bench.networks.base import (
-    LoadedNetwork,
-    Network,
-    TextTower,
-    inference,
-    need,
-    numpy_rows,
-    opener,
-    pretrained,
-    read_weights,
-    unit_rows,
-)
+import numpy as np
+import numpy.typing as npt
+
+from lmms_eval.tasks.general_bench.networks import base
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
 
-    Floats = npt.NDArray[np.float32]
-    Doubles = npt.NDArray[np.float64]
-
-WHISPER = Network("whisper-large-v3-turbo", ("wer", "cider/speech"), "openai/whisper-large-v3-turbo")
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+WHISPER = base.Network("whisper-large-v3-turbo", "openai/whisper-large-v3-turbo")
 SPEECH_RATE = 16_000
 SPEECH_SECONDS = 30
 MAX_TOKENS = 224
 
 
-class Speech(LoadedNetwork, frozen=True, eq=False):
+class Speech(base.LoadedNetwork, frozen=True, eq=False):
     """A loaded Whisper."""
 
     features: Any
@@ -61,7 +50,7 @@ class Speech(LoadedNetwork, frozen=True, eq=False):
         """Return the words of mono samples at 16 kHz, or an empty text if there are no words."""
         cut = samples[: SPEECH_SECONDS * SPEECH_RATE]
         made = self.features(cut, sampling_rate=SPEECH_RATE, return_tensors="pt")
-        with inference():
+        with base.inference():
             heard = self.model.model.encoder(made["input_features"].float().to(self.device))
             tokens = list(self._tokens(heard))
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True)).strip()
@@ -114,13 +103,13 @@ class Speech(LoadedNetwork, frozen=True, eq=False):
         return made.logits[0, -1].float().clone(), made.past_key_values
 
 
-@opener(WHISPER)
+@base.opener(WHISPER)
 def speech(source: str, device: str) -> Speech:
     """Load Whisper."""
     from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
 
     local = Path(source).exists()
-    model = pretrained(WhisperForConditionalGeneration, source, device, "proj_out")
+    model = base.pretrained(WhisperForConditionalGeneration, source, device, "proj_out")
     if getattr(model.generation_config, "no_timestamps_token_id", None) is None:
         raise ValueError("its generation_config.json does not name the token for no time stamps")
     features = WhisperFeatureExtractor.from_pretrained(source, local_files_only=local)
@@ -128,7 +117,7 @@ def speech(source: str, device: str) -> Speech:
     return Speech(model, device, features, tokenizer)
 
 
-VGGISH = Network("vggish", ("fad",), package="torch")
+VGGISH = base.Network("vggish", package="torch")
 VGGISH_RATE = 16_000
 WINDOWS = 96
 BANDS = 64
@@ -143,7 +132,7 @@ _DENSE = (0, 2, 4)
 _NAMES = (("features_network.", "features."), ("embedding_network.", "embeddings."))
 
 
-class Vggish(LoadedNetwork, frozen=True, eq=False):
+class Vggish(base.LoadedNetwork, frozen=True, eq=False):
     """A loaded VGGish. ``model`` is the table of its weights."""
 
     def rows(self, samples: Floats) -> Floats:
@@ -153,14 +142,12 @@ class Vggish(LoadedNetwork, frozen=True, eq=False):
         import torch
 
         seen = torch.from_numpy(examples(samples))[:, None]
-        with inference():
-            return numpy_rows([forward(part.to(self.device), self.model) for part in seen.split(_AT_ONCE)])
+        with base.inference():
+            return base.numpy_rows([forward(part.to(self.device), self.model) for part in seen.split(_AT_ONCE)])
 
 
 def examples(samples: Floats) -> Floats:
     """Return logarithmic mel spectrograms ``(examples, 96, 64)`` of mono samples at 16 kHz, at least one."""
-    import numpy as np
-
     least = (WINDOWS - 1) * _HOP + _WINDOW
     sound = np.asarray(samples, dtype=np.float64)
     sound = np.pad(sound, (0, max(0, least - len(sound))))
@@ -178,8 +165,6 @@ def examples(samples: Floats) -> Floats:
 @functools.cache
 def mel_bands() -> Doubles:
     """Return the weights ``(frequencies, 64)`` of the triangular bands. The constant part has weight 0 in all bands."""
-    import numpy as np
-
     frequencies = _mel(np.linspace(0.0, VGGISH_RATE / 2, _POINTS // 2 + 1))
     edges = np.linspace(float(_mel(np.float64(_LOWEST))), float(_mel(np.float64(_HIGHEST))), BANDS + 2)
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
@@ -213,22 +198,20 @@ def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _mel(frequency: Doubles | np.float64) -> Doubles:
-    import numpy as np
-
     mels: Doubles = 1127.0 * np.log1p(np.asarray(frequency) / 700.0)
     return mels
 
 
-@opener(VGGISH)
+@base.opener(VGGISH)
 def vggish(source: str, device: str) -> Vggish:
     """Load VGGish."""
-    found = read_weights(source)
+    found = base.read_weights(source)
     for theirs, ours in _NAMES:
         found = {ours + name.removeprefix(theirs) if name.startswith(theirs) else name: t for name, t in found.items()}
-    return Vggish(need(found, tensors(), device), device)
+    return Vggish(base.need(found, tensors(), device), device)
 
 
-CLAP = Network("clap-htsat-unfused", ("clap", "style_clap", "fad"), "laion/clap-htsat-unfused")
+CLAP = base.Network("clap-htsat-unfused", "laion/clap-htsat-unfused")
 CLAP_RATE = 48_000
 CLAP_SECONDS = 10
 _PARTS_AT_ONCE = 4
@@ -236,7 +219,7 @@ _LEAST_REST = CLAP_RATE
 """Least number of samples of a last part that is kept."""
 
 
-class Clap(TextTower, frozen=True, eq=False):
+class Clap(base.TextTower, frozen=True, eq=False):
     """A loaded CLAP."""
 
     features: Any
@@ -253,7 +236,7 @@ class Clap(TextTower, frozen=True, eq=False):
                 # with "fusion" the processing says at random of one sound that it is longer: none is
                 is_longer=made["is_longer"].new_zeros(made["is_longer"].shape).to(self.device),
             ).pooler_output
-            return unit_rows(self.model.audio_projection(pooled))
+            return base.unit_rows(self.model.audio_projection(pooled))
 
         return self.rows_of(cut(samples, CLAP_SECONDS * CLAP_RATE), run, _PARTS_AT_ONCE)
 
@@ -264,20 +247,18 @@ class Clap(TextTower, frozen=True, eq=False):
 
 
 def cut(samples: Floats, length: int) -> list[Floats]:
-    """Cut samples into consecutive parts of ``length``. A remainder of less than a second is dropped unless it is the
-    only part.
-    """
+    """Cut samples into parts of ``length``. A remainder of less than a second is dropped unless it is all there is."""
     starts = [start for start in range(0, len(samples), length) if start == 0 or len(samples) - start >= _LEAST_REST]
     return [samples[start : start + length] for start in starts]
 
 
-@opener(CLAP)
+@base.opener(CLAP)
 def clap(source: str, device: str) -> Clap:
     """Load CLAP."""
     from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
 
     local = Path(source).exists()
-    model = pretrained(ClapModel, source, device, "position_ids")
+    model = base.pretrained(ClapModel, source, device, "position_ids")
     features = ClapFeatureExtractor.from_pretrained(source, local_files_only=local)
     if features.sampling_rate != CLAP_RATE:
         raise ValueError(f"its sounds have {features.sampling_rate} samples a second, not {CLAP_RATE}")

@@ -7,34 +7,23 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from lmms_eval.tasks.general_bench.networks.base import (
-    HALF,
-    KINETICS,
-    LoadedNetwork,
-    Network,
-    inference,
-    need,
-    numpy_rows,
-    opener,
-    read_weights,
-    stack,
-)
+import numpy as np
+import numpy.typing as npt
+
+from lmms_eval.tasks.general_bench.networks import base
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import torch
     from PIL import Image
 
-
-RAFT = Network("raft-large", ("dynamic_degree", "i2v_composite"), package="torch torchvision")
+RAFT = base.Network("raft-large", package="torch torchvision")
 """torchvision's weights ``Raft_Large_Weights.C_T_V1`` (of the authors, from Chairs and Things), under this name."""
 _UPDATES = 20
 _MULTIPLE = 8
 _LEAST = 128
 
 
-class Raft(LoadedNetwork, frozen=True, eq=False):
+class Raft(base.LoadedNetwork, frozen=True, eq=False):
     """RAFT (Teed and Deng, 2020): optical flow between two frames. Needs torchvision."""
 
     def flows(self, frames: Iterable[Image.Image]) -> Iterator[npt.NDArray[np.float32]]:
@@ -42,8 +31,8 @@ class Raft(LoadedNetwork, frozen=True, eq=False):
         import torch.nn.functional as nn
 
         for first, second in itertools.pairwise(frames):
-            with inference():
-                pair = stack([first, second.resize(first.size)], HALF).to(self.device)
+            with base.inference():
+                pair = base.stack([first, second.resize(first.size)], base.HALF).to(self.device)
                 padding = (0, _missing(first.width), 0, _missing(first.height))
                 padded = nn.pad(pair, padding, mode="replicate")
                 flow = self.model(padded[:1], padded[1:], num_flow_updates=_UPDATES)[-1][0]
@@ -52,11 +41,11 @@ class Raft(LoadedNetwork, frozen=True, eq=False):
             yield array
 
 
-@opener(RAFT)
+@base.opener(RAFT)
 def raft(source: str, device: str) -> Raft:
     """Load RAFT."""
     model = importlib.import_module("torchvision.models.optical_flow").raft_large(weights=None, progress=False)
-    model.load_state_dict(read_weights(source))
+    model.load_state_dict(base.read_weights(source))
     return Raft(model.eval().to(device), device)
 
 
@@ -65,7 +54,7 @@ def _missing(side: int) -> int:
     return max(_LEAST, -(-side // _MULTIPLE) * _MULTIPLE) - side
 
 
-R3D_18 = Network("r3d_18", ("fvd",), package="torch")
+R3D_18 = base.Network("r3d_18", package="torch")
 FRAMES = 16
 SIDE = 224
 _LAYERS = (1, 2, 3, 4)
@@ -73,7 +62,7 @@ _BLOCKS = (0, 1)
 _NORM = ("weight", "bias", "running_mean", "running_var")
 
 
-class VideoNetwork(LoadedNetwork, frozen=True, eq=False):
+class VideoNetwork(base.LoadedNetwork, frozen=True, eq=False):
     """r3d_18 without its head (Tran et al., 2018): 512 numbers for 16 frames, for the Frechet video distance.
 
     The toolkit of the benchmark calls this network I3D. The weights are torchvision's (``r3d_18-b3b3357e.pth``,
@@ -89,9 +78,9 @@ class VideoNetwork(LoadedNetwork, frozen=True, eq=False):
         first = itertools.islice(frames, FRAMES)
         used = [image.resize((SIDE, SIDE), Image.Resampling.BILINEAR) for image in first]
         used += [used[-1]] * (FRAMES - len(used))
-        with inference():
-            clip = stack(used, KINETICS).to(self.device).transpose(0, 1)[None]
-            return numpy_rows([forward(clip, self.model)]).reshape(-1)
+        with base.inference():
+            clip = base.stack(used, base.KINETICS).to(self.device).transpose(0, 1)[None]
+            return base.numpy_rows([forward(clip, self.model)]).reshape(-1)
 
 
 def tensors() -> list[str]:
@@ -132,7 +121,7 @@ def _convolve(
     return nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, 1e-5)
 
 
-@opener(R3D_18)
+@base.opener(R3D_18)
 def video_network(source: str, device: str) -> VideoNetwork:
     """Load the network."""
-    return VideoNetwork(need(read_weights(source), tensors(), device), device)
+    return VideoNetwork(base.need(base.read_weights(source), tensors(), device), device)

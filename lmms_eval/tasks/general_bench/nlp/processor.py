@@ -22,20 +22,9 @@ from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.registering import LevelResult
+from lmms_eval.tasks.general_bench.measures import text_math
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
 from lmms_eval.tasks.general_bench.measures.contract import mean
-from lmms_eval.tasks.general_bench.measures.text_math import (
-    Counts,
-    exact_match,
-    fallback_tokens,
-    mean_absolute_error,
-    micro_f1,
-    micro_f1_counts,
-    reference_texts,
-    rouge,
-    sentence_bleu,
-    token_f1,
-)
 from lmms_eval.tasks.general_bench.nlp.types import Metric, reference_of, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS
 
@@ -61,7 +50,7 @@ def installed_tokenizer(nltk_data: str | None = None) -> tuple[str, Tokenize]:
     try:
         words = open_linguistics(nltk_data).words
     except NotEvaluated:
-        return "fallback", fallback_tokens
+        return "fallback", text_math.fallback_tokens
     return f"treebank (NLTK {nltk_version()})", words
 
 
@@ -106,7 +95,7 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> LevelResul
 
 
 def process_folder(
-    dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
+    dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = text_math.fallback_tokens
 ) -> tuple[list[LevelResult], list[str]]:
     """Score every task of ``<dataset>/nlp`` (in any case).
 
@@ -160,19 +149,22 @@ def _answers(predictions: Any) -> dict[str, Any]:
 
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
     {
-        "ACC": lambda pairs, _: mean([exact_match(*pair) for pair in pairs]),
-        "F1": lambda pairs, _: mean([token_f1(_text(found), _f1_texts(wanted)) for found, wanted in pairs]),
-        "ROUGE-1": lambda pairs, _: mean([_best(partial(rouge, kind="rouge1"), *pair) for pair in pairs]),
+        "ACC": lambda pairs, _: mean([text_math.exact_match(*pair) for pair in pairs]),
+        "F1": lambda pairs, _: mean([text_math.token_f1(_text(found), _f1_texts(wanted)) for found, wanted in pairs]),
+        "ROUGE-1": lambda pairs, _: mean([_best(partial(text_math.rouge, kind="rouge1"), *pair) for pair in pairs]),
         "BLEU-1": lambda pairs, tokenize: mean(
-            [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair) for pair in pairs]
+            [
+                _best(lambda text, wanted: text_math.sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair)
+                for pair in pairs
+            ]
         ),
         "CodeBLEU": lambda pairs, _: code_bleu(
             [_text(found) for found, _ in pairs], [_text(wanted) for _, wanted in pairs]
         ),
-        "Micro-F1": lambda pairs, _: micro_f1(
-            sum((micro_f1_counts(*map(_text, pair)) for pair in pairs), Counts(0, 0, 0))
+        "Micro-F1": lambda pairs, _: text_math.micro_f1(
+            [text_math.micro_f1_counts(*map(_text, pair)) for pair in pairs]
         ),
-        "MAE": lambda pairs, _: mean_absolute_error(pairs),
+        "MAE": lambda pairs, _: text_math.mean_absolute_error(pairs),
     }
 )
 
@@ -196,7 +188,7 @@ def _texts(value: Any) -> list[str]:
 
 def _f1_texts(reference: Any) -> list[str]:
     """Return the texts of a reference of F1. As for exact match, a single number is not a text."""
-    return _texts(reference) if isinstance(reference, list) else reference_texts(reference)
+    return _texts(reference) if isinstance(reference, list) else text_math.reference_texts(reference)
 
 
 def score_language(
@@ -204,13 +196,11 @@ def score_language(
 ) -> tuple[tuple[LevelResult, ...], tuple[str, ...], tuple[str, ...]]:
     """Score the language tasks below a data set's folder, or below the sets in it, as the reference does.
 
-    ``predictions`` is the number of all prediction files. Returns scores, problems and warnings.
-
-    Raises:
-        DataError: there is no such folder.
+    ``predictions`` is the number of all prediction files. Returns scores, problems and warnings. Raises ``DataError``
+    if there is no such folder.
     """
     tokenizer, words = installed_tokenizer()
-    folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
+    folders = [folder.path for folder in scan(dataset)[0] if folder.modality == LANGUAGE]
     results: list[LevelResult] = []
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):

@@ -161,10 +161,8 @@ def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction
     """Read an entry of the annotation's ``data``.
 
     The reference is a text or a list of texts, for time series a number or numeric text, or ``None``. Labels are in
-    lower case with ``<p>`` between them. The prompt is made from ``raw`` (``prompts.nlp``).
-
-    Raises:
-        DataError: the entry is no object, has no ``id``, or its reference is not of its type's shape.
+    lower case with ``<p>`` between them. The prompt is made from ``raw`` (``prompts.nlp``). Raises ``DataError`` if the
+    entry is no object, has no ``id``, or its reference is not of its type's shape.
     """
     where = annotation.folder.name
     if not isinstance(raw, Mapping):
@@ -186,10 +184,8 @@ def reference_of(annotation_type: object, raw: Mapping[str, Any]) -> Any:
     """Return the reference answer as the reference's scorer reads it, or ``None`` if that leaves the item out.
 
     It leaves an item out if the reference is missing or an empty text. Labels may be empty, and an empty list stays a
-    list except for a summary. Texts and lists are not checked.
-
-    Raises:
-        DataError: ``output``, or what is below it, is not of the type's shape.
+    list except for a summary. Texts and lists are not checked. Raises ``DataError`` if ``output``, or what is below it,
+    is not of the type's shape.
     """
     kind = type_of(annotation_type)
     output = raw.get("output")

@@ -28,8 +28,7 @@ def in_frames(medium: MediaInput) -> bool:
 def frame_files(medium: MediaInput) -> tuple[Path, ...]:
     """Return the frames in order: the files as given, or the pictures of one folder in natural order.
 
-    Raises:
-        MediaError: the folder cannot be read, or holds no picture.
+    Raises ``MediaError`` if the folder cannot be read, or holds no picture.
     """
     if len(medium.paths) != 1 or not medium.paths[0].is_dir():
         return medium.paths
@@ -37,9 +36,7 @@ def frame_files(medium: MediaInput) -> tuple[Path, ...]:
 
 
 def shown(total: int, max_frames: int) -> list[int]:
-    """Return the numbers of the frames of a video that are shown: all, or evenly spaced ones from first to last,
-    rounded down.
-    """
+    """Return the numbers of the frames that are shown: all, or evenly spaced ones from first to last, rounded down."""
     return uniform_indices(total, min(total, max_frames)) if total else []
 
 
@@ -92,8 +89,7 @@ def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
 def frame_count(item: Item) -> int | None:
     """Count the frames that the answer about a video refers to, or return ``None`` if the number is unknown.
 
-    Raises:
-        MediaError: the video is missing or unreadable.
+    Raises ``MediaError`` if the video is missing or unreadable.
     """
     stated = item.raw.get("frame_count")
     if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0:
@@ -107,11 +103,7 @@ def frame_count(item: Item) -> int | None:
 
 
 def picture_size(item: Item) -> tuple[int, int] | None:
-    """Return width and height, in pixels, of the item's first picture or video, or ``None``.
-
-    Raises:
-        MediaError: it is missing or unreadable.
-    """
+    """Return width and height of the first picture or video, or ``None``. Raises ``MediaError`` if it is unreadable."""
     for medium in item.media:
         if medium.kind == "image" or in_frames(medium):
             found = header(str(frame_files(medium)[0]))
@@ -176,9 +168,7 @@ def _instance_demand(item: Item, candidates: Sequence[str]) -> str:
 
 
 def _frame_demand(item: Item, max_frames: int, entry: str, meaning: str) -> str:
-    """Ask for an entry for each frame, or, if the video has more frames than are shown, for those shown, with their
-    numbers.
-    """
+    """Ask for an entry for each frame, or, if not all frames are shown, for those shown, with their numbers."""
     total = frame_count(item)
     if total is None or total <= max_frames:
         each = "each frame" if total is None else f"each of the {total} frames"

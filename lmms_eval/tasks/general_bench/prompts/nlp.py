@@ -195,15 +195,10 @@ Verdict: No defect"""
 
 
 def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
-    """Return the prompt of an item of a language task.
+    """Return the prompt of an item ``raw`` of a language task, by the annotation's ``task`` and ``type``.
 
-    Args:
-        task: the annotation's ``task``; some tasks are asked differently from others of their type.
-        type_name: the annotation's ``type``; unknown ones are asked as ``OpenQA``.
-        raw: the item.
-
-    Raises:
-        DataError: the item lacks a key; the message names it.
+    Some tasks are asked differently from others of their type, and unknown types as ``OpenQA``. Raises ``DataError`` if
+    the item lacks a key; the message names it.
     """
     kind = type_of(type_name)
     parts = [part for part in _BUILDERS.get(kind.name, _open_qa)(Fields(task, raw)) if part]

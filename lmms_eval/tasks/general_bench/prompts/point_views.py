@@ -31,14 +31,10 @@ _DARKEST = 60
 
 
 def views(points: Floats, size: int = SIZE) -> list[Image.Image]:
-    """Return grey pictures of a cloud, one for each of ``AZIMUTHS``.
+    """Return grey pictures of a cloud, one for each of ``AZIMUTHS``, of ``size`` pixels a side.
 
-    Args:
-        points: ``(points, 3)`` or more columns; the first three are x, y, z in any unit.
-        size: pixels of a side.
-
-    Raises:
-        MediaError: another shape, or no point whose coordinates are finite.
+    The first three columns of the points are x, y, z in any unit. Raises ``MediaError`` for another shape, or no point
+    whose coordinates are finite.
     """
     import numpy as np
     from PIL import Image

@@ -24,14 +24,10 @@ _VIEWS = "The point cloud, seen from four sides (brighter is nearer):"
 
 
 def message_parts(question: Question, points: PointOption = "render") -> list[dict[str, Any]]:
-    """Return the parts of the user's message, in the form of ``doc_to_messages``.
+    """Return the parts of the user's message, in the form of ``doc_to_messages``. Point clouds become pictures, or an
+    error.
 
-    Args:
-        question: what is asked.
-        points: what becomes of point clouds: pictures of them, or an error.
-
-    Raises:
-        MediaError: a medium is missing or unreadable, or a point cloud for a model that refuses them.
+    Raises ``MediaError`` if a medium is missing or unreadable, or for a point cloud that is refused.
     """
     parts: list[dict[str, Any]] = []
     for part in question.parts:
@@ -106,9 +102,7 @@ def question(doc: Doc, settings: Settings) -> Question:
 
 
 def answer_limit(doc: Doc, settings: Settings) -> int:
-    """Return the most tokens of an answer to a task's documents, judged by one of them. It is 16 if that cannot be
-    read.
-    """
+    """Return the most tokens of an answer, judged by one of a task's documents. It is 16 if that cannot be read."""
     if tasks_by_id()[doc["task"]].modality == LANGUAGE:
         return nlp.max_new_tokens(stated_type(doc))
     return 16 if doc["problem"] else media.max_new_tokens(item_of(doc, settings), doc["candidates"])

@@ -76,9 +76,7 @@ def instances(value: Any) -> list[Any] | None:
 
 
 def triplets(value: Any) -> list[Any] | None:
-    """Read ``[subject, predicate, object]`` from lists or from objects with these keys. A single one needs no list
-    around it.
-    """
+    """Read ``[subject, predicate, object]`` from lists or objects with these keys. A single one needs no list."""
     alone = _triplet(value)
     return [alone] if alone is not None else _each(unwrapped(value), _triplet)
 
@@ -203,9 +201,7 @@ def tube_frames(value: Any, total: int | None) -> list[Any] | None:
 
 
 def mask_frames(value: Any, total: int | None) -> list[Any] | None:
-    """Return polygons (or run lengths) or ``null`` for each frame, as ``tube_frames`` does. In between, the earlier
-    mask is kept.
-    """
+    """Return polygons (or run lengths) or ``null`` for each frame, as ``tube_frames``, the earlier mask in between."""
     found = _frames(value, total, _mask, lambda first, _second, _share: first)
     if found is None:
         return None
@@ -348,9 +344,7 @@ def _spans(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]:
 
 
 def _brackets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield position and sign of brackets outside quotations. A quotation mark that is not closed on its line is
-    ignored.
-    """
+    """Yield position and sign of brackets outside quotations. An unclosed quotation mark of a line is ignored."""
     held: list[tuple[int, str]] | None = None
     for match in _SIGN.finditer(text):
         sign = match[0]
@@ -420,10 +414,7 @@ _READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
 def extract_media(item: Item, reply: str) -> Any:
     """Return the prediction in a reply, as a JSON value in the item's form, else the reply's text.
 
-    Args:
-        item: the question's item.
-        reply: the model's answer, trimmed or not; an ``InterleavedText`` may carry pictures; the last one is the
-            answer where a picture is wanted.
+    An ``InterleavedText`` may carry pictures; the last one is the answer where a picture is wanted.
     """
     text = str(reply).strip()
     if item.form == "text":
@@ -451,9 +442,7 @@ def extract_media(item: Item, reply: str) -> Any:
 
 
 def last_number(text: str) -> int | float | None:
-    """Return the last number of a text, with or without commas between thousands, or ``None`` without one of usable
-    length.
-    """
+    """Return the last number of a text, also with commas between thousands, or ``None`` without a usable one."""
     last = None
     for match in _NUMBER.finditer(text):
         last = match

@@ -10,19 +10,17 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.readers.pictures import check_pixels, files_of, open_picture, read_rgb
 from lmms_eval.tasks.general_bench.readers.sides import MAX_VALUES, parse_array, read_array, regular_file
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Flow = npt.NDArray[np.float32]
-    Floats = npt.NDArray[np.float32]
-
+Flow = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 FLOW_SUFFIXES = (".flo", ".png")
 _MAGIC = 202_021.25
 _FLO_HEADER = struct.Struct("<fii")
@@ -39,8 +37,6 @@ def read_flow(path: Path) -> Flow:
         DataError: no file, or larger than 1 GiB.
         MediaError: neither ``.flo`` nor ``.png``, too large, cut short or damaged, or numbers that are not finite.
     """
-    import numpy as np
-
     match path.suffix.lower():
         case ".flo":
             flow = _read_flo(path)
@@ -58,8 +54,6 @@ def _read_flo(path: Path) -> Flow:
 
     The header is checked before the rest is read.
     """
-    import numpy as np
-
     size = regular_file(path).stat().st_size
     try:
         with open(path, "rb") as file:
@@ -81,8 +75,6 @@ def _read_flo(path: Path) -> Flow:
 
 def _read_png(path: Path) -> Flow:
     """Read u from the red and v from the green channel (32768 + 64 steps a pixel). The blue channel is ignored."""
-    import numpy as np
-
     regular_file(path)
     try:
         with open(path, "rb") as file:
@@ -137,8 +129,6 @@ def read_depth(path: Path) -> Floats:
         DataError: no file, or larger than 1 GiB.
         MediaError: another format, too large, cut short or damaged.
     """
-    import numpy as np
-
     if not path.is_dir():
         return _single(first_channel(_read_one(path), path))
     files = files_of(path, DEPTH_SUFFIXES)
@@ -165,8 +155,6 @@ def read_normals(path: Path) -> Floats:
         DataError: no file, or larger than 1 GiB.
         MediaError: another format, too large, cut short or damaged.
     """
-    import numpy as np
-
     if path.suffix.lower() == ".npy":
         array = read_array(path)
         if array.ndim not in (2, 3) or array.shape[-1] != 3 or array.size == 0:
@@ -178,8 +166,6 @@ def read_normals(path: Path) -> Floats:
 
 
 def _read_one(path: Path) -> npt.NDArray[Any]:
-    import numpy as np
-
     match path.suffix.lower():
         case ".npz":
             regular_file(path)
@@ -207,11 +193,7 @@ def _read_one(path: Path) -> npt.NDArray[Any]:
 
 
 def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
-    """Return an array with or without channels and frames as ``(frames, height, width)``.
-
-    Raises:
-        MediaError: another shape, or nothing in it.
-    """
+    """Return an array as ``(frames, height, width)``. Raises ``MediaError`` for another shape, or nothing in it."""
     if array.ndim == 4 and array.shape[1] >= 1:
         array = array[:, 0]
     if array.ndim == 2:
@@ -226,7 +208,5 @@ def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
 
 def _single(array: npt.NDArray[Any]) -> Floats:
     """Convert values to single precision. Values that are too large become infinite."""
-    import numpy as np
-
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=np.float32)

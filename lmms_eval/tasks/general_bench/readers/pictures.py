@@ -34,11 +34,7 @@ _EIGHT_BITS, _SIXTEEN_BITS = 255.0, 65_535.0
 
 
 def check_pixels(width: int, height: int, path: Path) -> None:
-    """Refuse a size that would fill the memory.
-
-    Raises:
-        MediaError: more than ``MAX_PIXELS``, or none.
-    """
+    """Refuse a size that would fill the memory. Raises ``MediaError`` for none, or more than ``MAX_PIXELS``."""
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise MediaError(f"{path} has {width}x{height} pixels; 1 to {MAX_PIXELS // 10**6} million are read")
 
@@ -63,8 +59,7 @@ def open_picture(path: Path) -> Image.Image:
 def read_rgb(path: Path) -> npt.NDArray[np.uint8]:
     """Read a picture as ``(height, width, 3)``, with transparency over white and 16-bit grey reduced to 8 bits.
 
-    Raises:
-        DataError, MediaError: as ``open_picture``.
+    Raises ``DataError`` or ``MediaError`` as ``open_picture``.
     """
     return _bytes_of(to_rgb(open_picture(path)))
 
@@ -73,8 +68,7 @@ def read_grey(path: Path) -> npt.NDArray[np.uint8]:
     """Read a picture as ``(height, width)``, with colour as luma (ITU-R 601), 16-bit grey reduced to 8 bits and
     transparency over white.
 
-    Raises:
-        DataError, MediaError: as ``open_picture``.
+    Raises ``DataError`` or ``MediaError`` as ``open_picture``.
     """
     return _bytes_of(_grey(open_picture(path)))
 
@@ -82,8 +76,7 @@ def read_grey(path: Path) -> npt.NDArray[np.uint8]:
 def read_alpha(path: Path) -> npt.NDArray[np.float32]:
     """Read opacity ``(height, width)`` from 0 to 1: the alpha channel if any pixel uses it, else the grey values.
 
-    Raises:
-        DataError, MediaError: as ``open_picture``.
+    Raises ``DataError`` or ``MediaError`` as ``open_picture``.
     """
     import numpy as np
 
@@ -136,8 +129,7 @@ def files_of(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """List the files of a folder with some suffixes (in any case) in natural order: ``2.png`` before ``10.png``. Hidden
     files are left out.
 
-    Raises:
-        MediaError: no such folder, no such file in it, or more than 20,000 entries.
+    Raises ``MediaError`` if there is no such folder, no such file in it, or more than 20,000 entries.
     """
     try:
         with os.scandir(folder) as entries:
@@ -208,15 +200,8 @@ LOSSY = frozenset({"JPEG", "WEBP"})
 def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> NDArray[Any]:
     """Read a picture's grey levels, shape (height, width), as stored: uint8, or uint16 for 16-bit pictures.
 
-    Colours become luma (ITU-R 601-2), transparency is ignored.
-
-    Args:
-        path: The picture.
-        side: Prediction or reference.
-        size: Height and width that it must have.
-
-    Raises:
-        DataError: no readable picture, above 64 megapixels, or of another size; ``UnreadableAnswer`` for a prediction.
+    Colours become luma (ITU-R 601-2), transparency is ignored. Raises ``DataError`` for no readable picture, one above
+    64 megapixels, or one of another ``size``; ``UnreadableAnswer`` for a prediction.
     """
     import numpy as np
 
@@ -274,29 +259,20 @@ def class_numbers(path: Path, side: Side, size: tuple[int, int] | None = None) -
 def frame_files(path: Path, side: Side) -> list[Path]:
     """Return the pictures of a folder in natural order (``2.png`` before ``10.png``), or the one file itself.
 
-    Raises:
-        DataError: the folder has no picture, or too many; ``UnreadableAnswer`` for a prediction.
+    Raises ``DataError`` if the folder has no picture, or too many; ``UnreadableAnswer`` for a prediction.
     """
     with side.reading():
         return files_of(path, PICTURE_SUFFIXES) if path.is_dir() else [regular_file(path)]
 
 
 def require_size(found: tuple[int, int], wanted: tuple[int, int], side: Side) -> None:
-    """Check that a size is the required one.
-
-    Raises:
-        DataError: the sizes (height and width) differ; the message names both.
-    """
+    """Check that a size (height, width) is the required one. Raises ``DataError``, which names both, if not."""
     if found != wanted:
         raise side.refuse(f"is {found[1]} x {found[0]} pixels where {wanted[1]} x {wanted[0]} are wanted")
 
 
 def require_bounded(size: tuple[int, int], side: Side) -> None:
-    """Check that a size is within bounds.
-
-    Raises:
-        DataError: an empty size (height and width), or more than 64 megapixels.
-    """
+    """Check a size (height, width). Raises ``DataError`` if it is empty, or more than 64 megapixels."""
     if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
         raise side.refuse(f"is {size[1]} x {size[0]} pixels; 1 to {MAX_PIXELS // 10**6} million are read")
 
@@ -320,12 +296,8 @@ MAX_CLASSES = 4_096
 def label_map(value: object, side: Side) -> NDArray[Any]:
     """Read class numbers, shape (height, width) or (points,), int32. Any negative one becomes -1.
 
-    Args:
-        value: Path of a picture (grey levels of 8 or 16 bits, or palette indices) or of an ``.npy`` array of integers.
-        side: Prediction or reference.
-
-    Raises:
-        DataError: no such file, or not of that kind; ``UnreadableAnswer`` for a prediction.
+    The value is the path of a picture (grey levels of 8 or 16 bits, or palette indices) or of an ``.npy`` array of
+    integers. Raises ``DataError`` for no such file, or another kind; ``UnreadableAnswer`` for a prediction.
     """
     import numpy as np
 
@@ -339,8 +311,7 @@ def label_map(value: object, side: Side) -> NDArray[Any]:
 def integers(path: Path, side: Side) -> NDArray[Any]:
     """Read an ``.npy`` array of integers in its own type, without axes of length 1. Nothing is unpickled.
 
-    Raises:
-        DataError: no such array, of another type, or of more than 64 million elements.
+    Raises ``DataError`` for another file, another type, or more than 64 million elements.
     """
     import numpy as np
 
@@ -377,8 +348,7 @@ def label_pair(prediction: object, item: Item) -> tuple[NDArray[Any], NDArray[An
 def ignored_classes(item: Item) -> list[int]:
     """Return the class numbers that do not count, from ``ignore`` of the item or else of the annotation's head.
 
-    Raises:
-        DataError: it is neither a number nor a list of numbers.
+    Raises ``DataError`` if it is neither a number nor a list of numbers.
     """
     stated = option(item, "ignore")
     listed = stated if isinstance(stated, list) else [] if stated is None else [stated]

@@ -48,13 +48,8 @@ _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _LISTS = ("vertex_indices", "vertex_index")
 
 
-class Mesh(Struct, frozen=True, eq=False):
-    """A surface. Without triangles it is a cloud of points."""
-
-    vertices: Floats
-    """``(vertices, 3)``."""
-    triangles: Integers
-    """``(triangles, 3)``: numbers of vertices, from 0."""
+Mesh = tuple["Floats", "Integers"]
+"""Vertices ``(vertices, 3)``, and triangles ``(triangles, 3)`` of their numbers, from 0 (none: a cloud of points)."""
 
 
 class _Property(Struct, frozen=True):
@@ -83,8 +78,7 @@ class _Element(Struct, frozen=True):
 def read_mesh(path: Path) -> Mesh:
     """Read the mesh of a ``.ply``, ``.obj`` or ``.off`` file, with unchanged coordinates.
 
-    Raises:
-        DataError: another suffix, too large, damaged, or without vertices.
+    Raises ``DataError`` for another suffix, or a file that is too large, damaged, or without vertices.
     """
     match path.suffix.lower():
         case ".ply":
@@ -99,8 +93,7 @@ def read_mesh(path: Path) -> Mesh:
 def text_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file that are not blank.
 
-    Raises:
-        DataError: larger than 64 MiB, more than three million lines, or a line of more than 64 KiB.
+    Raises ``DataError`` for more than 64 MiB, more than three million lines, or a line of more than 64 KiB.
     """
     with open(regular_file(path, MAX_TEXT_BYTES), encoding="utf-8", errors="replace") as file:
         yield from _with_content(file, path)
@@ -109,8 +102,7 @@ def text_lines(path: Path) -> Iterator[str]:
 def number_lines(lines: Iterable[str], columns: tuple[int, ...], path: Path) -> Floats:
     """Read columns of lines of numbers as ``(lines, columns)``.
 
-    Raises:
-        DataError: a line lacks one of them, or something there is not a number; no lines.
+    Raises ``DataError`` if a line lacks one, something there is not a number, or there are no lines.
     """
     import numpy as np
 
@@ -149,7 +141,7 @@ def _counted(words: Sequence[str]) -> list[int]:
 def _checked(vertices: Floats, triangles: Integers, path: Path) -> Mesh:
     if len(triangles) and not (triangles.min() >= 0 and triangles.max() < len(vertices)):
         raise DataError(f"{path}: a face names a vertex that is not there ({len(vertices)} vertices)")
-    return Mesh(vertices, triangles)
+    return vertices, triangles
 
 
 class _Builder(Struct):
@@ -391,10 +383,8 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
     3)``.
 
     The first three columns of a table count. A mesh with faces gives points sampled evenly on its surface; of a cloud
-    with more than ``most`` points, ``most`` are sampled. Both use a fixed seed.
-
-    Raises:
-        DataError: not readable, no points, more than ten million, or coordinates that are not finite.
+    with more than ``most`` points, ``most`` are sampled. Both use a fixed seed. Raises ``DataError`` for no
+    points, more than ten million, or some that are unreadable or not finite.
     """
     if not isinstance(source, Path):
         where = "the list of points"
@@ -408,17 +398,16 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
         case ".xyz" | ".txt":
             return _finite(subset(number_lines(text_lines(source), (0, 1, 2), source), most), str(source))
         case ".ply" | ".obj" | ".off":
-            mesh = read_mesh(source)
-            _finite(mesh.vertices, str(source))
-            return surface_points(mesh, most) if len(mesh.triangles) else subset(mesh.vertices, most)
+            vertices, triangles = read_mesh(source)
+            _finite(vertices, str(source))
+            return surface_points(vertices, triangles, most) if len(triangles) else subset(vertices, most)
     raise DataError(f"{source}: points are read from .npy, .xyz, .txt, .ply, .obj and .off files")
 
 
 def number_rows(value: Any, what: str, most: int) -> Floats:
     """Return a list of lists of equally many numbers, at least three each, as an array.
 
-    Raises:
-        DataError: it is not valid, it is empty, or it has more than ``most`` rows.
+    Raises ``DataError`` if it is not valid, it is empty, or it has more than ``most`` rows.
     """
     import numpy as np
 
@@ -443,16 +432,16 @@ def subset(points: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
     return points[np.sort(chosen)]
 
 
-def surface_points(mesh: Mesh, count: int) -> Floats:
+def surface_points(vertices: Floats, triangles: Integers, count: int) -> Floats:
     """Sample points evenly on the surface with a fixed seed, ``(count, 3)``. Without area, return vertices."""
     import numpy as np
 
-    corners = mesh.vertices[mesh.triangles]
+    corners = vertices[triangles]
     sides = corners[:, 1:] - corners[:, :1]
     areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
     upto = np.cumsum(areas)
     if not upto[-1] > 0:
-        return subset(mesh.vertices, count)
+        return subset(vertices, count)
     source = np.random.default_rng(_SEED)
     chosen = np.minimum(np.searchsorted(upto, source.random(count) * upto[-1], side="right"), len(areas) - 1)
     across, along = np.sqrt(source.random((count, 1))), source.random((count, 1))
@@ -478,9 +467,8 @@ def read_poses(source: Path | Any) -> Floats:
     """Read the poses (camera to world) of a ``.txt`` or ``.npy`` file or of a list, ``(poses, 4, 4)``.
 
     Each pose is 12 numbers (the upper three rows of its matrix, row by row, as in KITTI), 16 numbers, or the matrix.
-
-    Raises:
-        DataError: not readable, no or too many poses, numbers that are not finite, or matrices without an inverse.
+    Raises ``DataError`` for an unreadable file, no or too many poses, numbers that are not finite, or matrices without
+    an inverse.
     """
     import numpy as np
 

@@ -17,23 +17,8 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.mask_math import (
-    Runs,
-    box_of,
-    runs_of,
-    runs_of_box,
-    runs_of_counts,
-    runs_of_indices,
-    runs_of_part,
-)
-from lmms_eval.tasks.general_bench.readers.pictures import (
-    class_numbers,
-    foreground,
-    frame_files,
-    integers,
-    require_bounded,
-    require_size,
-)
+from lmms_eval.tasks.general_bench.measures import mask_math
+from lmms_eval.tasks.general_bench.readers import pictures
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite
 
 if TYPE_CHECKING:
@@ -50,7 +35,7 @@ MAX_VIDEO_FRAMES = 100_000
 MAX_VIDEO_RUNS = 50_000_000
 
 
-def mask(value: object, side: Side, size: Size | None = None) -> Runs:
+def mask(value: object, side: Side, size: Size | None = None) -> mask_math.Runs:
     """Read one mask.
 
     Args:
@@ -77,14 +62,12 @@ def mask(value: object, side: Side, size: Size | None = None) -> Runs:
 
 def video_masks(
     predicted: object, predicted_side: Side, truth: object, truth_side: Side
-) -> tuple[tuple[Runs, ...], tuple[Runs, ...]]:
+) -> tuple[tuple[mask_math.Runs, ...], tuple[mask_math.Runs, ...]]:
     """Read the predicted and the true masks of a video's frames.
 
     They are folders of pictures, or lists with a mask (or ``null`` for an empty one) for each frame. Frames of folders
-    are paired by name if the prediction has a file with the name of each reference frame, else by position.
-
-    Raises:
-        DataError: a faulty reference; ``UnreadableAnswer`` for a faulty prediction or one of another length or size.
+    are paired by name if the prediction has a file with the name of each reference frame, else by position. Raises
+    ``DataError`` for a faulty reference; ``UnreadableAnswer`` for a faulty prediction or one of another length or size.
     """
     frames = paired(frames_of(predicted, predicted_side), predicted_side, frames_of(truth, truth_side))
     truths = _each([frame for _, frame in frames], truth_side, [None] * len(frames))
@@ -95,11 +78,10 @@ def frames_of(value: object, side: Side) -> list[Any]:
     """Return the files of a folder in natural order, or the entries of a list. A single file or object (run lengths) is
     one frame.
 
-    Raises:
-        DataError: anything else, an empty folder, or too many frames; ``UnreadableAnswer`` for a prediction.
+    Raises ``DataError`` for anything else, an empty folder, or too many frames; ``UnreadableAnswer`` for a prediction.
     """
     if isinstance(value, str):
-        return list(frame_files(side.path(value), side))
+        return list(pictures.frame_files(side.path(value), side))
     if isinstance(value, Mapping):
         return [value]
     if not isinstance(value, list) or len(value) > MAX_VIDEO_FRAMES:
@@ -111,10 +93,7 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[t
     """Pair the predicted and the true frames of ``frames_of``.
 
     Frames of two folders are paired by name if the prediction has a file with the name of each reference frame, else by
-    position.
-
-    Raises:
-        UnreadableAnswer: the numbers of frames differ.
+    position. Raises ``UnreadableAnswer`` if the numbers of frames differ.
     """
     given, remark = list(predicted), ""
     if given and truth and isinstance(given[0], Path) and isinstance(truth[0], Path):
@@ -130,8 +109,7 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[t
 def counts_of_text(text: str) -> NDArray[Any]:
     """Decode COCO's run lengths from their text: 5 bits a character, lowest first, as differences from the third on.
 
-    Raises:
-        DataError: characters that do not occur in such a text, or a text that ends amid a number.
+    Raises ``DataError`` for characters that do not occur in such a text, or a text that ends amid a number.
     """
     import numpy as np
 
@@ -156,16 +134,15 @@ def counts_of_text(text: str) -> NDArray[Any]:
     return values
 
 
-def polygons(value: object, size: Size, side: Side) -> Runs:
+def polygons(value: object, size: Size, side: Side) -> mask_math.Runs:
     """Fill polygons (``[x1, y1, x2, y2, ...]`` each), borders included.
 
-    Raises:
-        DataError: anything else, fewer than three corners, or too many of them.
+    Raises ``DataError`` for anything else, fewer than three corners, or too many of them.
     """
     import numpy as np
     from PIL import Image, ImageDraw
 
-    require_bounded(size, side)
+    pictures.require_bounded(size, side)
     shapes = value if isinstance(value, list) else []
     shapes = [shapes] if shapes and not isinstance(shapes[0], list) else shapes
     total = sum(len(shape) if isinstance(shape, list) else 0 for shape in shapes)
@@ -186,22 +163,22 @@ def polygons(value: object, size: Size, side: Side) -> Runs:
     draw = ImageDraw.Draw(picture)
     for places in corners:
         draw.polygon([(x - left, y - top) for x, y in places], fill=1, outline=1)
-    return runs_of_part(np.asarray(picture), top, left, size)
+    return mask_math.runs_of_part(np.asarray(picture), top, left, size)
 
 
-def _stored(path: Path, side: Side, size: Size | None) -> Runs:
+def _stored(path: Path, side: Side, size: Size | None) -> mask_math.Runs:
     if path.suffix.casefold() != ".npy":
-        return runs_of(foreground(path, side, size))
-    flags = integers(path, side) != 0
+        return mask_math.runs_of(pictures.foreground(path, side, size))
+    flags = pictures.integers(path, side) != 0
     if flags.ndim > 2:
         raise side.refuse(f"names {path.name!r}, an array of {flags.ndim} axes")
-    found = runs_of(flags.reshape(1, -1) if flags.ndim == 1 else flags)
+    found = mask_math.runs_of(flags.reshape(1, -1) if flags.ndim == 1 else flags)
     if size is not None:
-        require_size(found.size, size, side)
+        pictures.require_size(found.size, size, side)
     return found
 
 
-def _sized_mask(value: Mapping[str, Any], side: Side, size: Size | None) -> Runs:
+def _sized_mask(value: Mapping[str, Any], side: Side, size: Size | None) -> mask_math.Runs:
     """Read run lengths or polygons with their size."""
     stated = value.get("size")
     if not isinstance(stated, list) or len(stated) != 2:
@@ -209,13 +186,13 @@ def _sized_mask(value: Mapping[str, Any], side: Side, size: Size | None) -> Runs
     if not all(isinstance(part, int) and not isinstance(part, bool) and 0 < part < 1 << 26 for part in stated):
         raise side.refuse(f"has {brief(stated)} as the size of a mask, not two numbers of pixels")
     found = stated[0], stated[1]
-    require_bounded(found, side)
+    pictures.require_bounded(found, side)
     if size is not None:
-        require_size(found, size, side)
+        pictures.require_size(found, size, side)
     if "polygons" in value:
         return polygons(value["polygons"], found, side)
     try:
-        return runs_of_counts(_counts(value.get("counts"), side), *found)
+        return mask_math.runs_of_counts(_counts(value.get("counts"), side), *found)
     except UnreadableAnswer:
         raise
     except DataError as error:
@@ -236,11 +213,11 @@ def _counts(value: object, side: Side) -> NDArray[Any]:
     return np.array(value, dtype=np.int64)
 
 
-def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tuple[Runs, ...]:
+def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tuple[mask_math.Runs, ...]:
     """Read the masks of frames. ``null`` is an empty mask of its own size or of that of the other frames."""
     import numpy as np
 
-    found: list[Runs | None] = []
+    found: list[mask_math.Runs | None] = []
     total = 0
     for frame, size in zip(frames, sizes, strict=True):
         if frame is None:
@@ -252,13 +229,13 @@ def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tu
             raise side.refuse(f"has masks of more than {MAX_VIDEO_RUNS} runs together")
     common = next((one.size for one in found if one is not None), None)
     none = np.zeros(0, dtype=np.int64)
-    masks: list[Runs] = []
+    masks: list[mask_math.Runs] = []
     for one, size in zip(found, sizes, strict=True):
         known = size or common
         if one is not None:
             masks.append(one)
         elif known is not None:
-            masks.append(Runs(*known, none, none))
+            masks.append(mask_math.Runs(*known, none, none))
         else:
             raise side.refuse("has no frame with a mask, so that its size is not known")
     return tuple(masks)
@@ -312,10 +289,7 @@ def boxes(value: object, side: Side) -> tuple[NDArray[Any], Marked]:
 def tube(value: object, side: Side) -> NDArray[Any]:
     """Read a box (``[x, y, w, h]``), a mask (its box counts) or ``null`` for each frame, shape (frames, 4), float64.
 
-    Four zeros mean no box.
-
-    Raises:
-        DataError: anything else; ``UnreadableAnswer`` for a prediction.
+    Four zeros mean no box. Raises ``DataError`` for anything else; ``UnreadableAnswer`` for a prediction.
     """
     import numpy as np
 
@@ -326,7 +300,7 @@ def tube(value: object, side: Side) -> NDArray[Any]:
     xywh = np.zeros((len(value), 4), dtype=np.float64)
     for frame, box in enumerate(value):
         if isinstance(box, Mapping):
-            xywh[frame] = box_of(mask(box, side))
+            xywh[frame] = mask_math.box_of(mask(box, side))
         elif box is not None:
             xywh[frame] = four(box, f"box of frame {frame}", side)
     return xywh
@@ -362,11 +336,7 @@ def key_points(value: object, side: Side) -> tuple[NDArray[Any], NDArray[Any], M
 
 
 def objects(value: object, side: Side, most: int) -> list[Any]:
-    """Check that a value is a list of bounded length, and return it.
-
-    Raises:
-        DataError: it is not a list, or too long.
-    """
+    """Check that a value is a list of bounded length, and return it. Raises ``DataError`` if it is not."""
     if not isinstance(value, list):
         raise side.refuse(f"is no list: {brief(value)}")
     if len(value) > most:
@@ -375,11 +345,7 @@ def objects(value: object, side: Side, most: int) -> list[Any]:
 
 
 def four(value: object, what: str, side: Side) -> list[float]:
-    """Return a box's four numbers.
-
-    Raises:
-        DataError: it is not four finite numbers, or a side is negative.
-    """
+    """Return a box's four numbers. Raises ``DataError`` if it is not four finite numbers, or a side is negative."""
     if not isinstance(value, list) or len(value) != 4:
         raise side.refuse(f"has {brief(value)} as {what}, not [x, y, width, height]")
     numbers = [finite(number) for number in value]
@@ -394,8 +360,7 @@ def four(value: object, what: str, side: Side) -> list[float]:
 def marked(entries: list[Any], side: Side) -> Marked:
     """Read the labels and scores of objects given as dictionaries.
 
-    Raises:
-        DataError: some have a label and some do not, or a label or score is invalid.
+    Raises ``DataError`` if some have a label and some do not, or a label or score is invalid.
     """
     import numpy as np
 
@@ -476,9 +441,9 @@ CLASS_STEP = 1_000
 class Instances(Struct, frozen=True):
     """The objects of a picture or point cloud."""
 
-    regions: tuple[Runs, ...]
+    regions: tuple[mask_math.Runs, ...]
     marked: Marked
-    void: Runs | None = None
+    void: mask_math.Runs | None = None
     """The unlabelled part of a panoptic map (id 0)."""
 
     @property
@@ -513,7 +478,7 @@ def instances(value: object, side: Side, truth: Instances | None = None) -> Inst
     if total > MAX_INDICES:
         raise side.refuse(f"lists {total} indices; at most {MAX_INDICES} are read (.npy files may hold more)")
     size = truth.size if truth is not None else None
-    regions: list[Runs] = []
+    regions: list[mask_math.Runs] = []
     for entry in entries:
         regions.append(_region(entry, side, size))
         if sum(len(region.starts) for region in regions) > MAX_RUNS:
@@ -527,22 +492,22 @@ def _object(entry: object, side: Side) -> Mapping[str, Any]:
     return entry
 
 
-def _region(entry: Mapping[str, Any], side: Side, size: Size | None) -> Runs:
+def _region(entry: Mapping[str, Any], side: Side, size: Size | None) -> mask_math.Runs:
     if "indices" in entry:
-        return runs_of_indices(_indices(entry["indices"], side))
+        return mask_math.runs_of_indices(_indices(entry["indices"], side))
     if "mask" in entry:
         return mask(entry["mask"], side, size)
     box = four(entry.get("box"), "box of an instance", side)
     if size is None:
         raise side.refuse("has a box as an instance without the size of the picture")
-    return runs_of_box(box, *size)
+    return mask_math.runs_of_box(box, *size)
 
 
 def _indices(value: object, side: Side) -> NDArray[Any]:
     import numpy as np
 
     if isinstance(value, str):
-        found = integers(side.file(value), side)
+        found = pictures.integers(side.file(value), side)
     elif isinstance(value, list) and all(type(index) is int and -1 <= index < 1 << 41 for index in value):
         found = np.array(value, dtype=np.int64)
     else:
@@ -558,7 +523,7 @@ def _panoptic(
     import numpy as np
 
     path = side.file(value)
-    ids = integers(path, side) if path.suffix.casefold() == ".npy" else class_numbers(path, side)
+    ids = pictures.integers(path, side) if path.suffix.casefold() == ".npy" else pictures.class_numbers(path, side)
     ids = ids.reshape(1, -1) if ids.ndim == 1 else ids  # of the points of a cloud
     if ids.ndim != 2 or not ids.size or int(ids.min()) < 0:
         raise side.refuse(f"names {path.name!r}, which is no map of ids from 0 on")
@@ -566,7 +531,7 @@ def _panoptic(
         raise side.refuse(f"names {path.name!r}, which holds ids beyond 40 bits")
     height, width = ids.shape
     if truth is not None and truth.size is not None:
-        require_size((height, width), truth.size, side)
+        pictures.require_size((height, width), truth.size, side)
     line = ids.astype(np.int64).T.ravel()
     starts = np.concatenate([[0], np.flatnonzero(np.diff(line)) + 1]).astype(np.int64)
     ends = np.append(starts[1:], line.size)
@@ -575,7 +540,7 @@ def _panoptic(
     order = np.argsort(owner, kind="stable")
     borders = np.searchsorted(owner[order], np.arange(len(known) + 1))
     found = {
-        int(number): Runs(height, width, starts[order[low:high]], ends[order[low:high]])
+        int(number): mask_math.Runs(height, width, starts[order[low:high]], ends[order[low:high]])
         for number, low, high in zip(known, borders[:-1], borders[1:], strict=True)
     }
     void = found.pop(0, None)

@@ -31,8 +31,7 @@ MAX_BYTES = 1 << 30
 def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
     """Check that ``path`` is a non-empty file of at most ``most`` bytes, and return it.
 
-    Raises:
-        DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be read.
+    Raises ``DataError`` if it is a folder, a device or a pipe, is empty, too large, or cannot be read.
     """
     try:
         found, size = path.is_file(), path.stat().st_size
@@ -138,9 +137,7 @@ def reference_of(item: Item) -> Side:
 
 
 def finite(value: object) -> float | None:
-    """Return a JSON number as a finite float, or ``None`` for anything else (text, booleans, NaN, integers beyond a
-    float).
-    """
+    """Return a JSON number as a finite float, or ``None`` for anything else (true, NaN, integers beyond a float)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -167,12 +164,7 @@ _HEADER_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, MemoryError, Rec
 
 
 def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.NDArray[Any]:
-    """Read the numbers of a ``.npy`` file.
-
-    Args:
-        path: the file.
-        kinds: of types that are read, as NumPy's ``dtype.kind``.
-        most: numbers.
+    """Read the numbers of a ``.npy`` file, at most ``most`` of the ``kinds`` of types (NumPy's ``dtype.kind``).
 
     Raises:
         DataError: no file, or larger than 1 GiB.
@@ -189,11 +181,7 @@ def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.
 def parse_array(
     file: IO[bytes], size: int, path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES
 ) -> npt.NDArray[Any]:
-    """Read the numbers of an open ``.npy`` file of ``size`` bytes, which may be a member of an archive.
-
-    Raises:
-        MediaError: as ``read_array``.
-    """
+    """Read the numbers of an open ``.npy`` file of ``size`` bytes. Raises ``MediaError`` as ``read_array``."""
     import numpy as np
 
     try:

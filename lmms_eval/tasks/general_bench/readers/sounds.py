@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,34 +31,26 @@ _DATA_BYTES = {0x8: 2, 0x9: 2, 0xA: 2, 0xB: 2, 0xC: 1, 0xD: 1, 0xE: 2}
 """Number of data bytes of a channel's message, by its upper four bits."""
 
 
-class MidiNote(Struct, frozen=True):
-    """A note with its MIDI number ``pitch``, and ``start`` and ``end`` in ticks."""
-
-    start: int
-    end: int
-    pitch: int
-
-
-class Signature(Struct, frozen=True):
-    """A time signature: from ``tick`` on, a bar has ``beats`` quarter notes."""
-
-    tick: int
-    beats: float
-
-
-class Midi(Struct, frozen=True):
-    """A piece without its drums."""
-
-    notes: tuple[MidiNote, ...]
-    signatures: tuple[Signature, ...]
-    ticks_per_beat: int
-    """Ticks of a quarter note."""
+MidiNote = tuple[int, int, int]
+"""Start of a note in ticks, its MIDI number, and its end in ticks."""
+Signature = tuple[int, float]
+"""A time signature: from this tick on, a bar has so many quarter notes."""
 
 
 class _Reader(Struct):
+    """Reads the events of a file, of all tracks but those of drums."""
+
     data: bytes
     where: str
     at: int = 0
+    notes: list[MidiNote] = field(default_factory=list)
+    signatures: list[Signature] = field(default_factory=list)
+    tick: int = 0
+    """In the current track."""
+    status: int = 0
+    """Running status, or 0."""
+    sounding: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """Starts of the notes that are on, by channel and key."""
 
     def take(self, count: int) -> bytes:
         piece = self.data[self.at : self.at + count]
@@ -82,37 +75,72 @@ class _Reader(Struct):
     def error(self, what: str) -> DataError:
         return DataError(f"{self.where} is no readable MIDI file: it {what} (byte {self.at})")
 
-
-class _Track(Struct):
-    """State of a track while its events are read."""
-
-    tick: int = 0
-    status: int = 0
-    """Running status, or 0."""
-    sounding: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    """Starts of the notes that are on, by channel and key."""
-    notes: list[MidiNote] = field(default_factory=list)
-    signatures: list[Signature] = field(default_factory=list)
-
-    def switch(self, channel: int, key: int, is_on: bool) -> None:
-        if channel == _DRUMS:
-            return
-        starts = self.sounding.setdefault((channel, key), [])
-        if is_on:
-            starts.append(self.tick)
-        elif starts:
-            self.notes.append(MidiNote(starts.pop(0), self.tick, key))
-
-    def close(self) -> None:
+    def track(self) -> None:
+        """Read the next track, skipping chunks of other kinds before it."""
+        while (mark := self.take(4)) != b"MTrk":
+            if not mark.isalnum():
+                raise self.error("has something else than a chunk where a track should begin")
+            self.take(int.from_bytes(self.take(4)))
+        size = int.from_bytes(self.take(4))
+        end = self.at + size
+        if end > len(self.data):
+            raise self.error("ends before its track does")
+        self.tick = self.status = 0
+        self.sounding.clear()
+        while self.at < end:
+            self.tick += self.length()
+            if not self.event():
+                break
+        if self.at > end:
+            raise self.error("has an event that reaches beyond its track")
+        self.at = end
         for (_, key), starts in self.sounding.items():
-            self.notes += (MidiNote(start, self.tick, key) for start in starts)
+            self.notes += ((start, key, self.tick) for start in starts)
+
+    def event(self) -> bool:
+        """Read one event. Return false at the end of the track."""
+        first = self.byte()
+        if first >= 0xF0:
+            self.status = 0
+            return self.other(first)
+        if first >= 0x80:
+            self.status = first
+            values = self.take(_DATA_BYTES[first >> 4])
+        elif self.status:
+            values = bytes((first,)) + self.take(_DATA_BYTES[self.status >> 4] - 1)
+        else:
+            raise self.error("has data without a status before it (running status broken)")
+        if max(values) > 0x7F:
+            raise self.error("has a status where data should be")
+        kind, channel = self.status >> 4, self.status & 0xF
+        if kind in (0x8, 0x9) and channel != _DRUMS:
+            starts = self.sounding.setdefault((channel, values[0]), [])
+            if kind == 0x9 and values[1] > 0:
+                starts.append(self.tick)
+            elif starts:
+                self.notes.append((starts.pop(0), values[0], self.tick))
+        return True
+
+    def other(self, first: int) -> bool:
+        if first in (0xF0, 0xF7):  # messages of a maker
+            self.take(self.length())
+            return True
+        if first != 0xFF:
+            raise self.error(f"has the status {first:#x}, which no file may hold")
+        kind = self.byte()
+        content = self.take(self.length())
+        if kind == _TIME_SIGNATURE:
+            if len(content) < 2 or not content[0] or content[1] > 7:
+                raise self.error("has an invalid time signature")
+            self.signatures.append((self.tick, content[0] * 4 / 2 ** content[1]))
+        return kind != _END_OF_TRACK
 
 
-def read_midi(path: Path) -> Midi:
-    """Read the notes and time signatures of a ``.mid`` file. A note without an end lasts to the end of its track.
+def read_midi(path: Path) -> tuple[list[MidiNote], list[Signature], int]:
+    """Read the notes and time signatures of a ``.mid`` file, and the ticks of a quarter note.
 
-    Raises:
-        DataError: larger than 4 MiB, of format 2, timed in frames in place of beats, or damaged.
+    A note without an end lasts to the end of its track. Raises ``DataError`` if it is larger than 4 MiB, of format 2,
+    timed in frames in place of beats, or damaged.
     """
     reader = _Reader(regular_file(path, MAX_BYTES).read_bytes(), str(path))
     if reader.data[:4] != b"MThd":
@@ -125,72 +153,9 @@ def read_midi(path: Path) -> Midi:
         raise reader.error(f"has a head of {size} bytes, format {kind}, {tracks} tracks")
     if not 0 < division < 0x8000:
         raise reader.error("is timed in frames, so that it has no bars")
-    notes: list[MidiNote] = []
-    signatures: list[Signature] = []
     for _ in range(tracks):
-        track = _read_track(reader)
-        notes += track.notes
-        signatures += track.signatures
-    ordered = tuple(sorted(signatures, key=lambda one: one.tick))
-    return Midi(tuple(sorted(notes, key=lambda one: (one.start, one.pitch, one.end))), ordered, division)
-
-
-def _read_track(reader: _Reader) -> _Track:
-    """Read the next track, skipping chunks of other kinds before it."""
-    while (mark := reader.take(4)) != b"MTrk":
-        if not mark.isalnum():
-            raise reader.error("has something else than a chunk where a track should begin")
-        reader.take(int.from_bytes(reader.take(4)))
-    size = int.from_bytes(reader.take(4))
-    end = reader.at + size
-    if end > len(reader.data):
-        raise reader.error("ends before its track does")
-    track = _Track()
-    while reader.at < end:
-        track.tick += reader.length()
-        if not _read_event(reader, track):
-            break
-    if reader.at > end:
-        raise reader.error("has an event that reaches beyond its track")
-    reader.at = end
-    track.close()
-    return track
-
-
-def _read_event(reader: _Reader, track: _Track) -> bool:
-    """Read one event into ``track``. Return false at the end of the track."""
-    first = reader.byte()
-    if first >= 0xF0:
-        track.status = 0
-        return _read_other(reader, track, first)
-    if first >= 0x80:
-        track.status = first
-        values = reader.take(_DATA_BYTES[first >> 4])
-    elif track.status:
-        values = bytes((first,)) + reader.take(_DATA_BYTES[track.status >> 4] - 1)
-    else:
-        raise reader.error("has data without a status before it (running status broken)")
-    if max(values) > 0x7F:
-        raise reader.error("has a status where data should be")
-    kind, channel = track.status >> 4, track.status & 0xF
-    if kind in (0x8, 0x9):
-        track.switch(channel, values[0], kind == 0x9 and values[1] > 0)
-    return True
-
-
-def _read_other(reader: _Reader, track: _Track, first: int) -> bool:
-    if first in (0xF0, 0xF7):  # messages of a maker
-        reader.take(reader.length())
-        return True
-    if first != 0xFF:
-        raise reader.error(f"has the status {first:#x}, which no file may hold")
-    kind = reader.byte()
-    content = reader.take(reader.length())
-    if kind == _TIME_SIGNATURE:
-        if len(content) < 2 or not content[0] or content[1] > 7:
-            raise reader.error("has an invalid time signature")
-        track.signatures.append(Signature(track.tick, content[0] * 4 / 2 ** content[1]))
-    return kind != _END_OF_TRACK
+        reader.track()
+    return sorted(reader.notes), sorted(reader.signatures, key=lambda signature: signature[0]), division
 
 
 MAX_NOTES = 200_000
@@ -209,23 +174,18 @@ def predicted_notes(value: Any, item: Item) -> tuple[Note, ...]:
     """Read the notes of a prediction: the path of a MIDI file, a list of ``[start, end, pitch]`` with times in beats
     (quarter notes) and bars of four beats, or ``{"notes": [...], "beats_per_bar": 3}``.
 
-    Raises:
-        UnreadableAnswer: another format, damaged, or without a note.
+    Raises ``UnreadableAnswer`` for another format, a damaged file, or no note.
     """
     side = prediction_of(item)
     with side.reading():
-        notes = notes_of_midi(read_midi(side.path(value))) if isinstance(value, str) else read_notes(value)
+        notes = notes_of_midi(*read_midi(side.path(value))) if isinstance(value, str) else read_notes(value)
         if not notes:
             raise DataError("the piece has no notes")
         return notes
 
 
 def read_notes(value: Any) -> tuple[Note, ...]:
-    """Read the notes of a JSON value.
-
-    Raises:
-        DataError: it is not in one of the forms, or has more than 200,000 notes.
-    """
+    """Read the notes of a JSON value. Raises ``DataError`` for another form, or more than 200,000 notes."""
     beats: Any = BEATS_PER_BAR
     if isinstance(value, dict):
         value, beats = value.get("notes"), value.get("beats_per_bar", BEATS_PER_BAR)
@@ -246,28 +206,24 @@ def read_notes(value: Any) -> tuple[Note, ...]:
     return tuple(found)
 
 
-def notes_of_midi(midi: Midi) -> tuple[Note, ...]:
-    """Return the notes of a MIDI file with bars by its time signatures (four quarter notes by default).
+def notes_of_midi(notes: Sequence[MidiNote], signatures: Sequence[Signature], ticks_per_beat: int) -> tuple[Note, ...]:
+    """Return the notes of ``read_midi`` with bars by the time signatures (four quarter notes by default).
 
-    A time signature begins a new bar.
-
-    Raises:
-        DataError: more than 200,000 notes.
+    A time signature begins a new bar. Raises ``DataError`` for more than 200,000 notes.
     """
-    if len(midi.notes) > MAX_NOTES:
+    if len(notes) > MAX_NOTES:
         raise DataError(f"more than {MAX_NOTES} notes")
-    signatures = list(midi.signatures)
-    if not signatures or signatures[0].tick > 0:
-        signatures.insert(0, Signature(0, BEATS_PER_BAR))
+    if not signatures or signatures[0][0] > 0:
+        signatures = [(0, BEATS_PER_BAR), *signatures]
     firsts = [0]  # number of the bar that each signature begins
-    for before, after in itertools.pairwise(signatures):
-        firsts.append(firsts[-1] + math.ceil((after.tick - before.tick) / (before.beats * midi.ticks_per_beat)))
+    for (tick, beats), (following, _) in itertools.pairwise(signatures):
+        firsts.append(firsts[-1] + math.ceil((following - tick) / (beats * ticks_per_beat)))
     found, part = [], 0
-    for note in midi.notes:  # in order of their starts
-        while part + 1 < len(signatures) and signatures[part + 1].tick <= note.start:
+    for start, pitch, _ in notes:  # in order of their starts
+        while part + 1 < len(signatures) and signatures[part + 1][0] <= start:
             part += 1
-        ticks = signatures[part].beats * midi.ticks_per_beat
-        found.append(Note(firsts[part] + int((note.start - signatures[part].tick) // ticks), note.pitch))
+        tick, beats = signatures[part]
+        found.append(Note(firsts[part] + int((start - tick) // (beats * ticks_per_beat)), pitch))
     return tuple(found)
 
 
@@ -280,11 +236,7 @@ MAX_SECONDS = 1800.0
 
 
 def predicted_sound(value: Any, item: Item, sampling_rate: int | None = None) -> Audio:
-    """Read the sound file that a prediction names.
-
-    Raises:
-        UnreadableAnswer: it is missing, it is not a sound, or longer than half an hour.
-    """
+    """Read the sound that a prediction names. Raises ``UnreadableAnswer`` if it is missing, no sound, or too long."""
     side = prediction_of(item)
     with side.reading():
         return read_sound(side.path(value), sampling_rate)

@@ -35,8 +35,7 @@ class DatasetFacts(Struct, frozen=True):
     def rule(self) -> Rule:
         """The rule for answers: by the data set's name first, then by the question type.
 
-        Raises:
-            DataError: the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
+        Raises ``DataError`` if the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
         """
         if "NeedleInAHaystack" in self.name:
             return "token"
@@ -83,20 +82,12 @@ class SampleScore(Struct, frozen=True):
     """The letter read by the fixed rules; only for choice questions, ``None`` if no rule hit."""
     is_empty: bool = False
     """The answer is empty or white space: counted as ``no_answer``."""
-    normalised: Normalised | None = None
-    """The normalised texts, as ``pred_with_extracted.json`` shows them."""
+    normalised: tuple[str, str, tuple[str, ...]] | None = None
+    """Answer, reference and options after the official normalisation, as ``pred_with_extracted.json`` shows them."""
     note: str = ""
     """Remark on a case that crashes the reference, with the specified value used instead."""
     error: str | None = None
     """The reason of a failed sample."""
-
-
-class Normalised(Struct, frozen=True):
-    """Texts after the official normalisation."""
-
-    prediction: str
-    gold: str
-    choices: tuple[str, ...] = ()
 
 
 class DatasetResult(Struct, frozen=True):
@@ -144,11 +135,7 @@ class DatasetResult(Struct, frozen=True):
 
 
 def aggregate(facts: DatasetFacts, samples: Sequence[SampleScore]) -> DatasetResult:
-    """Separate the scored samples of a data set from the failed ones.
-
-    Raises:
-        DataError: the data set's question type is unknown.
-    """
+    """Separate the scored from the failed samples. Raises ``DataError`` if the data set's question type is unknown."""
     scored = tuple(sample for sample in samples if sample.error is None)
     return DatasetResult(facts.name, facts.metric, scored, len(samples) - len(scored))
 

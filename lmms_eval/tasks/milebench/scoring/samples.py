@@ -9,16 +9,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmms_eval.tasks.milebench.scoring.fixed_choice import (
-    NO_CHOICE,
-    fixed_letter,
-    occurs,
-    official_letters,
-    plain,
-    possible,
-    read_choice,
-)
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore, image_level
+from lmms_eval.tasks.milebench.scoring import fixed_choice
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore, image_level
 
 MARKS = ';/[]"{}()=+\\_-><@`,?!'
 """The 21 marks that are deleted or replaced by a blank."""
@@ -75,7 +67,7 @@ def read_letter(text: str, options: Sequence[str]) -> tuple[str, str]:
     ``text`` and ``options`` are normalised. Steps: ``empty``, ``letter and text``, ``text``, ``bare letter``,
     ``letters collected``.
     """
-    letters = official_letters(len(options))
+    letters = fixed_choice.official_letters(len(options))
     if not text:
         return EMPTY_COUNTS_AS, "empty"
     labelled = [normalise(f"{letter} {option}") for letter, option in zip(letters, options, strict=True)]
@@ -97,7 +89,7 @@ def read_letter(text: str, options: Sequence[str]) -> tuple[str, str]:
 def leftmost(text: str, pieces: Sequence[str]) -> int | None:
     """Return the piece that occurs first in ``text`` (the earlier of two at one place); ``None`` if none occurs."""
     best, place = None, len(text) + 1
-    for index in possible(text, pieces):
+    for index in fixed_choice.possible(text, pieces):
         piece = pieces[index]
         at = text.find(piece, 0, place - 1 + len(piece))  # only occurrences further left matter
         if at >= 0:
@@ -238,7 +230,7 @@ def score_sample(
     if facts.rule == "token":
         score, fixed = case.wanted in case.text.split(), wanted in text.split()
     else:
-        score, fixed = case.wanted in case.text, bool(wanted) and occurs(wanted, text)
+        score, fixed = case.wanted in case.text, bool(wanted) and fixed_choice.occurs(wanted, text)
     return replace(blank, score=int(score), fixed=int(fixed), step=facts.rule, fixed_step=facts.rule)
 
 
@@ -264,11 +256,11 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
     if case.wanted not in options:
         return replace(blank, error=f"the reference answer {case.gold[:80]!r} is not one of the {len(raw)} options")
     extracted, step = read_letter(case.text, options)
-    right = official_letters(len(options))[options.index(case.wanted)]
-    chosen, fixed_step = read_choice(case.prediction, raw) if case.text else NO_CHOICE
+    right = fixed_choice.official_letters(len(options))[options.index(case.wanted)]
+    chosen, fixed_step = fixed_choice.read_choice(case.prediction, raw) if case.text else fixed_choice.NO_CHOICE
     # every option that equals the reference answer is right; by normalised text if none equals it as written
-    as_written, cleaned = plain(case.fixed_gold), normalise(case.fixed_gold)
-    same = [index for index, option in enumerate(raw) if plain(option) == as_written]
+    as_written, cleaned = fixed_choice.plain(case.fixed_gold), normalise(case.fixed_gold)
+    same = [index for index, option in enumerate(raw) if fixed_choice.plain(option) == as_written]
     alike = [index for index, option in enumerate(options) if option == cleaned]
     return replace(
         blank,
@@ -277,8 +269,8 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
         extracted=extracted,
         fixed=int(chosen in (same or alike)),
         fixed_step=fixed_step if case.text else "empty",
-        fixed_extracted=None if chosen is None else fixed_letter(chosen),
-        normalised=Normalised(case.text, case.wanted, options),
+        fixed_extracted=None if chosen is None else fixed_choice.fixed_letter(chosen),
+        normalised=(case.text, case.wanted, options),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
@@ -55,11 +55,14 @@ class Moments(Struct, frozen=True, array_like=True):
         return MeanSpread.of_moments(self.count, self.total, self.squares, SHARES)
 
 
-class BothMoments(Struct, frozen=True):
-    """Scores of the same samples by the ``official`` and by the ``fixed`` rules."""
+T = TypeVar("T")
 
-    official: Moments
-    fixed: Moments
+
+class Pair(Struct, Generic[T], frozen=True):
+    """The same of scores by the ``official`` and by the ``fixed`` rules."""
+
+    official: T
+    fixed: T
 
 
 class NeedleCell(Struct, frozen=True):
@@ -80,7 +83,7 @@ class DatasetSummary(Struct, frozen=True, kw_only=True):
     """``Accuracy`` or ``Rouge-L f``."""
     no_answer: int
     """Number of empty answers."""
-    by_images: dict[int, BothMoments]
+    by_images: dict[int, Pair[Moments]]
     """Scores by the annotation's number of images."""
     steps: dict[str, int]
     """Number of samples that each official rule decided."""
@@ -95,11 +98,11 @@ class DatasetSummary(Struct, frozen=True, kw_only=True):
         """The number of scored samples."""
         return self.within().official.count
 
-    def within(self, least: int = 0, most: float = math.inf) -> BothMoments:
+    def within(self, least: int = 0, most: float = math.inf) -> Pair[Moments]:
         """Return the moments of the samples with ``least`` to ``most`` images; by default of all."""
         found = [both for number, both in self.by_images.items() if least <= number <= most]
         official, fixed = ([getattr(both, side) for both in found] for side in ("official", "fixed"))
-        return BothMoments(Moments.pooled(official), Moments.pooled(fixed))
+        return Pair(Moments.pooled(official), Moments.pooled(fixed))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON. Triples are sum, number and sum of squares; ``levels`` are as in ``eval.json``."""
@@ -119,11 +122,7 @@ class DatasetSummary(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_details(cls, given: Mapping[str, Any]) -> DatasetSummary:
-        """Undo ``as_dict``, also after a way through JSON.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """Undo ``as_dict``, also after a way through JSON. Raises ``DataError`` if it is something else."""
         try:
             return convert(given, cls, str_keys=True)
         except ValidationError as error:
@@ -153,7 +152,7 @@ def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = 
         metric=str(found[0]["metric"]),
         no_answer=round(math.fsum(value["no_answer"] for value in found)),
         by_images={
-            number: BothMoments(*(Moments.of([float(value[side]) for value in members]) for side in ("score", "fixed")))
+            number: Pair(*(Moments.of([float(value[side]) for value in members]) for side in ("score", "fixed")))
             for number, members in sorted(scores.items())
         },
         steps=dict(sorted(Counter(str(value["step"]) for value in found).items())),

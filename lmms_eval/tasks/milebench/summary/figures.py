@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.stats.interval import Interval, MeanSpread, NoInterval, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
-from lmms_eval.tasks.milebench.summary.dataset import BothMoments, DatasetSummary, Moments
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, Pair
 from lmms_eval.utils.numbers import SHARES
 
 PERCENT = 100.0
@@ -51,19 +51,12 @@ class Figure(Struct, frozen=True):
         return {"score": self.value, "low": low, "high": high}
 
 
-class Pair(Struct, frozen=True):
-    """A number by the ``official`` and by the ``fixed`` rules."""
-
-    official: Figure
-    fixed: Figure
-
-
 class FigureEntry(Struct, frozen=True):
     """A data set, a group or an overall figure."""
 
     name: str
     title: str
-    scores: Pair | None
+    scores: Pair[Figure] | None
     """Scores of the scored parts; ``None`` without any."""
     samples: int
     """Scored samples."""
@@ -94,7 +87,7 @@ def combined(figures: Sequence[Figure], weights: Sequence[float] | None = None) 
     return Figure(mean, MeanSpread.stratified([part.spread for part in figures], given))
 
 
-def combined_pair(pairs: Sequence[Pair], weights: Sequence[float] | None = None) -> Pair | None:
+def combined_pair(pairs: Sequence[Pair[Figure]], weights: Sequence[float] | None = None) -> Pair[Figure] | None:
     """Combine pairs; ``None`` without any."""
     if not pairs:
         return None
@@ -115,7 +108,7 @@ def dataset_entry(scored: ScoredDataset) -> FigureEntry:
     return FigureEntry(facts.name, facts.title, pair, count, facts.samples, tuple(gaps))
 
 
-def pair_of(both: BothMoments) -> Pair | None:
+def pair_of(both: Pair[Moments]) -> Pair[Figure] | None:
     """Return both figures; ``None`` without scores."""
     official, fixed = figure(both.official), figure(both.fixed)
     return None if official is None or fixed is None else Pair(official, fixed)

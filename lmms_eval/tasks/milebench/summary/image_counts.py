@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, NeedleCell
-from lmms_eval.tasks.milebench.summary.figures import Figure, Pair, combined_pair, figure, pair_of
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, NeedleCell, Pair
+from lmms_eval.tasks.milebench.summary.figures import Figure, combined_pair, figure, pair_of
 
 BINS: Mapping[str, tuple[int, float]] = {
     "up to 2": (0, 2), "3": (3, 3), "4": (4, 4), "5": (5, 5),
@@ -34,9 +34,9 @@ class CountPool(Struct, frozen=True):
     images: float
     """Mean number of images."""
     datasets: int
-    by_sample: Pair
+    by_sample: Pair[Figure]
     """Score with equal weight for every sample."""
-    by_dataset: Pair
+    by_dataset: Pair[Figure]
     """Score with equal weight for every data set with such samples."""
 
 
@@ -71,7 +71,7 @@ def pools(found: Mapping[str, Sequence[DatasetSummary]], ranges: Mapping[str, tu
     """Return a pool for each scope and range of numbers of images with samples."""
     made = []
     for (scope, summaries), (label, (least, most)) in itertools.product(found.items(), ranges.items()):
-        pairs: list[Pair] = []
+        pairs: list[Pair[Figure]] = []
         counts: list[float] = []
         images = 0
         for summary in summaries:

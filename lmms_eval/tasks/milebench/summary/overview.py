@@ -10,24 +10,17 @@ from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES
-from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Pair
 from lmms_eval.tasks.milebench.summary.figures import (
     PERCENT,
+    Figure,
     FigureEntry,
-    Pair,
     ScoredDataset,
     dataset_entry,
     group_entries,
     overall_entries,
 )
-from lmms_eval.tasks.milebench.summary.image_counts import (
-    BINS,
-    CountPool,
-    NeedleGrid,
-    needle_grids,
-    pools,
-    scopes,
-)
+from lmms_eval.tasks.milebench.summary.image_counts import BINS, CountPool, NeedleGrid, needle_grids, pools, scopes
 
 
 class Overview(Struct, frozen=True):
@@ -134,7 +127,7 @@ def _entry(entry: FigureEntry) -> dict[str, Any]:
     return content
 
 
-def _pair(pair: Pair) -> dict[str, dict[str, float | None]]:
+def _pair(pair: Pair[Figure]) -> dict[str, dict[str, float | None]]:
     return {"official": pair.official.as_dict(), "fixed": pair.fixed.as_dict()}
 
 

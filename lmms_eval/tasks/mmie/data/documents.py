@@ -25,8 +25,7 @@ MAX_SHOWN = 3
 def documents(name: str | None = None, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
     """Return the documents of a category's tag, or all (``dataset_path: !function data.documents.documents``).
 
-    Raises:
-        DataError: the data is missing (the message says how to get it), or holds records that cannot be used.
+    Raises ``DataError`` if the data is missing (the message says how to get it), or holds records that cannot be used.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     file = data_file(settings)

@@ -39,8 +39,7 @@ ACCESS = (
 def data_file(settings: Settings) -> Path:
     """Find the records: in the settings' own folder, below ``--data_root``, in ``$HF_HOME/mmie_data``, or on the hub.
 
-    Raises:
-        DataError: they were not found and cannot be downloaded.
+    Raises ``DataError`` if they were not found and cannot be downloaded.
     """
     if settings.folder is not None:
         folders = [settings.folder]
@@ -101,8 +100,7 @@ class ImageFinder:
 def image_finder(settings: Settings) -> ImageFinder:
     """Return the finder of the pictures that these settings' records name, after unpacking them if needed.
 
-    Raises:
-        DataError: the records cannot be found, or the archive cannot be unpacked.
+    Raises ``DataError`` if the records cannot be found, or the archive cannot be unpacked.
     """
     return _finder(settings, tuple(map(os.environ.get, _PLACES)))
 
@@ -121,8 +119,7 @@ def _finder(settings: Settings, places: tuple[str | None, ...]) -> ImageFinder: 
 def unpack(archive: Path, target: Path) -> None:
     """Unpack the pictures so that ``target/images`` exists, complete or not at all.
 
-    Raises:
-        DataError: the archive is damaged or holds names that lead outside, or the disk is full.
+    Raises ``DataError`` if the archive is damaged or holds names that lead outside, or the disk is full.
     """
     with alone(target):
         if not (target / IMAGES).is_dir():  # otherwise another process has finished first

@@ -90,8 +90,7 @@ class QuestionRecord(Struct, frozen=True):
 def read_question(entry: Any) -> QuestionRecord:
     """Read a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
 
-    Raises:
-        DataError: a key is missing, or the value is not a record.
+    Raises ``DataError`` if a key is missing, or the value is not a record.
     """
     if not isinstance(entry, Mapping):
         raise DataError(f"a record is needed, not {json_kind(entry)}")
@@ -128,13 +127,8 @@ def read_question(entry: Any) -> QuestionRecord:
 def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segment, ...]:
     """Read a list of ``{text, image}``. A text alone is one segment without a picture, and null is an empty list.
 
-    Args:
-        value: the JSON value.
-        where: its place in the record, for messages.
-        lenient: a missing key is null.
-
-    Raises:
-        DataError: a segment lacks a key, or the value has another form.
+    ``where`` is the value's place in the record. If ``lenient``, a missing key is null. Raises ``DataError`` if a
+    segment lacks a key, or the value has another form.
     """
     if value is None:
         return ()

@@ -127,7 +127,7 @@ def test_an_annotation_that_is_cut_short(tmp_path: Path, content: bytes) -> None
     else:
         with pytest.raises(AbsentDataError):
             rows(DEFECTS, options(root))
-        assert "no complete JSON" in documents.root(str(root), "").problems[0]
+        assert "no complete JSON" in documents.root(str(root), "")[1][0]
 
 
 def test_an_annotation_without_items(tmp_path: Path) -> None:
@@ -166,7 +166,6 @@ def test_keys_of_no_known_schema_and_a_map_of_them(tmp_path: Path) -> None:
 def test_folders_of_no_task_are_said(tmp_path: Path) -> None:
     root = copied(tmp_path, "nlp/Defects")
     write_task(root / SET / "nlp" / "Odd", "Basket Weaving", [{"id": 1}])
-    found = documents.root(str(root), "")
-    assert len(found.folders) == 1
-    (problem,) = found.problems
+    folders, (problem,) = documents.root(str(root), "")
+    assert len(folders) == 1
     assert "Odd" in problem and "Basket Weaving" in problem

@@ -39,17 +39,17 @@ def small_set(folder: Path) -> Path:
 def test_a_set_and_the_folder_that_holds_it(tmp_path: Path, below: str, subset: str) -> None:
     small_set(tmp_path / "root" / below)
     for root in (tmp_path / "root", tmp_path / "root" / below):
-        found = scan(root)
-        assert found.problems == ()
-        assert [(one.modality, one.paradigm, one.name) for one in found.folders] == [
+        found, problems = scan(root)
+        assert problems == []
+        assert [(one.modality, one.paradigm, one.name) for one in found] == [
             ("3D", "generation", "motion"),
             ("Audio", "comprehension", "AccentClassification"),
             ("NLP", "", "Math-QA"),
             ("Video", "comprehension", "BallTracking"),
         ]
-        assert {one.subset for one in found.folders} == {subset}
-        assert {one.set_folder for one in found.folders} == {tmp_path / "root" / below}
-        rows = match(found).folders
+        assert {one.subset for one in found} == {subset}
+        assert {one.set_folder for one in found} == {tmp_path / "root" / below}
+        rows, _ = match(found)
         assert {facts.name for facts in rows} == {
             "Math Question Answering", "Ball Tracking", "Text to 3D Motion Generation", "Accent Classification",
         }  # fmt: skip
@@ -65,7 +65,7 @@ def test_no_set(tmp_path: Path) -> None:
 def test_named_sets_come_before_scoped_ones(tmp_path: Path) -> None:
     small_set(tmp_path / "S-A-Quick")
     small_set(tmp_path / "General-Bench-Closeset")
-    assert {one.set_folder.name for one in scan(tmp_path).folders} == {"General-Bench-Closeset"}
+    assert {one.set_folder.name for one in scan(tmp_path)[0]} == {"General-Bench-Closeset"}
 
 
 def test_one_unusable_folder_stops_no_other(tmp_path: Path) -> None:
@@ -79,10 +79,10 @@ def test_one_unusable_folder_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / "image" / "open.tar.gz").write_bytes(b"")
     for left_out in ("__MACOSX", ".cache"):
         (tmp_path / "nlp" / left_out).mkdir()
-    found = scan(tmp_path)
-    assert len(found.folders) == 4
-    assert len(found.problems) == 5
-    text = "\n".join(found.problems)
+    found, problems = scan(tmp_path)
+    assert len(found) == 4
+    assert len(problems) == 5
+    text = "\n".join(problems)
     for part in (
         f"{tmp_path / 'nlp' / 'empty'} holds no annotation.json", f"{broken} is no complete JSON", f"{listed}: holds a",
         f"{tmp_path / 'image' / 'odd'} is passed over: comprehension or generation",
@@ -100,19 +100,20 @@ def test_matching(tmp_path: Path) -> None:
     write_task(open_set / "image" / "generation" / "e", "Ball Tracking")
     for name in ("Math Question Answering", "TriviaQA"):
         write_task(closed / "nlp" / name, name)
-    found = scan(tmp_path)
-    both = match(found)
+    found, _ = scan(tmp_path)
+    both, listed = match(found)
     maths, trivia, balls = find_task("Math Question Answering"), find_task("TriviaQA"), find_task("Ball Tracking")
-    assert {facts: one.path.name for facts, one in both.folders.items()} == {maths: "b", trivia: "TriviaQA", balls: "e"}
-    assert both.folders[maths].subset == "open" and both.folders[trivia].subset == "closed"
-    assert [one.name for one in both.unmatched] == ["d", "Math Question Answering"]
-    problems = "\n".join(both.problems)
+    assert {facts: one.path.name for facts, one in both.items()} == {maths: "b", trivia: "TriviaQA", balls: "e"}
+    assert both[maths].subset == "open" and both[trivia].subset == "closed"
+    problems = "\n".join(listed)
+    for name in ("d", "Math Question Answering"):
+        assert f"{open_set / 'nlp' / name / 'annotation.json'}: " in problems
     assert "did you mean Math Question Answering" in problems
     assert f"{open_set / 'nlp' / 'c'} and {open_set / 'nlp' / 'b'} both hold the task" in problems
     assert "belongs to Video comprehension: taken all the same" in problems
-    assert len(both.problems) == 4
-    only = match(found, "closed")
-    assert {one.subset for one in only.folders.values()} == {"closed"} and only.problems == ()
+    assert len(listed) == 4
+    only, listed = match(found, "closed")
+    assert {one.subset for one in only.values()} == {"closed"} and listed == []
 
 
 def zipped(file: Path, **texts: str) -> None:
@@ -130,8 +131,8 @@ def test_an_archive_with_everything(tmp_path: Path, top: str) -> None:
     folder = tmp_path / "video" / "comprehension" / "BallTracking"
     zipped(folder / "open.zip", **{f"{top}annotation.json": ANNOTATION, f"{top}videos/1.mp4": "v"})
     for _ in range(2):
-        found = scan(tmp_path)
-        assert found.problems == () and [one.task for one in found.folders] == ["Ball Tracking"]
+        found, problems = scan(tmp_path)
+        assert problems == [] and [one.task for one in found] == ["Ball Tracking"]
         assert (folder / "videos" / "1.mp4").read_text() == "v"
         assert {entry.name for entry in folder.iterdir()} == {"open.zip", "annotation.json", "videos"}
 
@@ -144,7 +145,7 @@ def test_archives_of_media_beside_an_annotation(tmp_path: Path, top: str) -> Non
     zipped(folder / "a.zip", **{f"{top}1.mp4": "v", "__MACOSX/x": ""})
     with tarfile.open(folder / "b.tgz", "w:gz") as opened:
         opened.addfile(tarfile.TarInfo(f"{top}2.mp4"), io.BytesIO())
-    assert scan(tmp_path).problems == ()
+    assert scan(tmp_path)[1] == []
     below = folder / top.removeprefix("BallTracking/")
     assert not (folder / "__MACOSX").exists()
     assert (below / "1.mp4").is_file() and (below / "2.mp4").is_file()
@@ -158,14 +159,14 @@ def test_archives_that_cannot_be_unpacked(tmp_path: Path, monkeypatch: pytest.Mo
     zipped(place / "B" / "open.zip", **{"nothing.txt": "no annotation"})
     write_task(place / "C", "Ball Tracking")
     zipped(place / "C" / "videos.zip", **{"../1.mp4": "v"})
-    found = scan(tmp_path)
-    assert [one.name for one in found.folders] == ["C"]
-    assert len(found.problems) == 3
-    assert "open.zip cannot be unpacked" in found.problems[0] and "holds no annotation.json" in found.problems[1]
-    assert "leads outside" in found.problems[2]
+    found, problems = scan(tmp_path)
+    assert [one.name for one in found] == ["C"]
+    assert len(problems) == 3
+    assert "open.zip cannot be unpacked" in problems[0] and "holds no annotation.json" in problems[1]
+    assert "leads outside" in problems[2]
     assert not (place / "1.mp4").exists()
     monkeypatch.setattr(scanning.os, "access", lambda *_: False)
-    assert "cannot be written; unpack it there, or copy the folder" in scan(tmp_path).problems[0]
+    assert "cannot be written; unpack it there, or copy the folder" in scan(tmp_path)[1][0]
 
 
 def test_media_of_a_scoped_set(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_media_of_a_scoped_set(tmp_path: Path) -> None:
     write_task(quick / "video" / "Comprehension" / "BallTracking", "Ball Tracking")
     write_task(quick / "video" / "Comprehension" / "Other", "Human Tracking")
     write_task(quick / "nlp" / "TriviaQA", "TriviaQA")
-    trivia, ball, other = scan(quick).folders
+    trivia, ball, other = scan(quick)[0]
     media = full / "Video" / "comprehension" / "balltracking"
     assert media_folder(ball) == ball.path
     assert media_folder(ball, [opened.parent, full.parent]) == media
@@ -195,9 +196,9 @@ def test_all_rows_are_found_in_well_under_a_second(tmp_path: Path) -> None:
         place = tmp_path / facts.modality.lower() / facts.paradigm / facts.id
         write_task(place, facts.name, [{"id": number, "input": "x" * 50} for number in range(20)])
     start = time.perf_counter()
-    found = match(scan(tmp_path))
+    found, problems = match(scan(tmp_path)[0])
     assert time.perf_counter() - start < 20
-    assert len(found.folders) == len(tasks()) and found.problems == () and found.unmatched == ()
+    assert len(found) == len(tasks()) and problems == []
 
 
 def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,5 +208,5 @@ def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.Monk
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(scanning, "packed_content", denied)
-    found = scan(tmp_path)
-    assert found.folders == () and len(found.problems) == 4 and "cannot be read: Permission denied" in found.problems[0]
+    found, problems = scan(tmp_path)
+    assert found == [] and len(problems) == 4 and "cannot be read: Permission denied" in problems[0]

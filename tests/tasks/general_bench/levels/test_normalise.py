@@ -3,7 +3,7 @@ import math
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import metrics
 from lmms_eval.tasks.general_bench.levels.formulas import adjusted_rmse, map_score, paper_score, ranker_score, sigmoid
 from tests.cases import for_each
 

@@ -55,7 +55,7 @@ def test_levels_that_no_missing_row_can_lift():
 
 
 def worse():
-    from lmms_eval.tasks.general_bench.facts.metrics import metrics
+    from lmms_eval.tasks.general_bench.facts import metrics
 
     return {task.name for rows in sheets().values() for task in rows if not metrics()[task.metric].higher_is_better}
 

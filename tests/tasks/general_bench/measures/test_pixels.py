@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.errors import DataError, LmmsEvalError, MediaError
-from lmms_eval.tasks.general_bench.facts import tasks
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import metrics, tasks
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.pixels import MEASURES

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import lmms_eval.tasks.general_bench as package
 from lmms_eval.cli.main import main
-from lmms_eval.tasks.general_bench.facts import tasks
-from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.facts import metrics, tasks
 from lmms_eval.tasks.general_bench.measures import registry
 from tests.cases import for_each
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import ConfigError, DataError
-from lmms_eval.tasks.general_bench.facts import find_task
-from lmms_eval.tasks.general_bench.facts.metrics import find_metric
+from lmms_eval.tasks.general_bench.facts import find_metric, find_task
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.texts import MEASURES, code_language

@@ -17,8 +17,8 @@ from lmms_eval.tasks.general_bench.networks.pictures import B32, clip
 from tests.cases import for_each
 from tests.tasks.general_bench.networks import kit
 
-HUB = Network("a-network", ("fid",), "someone/a-network", "torch")
-LOCAL = Network("a-network", ("fid",), package="torch")
+HUB = Network("a-network", "someone/a-network", "torch")
+LOCAL = Network("a-network", package="torch")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_weights_without_a_repository_are_never_fetched(tmp_path: Path) -> None:
 
 
 def test_absent_packages_are_named(tmp_path: Path) -> None:
-    network = Network("a-network", ("fid",), package="torch nothing_such other_thing.part")
+    network = Network("a-network", package="torch nothing_such other_thing.part")
     (tmp_path / "a-network").mkdir()
 
     with pytest.raises(NotEvaluated, match=r"the package nothing_such and the package other_thing\.part") as absent:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.tasks.general_bench.facts.metrics import find_metric
+from lmms_eval.tasks.general_bench.facts import find_metric
 from lmms_eval.tasks.general_bench.nlp.types import OPEN_QA, TYPES, UNKNOWN, type_of
 from tests.cases import for_each
 from tests.tasks.general_bench.nlp.kit import ITEMS

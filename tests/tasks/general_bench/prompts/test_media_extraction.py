@@ -109,7 +109,8 @@ def test_lists_of_points_and_notes_are_taken_as_they_are():
 
 @given(st.sampled_from(FORMS), REPLIES)
 def test_no_reply_raises_and_every_prediction_is_json(form, reply):
-    json.dumps(extract_media(shapes(form), reply), allow_nan=False)
+    found = extract_media(shapes(form), reply)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 @for_each("form", ["text", "number", "boxes", "tube", "masks", "instances", "image"])

@@ -49,32 +49,32 @@ def ply(path, form, faces, more="", behind=b"", vertices=4):
     ],
 )
 def test_ply_in_all_its_forms(tmp_path, form, faces, triangles):
-    mesh = read_mesh(ply(tmp_path / "a.ply", form, faces))
-    assert mesh.vertices.tolist() == SQUARE
-    assert mesh.triangles.tolist() == triangles
+    vertices, found = read_mesh(ply(tmp_path / "a.ply", form, faces))
+    assert vertices.tolist() == SQUARE
+    assert found.tolist() == triangles
 
 
 @for_each("faces", [[(0, 1, 2), (0, 2, 3)], [(0, 1, 2), (0, 1, 2, 3)]])
 def test_what_stands_behind_the_corners_is_passed_over(tmp_path, faces):
     path = ply(tmp_path / "a.ply", "binary_little_endian", faces, "property ushort mark\n", b"\xff\xff")
-    assert read_mesh(path).triangles[0].tolist() == [0, 1, 2]
+    assert read_mesh(path)[1][0].tolist() == [0, 1, 2]
 
 
 def test_obj_with_textures_negative_numbers_and_polygons(tmp_path):
     path = tmp_path / "a.obj"
     path.write_text("# x\nv 0 0 0\nv 1 0 0 1.0\nvn 0 0 1\nv 1 1 0\nv 0 1 0\nf 1/1/1 2//1 3\nf -4 -2 -1\nf 1 2 3 4\n")
-    mesh = read_mesh(path)
-    assert mesh.vertices.tolist() == SQUARE
-    assert mesh.triangles.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2], [0, 2, 3]]
+    vertices, triangles = read_mesh(path)
+    assert vertices.tolist() == SQUARE
+    assert triangles.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2], [0, 2, 3]]
 
 
 @for_each("head", ["OFF\n4 1 0\n", "OFF 4 1 0\n", "OFF4 1 0\n", "# c\nOFF\n\n4 1 0 # n\n"])
 def test_off_with_its_headers(tmp_path, head):
     path = tmp_path / "a.off"
     path.write_text(head + "0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3 0.5 0.5 0\n")
-    mesh = read_mesh(path)
-    assert mesh.vertices.tolist() == SQUARE
-    assert mesh.triangles.tolist() == [[0, 1, 2], [0, 2, 3]]
+    vertices, triangles = read_mesh(path)
+    assert vertices.tolist() == SQUARE
+    assert triangles.tolist() == [[0, 1, 2], [0, 2, 3]]
 
 
 @for_each(
@@ -141,4 +141,4 @@ def test_a_large_binary_cloud_is_read_at_once(tmp_path):
     head = "ply\nformat binary_little_endian 1.0\nelement vertex 300000\n"
     head += "property float x\nproperty float y\nproperty float z\nend_header\n"
     path.write_bytes(head.encode() + places.tobytes())
-    assert np.array_equal(read_mesh(path).vertices, places.astype(float))
+    assert np.array_equal(read_mesh(path)[0], places.astype(float))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.readers.sounds import MidiNote, Signature, read_midi
+from lmms_eval.tasks.general_bench.readers.sounds import read_midi
 from tests.tasks.general_bench.measures.kit3d import END, midi_bytes, midi_note
 
 
@@ -19,14 +19,14 @@ def read(tmp_path):
 
 
 def test_notes_of_all_tracks_with_their_ticks(read):
-    midi = read(midi_bytes(midi_note(60) + midi_note(64, 4) + END, midi_note(67, 10) + END))
-    assert midi.notes == (MidiNote(0, 96, 60), MidiNote(10, 106, 67), MidiNote(100, 196, 64))
-    assert (midi.ticks_per_beat, midi.signatures) == (96, ())
+    notes, signatures, ticks = read(midi_bytes(midi_note(60) + midi_note(64, 4) + END, midi_note(67, 10) + END))
+    assert notes == [(0, 60, 96), (10, 67, 106), (100, 64, 196)]
+    assert (ticks, signatures) == (96, [])
 
 
 def test_running_status_long_deltas_and_silent_on_as_off(read):
     running = b"\x00\x90\x3c\x40" + b"\x60\x3c\x00" + b"\x81\x00\x3e\x40" + b"\x60\x3e\x00"
-    assert read(midi_bytes(running + END)).notes == (MidiNote(0, 96, 60), MidiNote(224, 320, 62))
+    assert read(midi_bytes(running + END))[0] == [(0, 60, 96), (224, 62, 320)]
 
 
 def test_other_events_and_chunks_are_passed_over(read):
@@ -41,25 +41,25 @@ def test_other_events_and_chunks_are_passed_over(read):
     other += b"\x00\xff\x51\x03\x07\xa1\x20" + b"\x00\xff\x58\x04\x06\x03\x18\x08"
     content = midi_bytes(other + midi_note(60) + END)
     split = content.index(b"MTrk")
-    midi = read(content[:split] + b"XFIH" + (3).to_bytes(4) + b"abc" + content[split:])
-    assert midi.notes == (MidiNote(0, 96, 60),)
-    assert midi.signatures == (Signature(0, 3.0),)
+    notes, signatures, _ = read(content[:split] + b"XFIH" + (3).to_bytes(4) + b"abc" + content[split:])
+    assert notes == [(0, 60, 96)]
+    assert signatures == [(0, 3.0)]
 
 
 def test_the_shortest_time_signature_and_deltas_of_two_bytes(read):
-    midi = read(midi_bytes(b"\x81\x00\xff\x58\x02\x04\x07" + midi_note(60) + END))
-    assert midi.signatures == (Signature(128, 0.125),)
-    assert midi.notes == (MidiNote(128, 224, 60),)
+    notes, signatures, _ = read(midi_bytes(b"\x81\x00\xff\x58\x02\x04\x07" + midi_note(60) + END))
+    assert signatures == [(128, 0.125)]
+    assert notes == [(128, 60, 224)]
 
 
 def test_drums_have_no_pitch_and_a_note_without_end_lasts_to_the_end(read):
-    midi = read(midi_bytes(midi_note(35, channel=9) + b"\x00\x90\x3c\x40" + b"\x20\xff\x2f\x00"))
-    assert midi.notes == (MidiNote(96, 128, 60),)
+    notes, *_ = read(midi_bytes(midi_note(35, channel=9) + b"\x00\x90\x3c\x40" + b"\x20\xff\x2f\x00"))
+    assert notes == [(96, 60, 128)]
 
 
 def test_the_same_key_twice_ends_in_order(read):
     on, off = b"\x0a\x90\x3c\x40", b"\x0a\x80\x3c\x00"
-    assert read(midi_bytes(on + on + off + off + END)).notes == (MidiNote(10, 30, 60), MidiNote(20, 40, 60))
+    assert read(midi_bytes(on + on + off + off + END))[0] == [(10, 60, 30), (20, 60, 40)]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_damage_of_any_kind_is_a_data_error_or_read(tmp_path_factory, seed):
     path = tmp_path_factory.getbasetemp() / "fuzz.mid"
     path.write_bytes(bytes(content[: source.randint(1, len(content))]))
     try:
-        midi = read_midi(path)
+        notes, _, _ = read_midi(path)
     except DataError:
         return
-    assert all(0 <= note.start <= note.end and 0 <= note.pitch <= 127 for note in midi.notes)
+    assert all(0 <= start <= end and 0 <= pitch <= 127 for start, pitch, end in notes)

@@ -4,10 +4,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers import sounds as notes
 from lmms_eval.tasks.general_bench.readers.sounds import (
-    Midi,
-    MidiNote,
     Note,
-    Signature,
     notes_of_midi,
     predicted_notes,
     read_notes,
@@ -26,19 +23,19 @@ def test_bars_of_four_beats_unless_told_otherwise():
 
 def test_time_signatures_of_a_midi_file_begin_new_bars():
     ons = (0, 383, 384, 500, 787, 788, 1076)
-    midi = Midi(tuple(MidiNote(on, on + 1, 60) for on in ons), (Signature(500, 3.0),), 96)
-    assert [note.bar for note in notes_of_midi(midi)] == [0, 0, 1, 2, 2, 3, 4]
+    midi = [(on, 60, on + 1) for on in ons], [(500, 3.0)], 96
+    assert [note.bar for note in notes_of_midi(*midi)] == [0, 0, 1, 2, 2, 3, 4]
 
 
 def test_each_signature_counts_from_the_bars_of_the_one_before():
-    signatures = (Signature(0, 4.0), Signature(10, 2.0), Signature(13, 4.0))
-    midi = Midi(tuple(MidiNote(on, on, 60) for on in (9, 10, 12, 13, 17)), signatures, 1)
-    assert [note.bar for note in notes_of_midi(midi)] == [2, 3, 4, 5, 6]
+    signatures = [(0, 4.0), (10, 2.0), (13, 4.0)]
+    midi = [(on, 60, on) for on in (9, 10, 12, 13, 17)], signatures, 1
+    assert [note.bar for note in notes_of_midi(*midi)] == [2, 3, 4, 5, 6]
 
 
 def test_two_signatures_at_one_tick_and_far_away_ones():
-    midi = Midi((MidiNote(2**60, 2**60, 60),), (Signature(0, 3.0), Signature(0, 4.0), Signature(2**59, 4.0)), 1)
-    assert notes_of_midi(midi)[0].bar == 2**58
+    midi = [(2**60, 60, 2**60)], [(0, 3.0), (0, 4.0), (2**59, 4.0)], 1
+    assert notes_of_midi(*midi)[0].bar == 2**58
 
 
 def test_lists_and_files_of_predictions(tmp_path):
@@ -71,8 +68,8 @@ def test_what_is_no_piece_counts_as_a_wrong_answer(tmp_path, value):
 
 def test_the_number_of_notes_is_bounded(monkeypatch):
     monkeypatch.setattr(notes, "MAX_NOTES", 2)
-    assert len(read_notes([[0, 1, 60]] * 2)) == len(notes_of_midi(Midi((MidiNote(0, 1, 60),) * 2, (), 96))) == 2
+    assert len(read_notes([[0, 1, 60]] * 2)) == len(notes_of_midi([(0, 60, 1)] * 2, [], 96)) == 2
     with pytest.raises(DataError, match="at most 2"):
         read_notes([[0, 1, 60]] * 3)
     with pytest.raises(DataError, match="more than 2"):
-        notes_of_midi(Midi((MidiNote(0, 1, 60),) * 3, (), 96))
+        notes_of_midi([(0, 60, 1)] * 3, [], 96)

@@ -9,7 +9,6 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers.points import (
     MAX_POINTS,
-    Mesh,
     read_points,
     read_side,
     subset,
@@ -114,13 +113,13 @@ def test_a_mesh_gives_points_of_its_surface(tmp_path):
 
 def test_triangles_get_points_by_their_area():
     vertices = np.array([[0, 0, 0], [3, 0, 0], [0, 3, 0], [0, 0, 9], [1, 0, 9], [0, 1, 9]], float)
-    drawn = surface_points(Mesh(vertices, np.array([[0, 1, 2], [3, 4, 5]])), 10_000)
+    drawn = surface_points(vertices, np.array([[0, 1, 2], [3, 4, 5]]), 10_000)
     assert (drawn[:, 2] == 0).mean() == pytest.approx(0.9, abs=0.02)
 
 
 def test_a_mesh_without_area_gives_its_vertices():
     vertices = np.ones((3, 3))
-    assert np.array_equal(surface_points(Mesh(vertices, np.array([[0, 1, 2]])), 5), vertices)
+    assert np.array_equal(surface_points(vertices, np.array([[0, 1, 2]]), 5), vertices)
 
 
 def test_a_mesh_with_a_bad_vertex_is_refused(tmp_path):

@@ -71,8 +71,9 @@ def test_without_a_table_of_metrics_nothing_is_scored() -> None:
 @for_each("weights", [None, "equal", {"a": "many"}, {"a": math.inf}, {"a": 0}, {}])
 @for_each("function", ["min", "MIN", None])
 def test_only_a_mean_reads_weights(function: str | None, weights: Any) -> None:
-    parse(metric_info(aggregation={"function": function, "field_weights": weights}))
-    parse(metric_info(aggregation={"function": function}))
+    found = parse(metric_info(aggregation={"function": function, "field_weights": weights}))
+    assert found == parse(metric_info(aggregation={"function": function}))
+    assert found.weights == {}
 
 
 def test_weights_of_fields_that_are_not_scored_are_not_read() -> None:
@@ -85,7 +86,8 @@ def test_notes_are_no_answer_fields() -> None:
 
 
 def test_phantom_fields_need_no_weight() -> None:
-    parse(metric_info(field_score_function={"a": "exact_str_match", "": "exact_str_match"}))
+    found = parse(metric_info(field_score_function={"a": "exact_str_match", "": "exact_str_match"}))
+    assert found.weights == parse(metric_info()).weights == {"a": 1}
 
 
 @for_each("metric", ["gpt_4o_as_judge", "ascii_art_gpt4o_judge"])

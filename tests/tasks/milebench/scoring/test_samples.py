@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
 from lmms_eval.tasks.milebench.scoring.samples import score_sample
 from tests.cases import for_each
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text, reply_value
@@ -27,7 +27,7 @@ def test_a_choice() -> None:
     found = score_sample(CHOICE, sample("No-one", ["Yes", "No-one"], images=40), "The answer is B")
     assert found == SampleScore(
         "7", "Accuracy", "Many", 40, score=0, fixed=1, step="letters collected", fixed_step="statement",
-        extracted="AB", fixed_extracted="B", normalised=Normalised("the answer is b", "no one", ("yes", "no one")),
+        extracted="AB", fixed_extracted="B", normalised=("the answer is b", "no one", ("yes", "no one")),
     )  # fmt: skip
 
 

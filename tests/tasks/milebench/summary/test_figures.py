@@ -7,11 +7,10 @@ import pytest
 
 from lmms_eval.stats import Interval, MeanSpread, NoInterval
 from lmms_eval.tasks.milebench.facts import datasets, find
-from lmms_eval.tasks.milebench.summary.dataset import Moments
+from lmms_eval.tasks.milebench.summary.dataset import Moments, Pair
 from lmms_eval.tasks.milebench.summary.figures import (
     Figure,
     FigureEntry,
-    Pair,
     ScoredDataset,
     combined,
     dataset_entry,

@@ -10,7 +10,8 @@ import pytest
 import lmms_eval.tasks.milebench as milebench
 from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.summary.figures import PERCENT, Figure, FigureEntry, Pair, ScoredDataset, overall_entries
+from lmms_eval.tasks.milebench.summary.dataset import Pair
+from lmms_eval.tasks.milebench.summary.figures import PERCENT, Figure, FigureEntry, ScoredDataset, overall_entries
 from lmms_eval.tasks.milebench.summary.overview import build
 from lmms_eval.utils.files import read_table
 from tests.cases import for_each
