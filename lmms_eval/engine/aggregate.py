@@ -25,7 +25,7 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 
 class TruncationScores(Struct, frozen=True):
@@ -190,14 +190,50 @@ def aggregate_task(
     )
     options = _for_control(plan.task, options)
     metrics = tuple(
-        _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
-        or _missing_metric(plan, definition, name, columns)
+        result
         for name in plan.task.pipelines
         for definition in plan.task.metrics
+        if (result := _result(plan, definition, name, columns, outcome, options)) is not None
     )
     if order is not None:
         metrics = tuple(_with_looks(plan.task, metric, columns, order, stop) for metric in metrics)
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
+
+
+def _result(
+    plan: TaskPlan,
+    definition: MetricDefinition,
+    pipeline: str,
+    columns: _Columns,
+    outcome: TaskOutcome,
+    options: AggregateOptions,
+) -> MetricResult | None:
+    """Return the result of a metric; ``None`` for a reduced one of a metric whose answers have no number each."""
+    column = columns.column(definition.name, pipeline)
+    if definition.reduces:
+        of_answers = columns.column(definition.reduces, pipeline).per_answer
+        if not column.values and not outcome.withheld:
+            return None
+        numbers = {stats.item_number(item, plan.task.score_key) for each in of_answers for item in each}
+        if definition.score_range is None and numbers <= {0, 1}:
+            definition = structs.replace(definition, score_range=SHARES)
+    found = _metric_result(plan.task, definition, pipeline, column, outcome, options)
+    if found is None:
+        return _missing_metric(plan, definition, pipeline, columns)
+    return structs.replace(found, notes=(*found.notes, *_reduced_notes(plan.task, definition, pipeline, columns)))
+
+
+def _reduced_notes(task: Task, definition: MetricDefinition, pipeline: str, columns: _Columns) -> Iterator[str]:
+    """Yield a sentence for each reduced metric that some documents with the metric lack."""
+    n = len(columns.column(definition.name, pipeline).values)
+    for reduced in task.metrics:
+        of = len(columns.column(reduced.name, pipeline).values)
+        if reduced.reduces == definition.name and of < n:
+            shown = f"is based on {of} of {n} documents" if of else "is left out"
+            yield (
+                f"{reduced.name!r} {shown}: scoring gave the answers of {n - of} documents no number each, or "
+                "extracted no answer"
+            )
 
 
 def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:

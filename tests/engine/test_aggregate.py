@@ -531,3 +531,23 @@ def test_an_estimate_over_clusters_has_their_interval(tmp_path: Path) -> None:
         50.0, stats.MeanSpread.clustered([100 * score for score in scores], clusters), ScoreRange(0.0, 100.0)
     )
     assert mixed.interval == wide
+
+
+def test_reduced_metrics_keep_within_the_range_of_right_and_wrong_answers(tmp_path: Path) -> None:
+    task = FakeTask(3)
+    reduced = [MetricDefinition(f"m_{name}", mean, "mean", True, reduces="m") for name in ("pass@2", "maj@2")]
+    task.metrics = (metric("m", mean, "mean"), *reduced)
+    records = [
+        scored(task, number, PipelineScore("none", "said", values, per_answer=[{"m": one} for one in (1, 0, right)]))
+        for number, (right, values) in enumerate(
+            [(1, {"m": 2 / 3, "m_pass@2": 1.0}), (0, {"m": 1 / 3, "m_pass@2": 2 / 3}), (0, {"m": 1 / 3})]
+        )
+    ]
+    whole, first = aggregated(tmp_path, task, records).metrics
+    assert (first.metric, first.value, first.n) == ("m_pass@2", pytest.approx(5 / 6), 2)
+    assert first.interval is not None and first.interval.high <= 1.0
+    assert whole.notes == (
+        "'m_pass@2' is based on 2 of 3 documents: scoring gave the answers of 1 documents no number each, or extracted "
+        "no answer",
+        "'m_maj@2' is left out: scoring gave the answers of 3 documents no number each, or extracted no answer",
+    )

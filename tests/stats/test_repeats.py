@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.repeats import all_of, majority_at, pass_at, variance_split
+from lmms_eval.stats.repeats import all_of, best_of, majority_at, pass_at, reducers, variance_split, worst_of
 
 ANSWERS = st.lists(st.sampled_from([("a", 1.0), ("b", 0.0), ("c", 0.5), ("d", 0.0)]), min_size=1, max_size=7)
 
@@ -27,6 +27,37 @@ def test_all_three_equal_the_enumeration_of_all_subsets(answers: list[tuple[str,
         top = [answer for answer, count in counts.items() if count == max(counts.values())]
         expected += sum(scores[answer] for answer in top) / len(top) / len(draws)
     assert math.isclose(majority_at(k, answers), expected, abs_tol=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.data())
+def test_reducers_equal_the_enumeration_of_all_subsets(scores: list[float], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(scores)))
+    draws = list(itertools.combinations(scores, k))
+    best, worst = (sum(map(end, draws)) / len(draws) for end in (max, min))
+    assert math.isclose(best_of(k, scores), best, abs_tol=1e-12)
+    assert math.isclose(worst_of(k, scores), worst, abs_tol=1e-12)
+    up, down, mean, vote = reducers([f"pass@{k}", f"pass^{k}", f"mean@{k}", f"maj@{k}"])
+    assert [up.value(scores), down.value(scores)] == pytest.approx([best, worst])
+    assert [one.value(scores, higher_is_better=False) for one in (up, down)] == pytest.approx([worst, best])
+    assert mean.value(scores) == pytest.approx(sum(map(sum, draws)) / k / len(draws))
+    assert vote.value(scores, range(len(scores))) == pytest.approx(mean.value(scores))  # every answer has one vote
+
+
+@given(st.integers(1, 9), st.data())
+def test_of_right_and_wrong_scores_they_are_pass_at_k_and_pass_hat_k(n: int, data: st.DataObject) -> None:
+    right, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    scores = [1.0] * right + [0.0] * (n - right)
+    assert math.isclose(best_of(k, scores), pass_at(k, right, n), abs_tol=1e-12)
+    assert math.isclose(worst_of(k, scores), all_of(k, right, n), abs_tol=1e-12)
+
+
+def test_reducers_are_read_once_each_and_unknown_ones_are_refused() -> None:
+    assert [one.name for one in reducers(["pass@4", "maj@8", "pass@4"])] == ["pass@4", "maj@8"]
+    for text in ("best@4", "pass@", "pass@0", "pass@-1", "pass@x", "pass@²", "4", ""):
+        with pytest.raises(UsageError, match="give pass@K, pass\\^K, maj@K, mean@K"):
+            reducers([text])
+    with pytest.raises(UsageError, match="more --repeats"):
+        reducers(["mean@3"])[0].value([1.0, 0.0])
 
 
 @pytest.mark.parametrize("k", [0, 4, -1])
