@@ -70,6 +70,8 @@ class PipelineScore(Struct, frozen=True):
     reason: str = ""
     per_answer: tuple[Mapping[str, Any], ...] = ()
     """The metrics of each single answer, for the stability metrics; only with repeats."""
+    per_verdict: tuple[tuple[Mapping[str, Any], ...], ...] = ()
+    """For each answer its metrics by each asking of the judge; only with repeats of the judge."""
     drew: bool = False
     """Scoring used a random choice, for example for an answer that names no choice."""
     reading: AnswerReading = NO_READING

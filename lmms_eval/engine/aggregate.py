@@ -22,7 +22,16 @@ from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutc
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
+from lmms_eval.engine.uncertainty import (
+    NO_ERROR,
+    NOT_AVAILABLE,
+    UNKNOWN,
+    Certainty,
+    Errors,
+    Variance,
+    errors_of,
+    variance_of,
+)
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -73,6 +82,8 @@ class MetricResult(Struct, frozen=True):
     undrawn: SubScore | None = None
     """Score over the documents that were scored without a random choice; ``None`` if that is all of them, or the value
     is not a mean over documents."""
+    variance: Variance | None = None
+    """Sources of the variance of a mean, with repeats of the questions or of the judge."""
     truncation: TruncationScores | None = None
     """``None`` if no answer was truncated, or the value is not a mean over documents."""
 
@@ -104,7 +115,7 @@ class TaskResult(Struct, frozen=True):
 
 
 class _Column(Struct):
-    """The values of one metric and pipeline in document order; the lists are parallel except ``per_answer``."""
+    """The values of one metric and pipeline in document order; the lists are parallel except the last two."""
 
     values: list[Any] = field(default_factory=list)
     doc_ids: list[int] = field(default_factory=list)
@@ -113,6 +124,8 @@ class _Column(Struct):
     truncated: list[bool] = field(default_factory=list)
     """An answer of the document was truncated by the token limit."""
     per_answer: list[list[Any]] = field(default_factory=list)
+    per_verdict: list[list[list[Any]]] = field(default_factory=list)
+    """For each document and answer, the values by each asking of the judge."""
 
 
 class _Columns:
@@ -138,6 +151,9 @@ class _Columns:
                 answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
                 if answers:
                     column.per_answer.append(answers)
+                judged = [[one[metric] for one in answer if metric in one] for answer in score.get("per_verdict", ())]
+                if judged:
+                    column.per_verdict.append(judged)
 
     def column(self, metric: str, pipeline: str) -> _Column:
         return self.found.get((metric, pipeline), _Column())
@@ -277,6 +293,7 @@ def _with_looks(
         stderr_clt=NOT_AVAILABLE,
         stderr_clustered=NOT_AVAILABLE,
         certainty=Certainty(interval, "" if interval is not None else reason, score_range=within),
+        variance=None,
     )
 
 
@@ -353,8 +370,34 @@ def _metric_result(
         undrawn=None
         if scores is None or not any(column.drew)
         else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
+        variance=_variance(column, errors, value, task.score_key),
         truncation=_truncation(column, scores, errors.certainty.score_range),
     )
+
+
+def _variance(column: _Column, errors: Errors, value: Any, score_key: str) -> Variance | None:
+    """Return the sources of the variance of a mean over documents whose values are the means over their answers.
+
+    ``None`` without repeats, or if the value is another one, such as that of a vote.
+    """
+    answers = _numbers(column.per_answer, errors.scale, score_key)
+    verdicts = [_numbers(judged, errors.scale, score_key) for judged in column.per_verdict]
+    if not answers:  # one answer each
+        answers = [[one[0] for one in document if one] for document in verdicts]
+    means = _numbers([[item] for item in column.values], errors.scale, score_key)
+    if not errors.scale or len(answers) != len(means) or (verdicts and len(verdicts) != len(means)):
+        return None
+    for of_answers, mean in zip(answers, means, strict=True):
+        if not of_answers or not mean or not math.isclose(math.fsum(of_answers) / len(of_answers), mean[0]):
+            return None
+    return variance_of(float(value), answers, verdicts, errors.certainty)
+
+
+def _numbers(rows: Sequence[Sequence[Any]], scale: float, score_key: str) -> list[list[float]]:
+    """Return the numbers of values, times the scale."""
+    return [
+        [scale * number for item in row if (number := stats.item_number(item, score_key)) is not None] for row in rows
+    ]
 
 
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:

@@ -13,6 +13,7 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.stats.repeats import VarianceSplit, spread_within, variance_split
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 NOT_AVAILABLE = "N/A"
@@ -51,6 +52,50 @@ class Errors(Struct, frozen=True):
     clustered: float | str = NOT_AVAILABLE
     certainty: Certainty = UNKNOWN
     scale: float = 0.0
+
+
+NO_REPEATS = "no repeats"
+NO_JUDGE_REPEATS = "no repeats of the judge"
+
+
+class Variance(Struct, frozen=True):
+    """The sources of the variance of a mean over documents, and what would vary if parts were drawn again."""
+
+    split: VarianceSplit
+    """Components, in squared units of the score."""
+    like_these: Certainty
+    """If other questions like these were asked: the certainty of the score."""
+    again: Certainty
+    """If the same questions were asked again, and the answers judged."""
+    rejudged: Certainty
+    """If the judge judged the same answers again."""
+
+
+def variance_of(
+    value: float, answers: Sequence[Sequence[float]], verdicts: Sequence[Sequence[Sequence[float]]], whole: Certainty
+) -> Variance | None:
+    """Split the variance of a mean of scores by its sources; ``None`` for fewer than two documents.
+
+    Args:
+        value: the mean over the documents of the means over their answers.
+        answers: for each document, the scores of its answers.
+        verdicts: for each document and answer, the scores by each asking of the judge (the first one counts); empty
+            without repeats of the judge.
+        whole: the certainty of the mean.
+    """
+    n = len(answers)
+    if n < 2:
+        return None
+    again, rejudged = Certainty(no_interval=NO_REPEATS), Certainty(no_interval=NO_JUDGE_REPEATS)
+    if all(len(each) > 1 for each in answers):
+        spread = spread_within(answers, [1 / n] * n, [len(each) for each in answers])
+        again = Certainty.of(value, spread, whole.score_range)
+    groups = [one for document in verdicts for one in document]
+    if groups and all(len(one) > 1 for one in groups):
+        weights = [1 / n / len(document) for document in verdicts for _ in document]
+        rejudged = Certainty.of(value, spread_within(groups, weights, [1] * len(groups)), whole.score_range)
+    split = variance_split(verdicts or [[[score] for score in each] for each in answers])
+    return Variance(split, whole, again, rejudged)
 
 
 class _Sample(Struct, frozen=True):
@@ -101,10 +146,10 @@ def errors_of(
         if draws >= 2:
             stderr = stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
-    certainty = _of_labels(name, values)
-    if certainty is None:
-        certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
-    return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
+    found = _of_labels(name, values)
+    if found is None:
+        found = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
+    return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), found, scale)
 
 
 def _of_estimate(

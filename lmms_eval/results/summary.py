@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePath
@@ -13,6 +14,7 @@ from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.uncertainty import NO_JUDGE_REPEATS, NO_REPEATS
 from lmms_eval.results.document import RunFacts, cost_lines
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.signatures import place_of
@@ -209,6 +211,7 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    lines += _variance(result)
     lines += _answer_notes(result)
     tally = result.tally
     if tally.drew:
@@ -244,6 +247,28 @@ def _task_notes(result: TaskResult) -> list[str]:
                 f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
     return lines
+
+
+def _variance(result: TaskResult) -> list[str]:
+    """Return a line about the sources of the variance of the task's first number that has them, if there is one."""
+    metric = next((one for one in result.metrics if one.variance is not None and one.value is not None), None)
+    if metric is None or metric.variance is None:
+        return []
+    found = metric.variance
+    parts = {"questions": found.split.questions, "answers": found.split.answers, "judge": found.split.judge}
+    known = {name: part for name, part in parts.items() if part is not None}
+    whole = math.fsum(known.values())
+    shares = ", ".join(f"{part / whole:.0%} {name}" for name, part in known.items()) if whole else "none"
+    ranges = [
+        f"{'no interval' if one.interval is None else f'[{one.interval.low:.4f}, {one.interval.high:.4f}]'} {what}"
+        for what, one in (
+            ("for questions like these", found.like_these),
+            ("if asked again on this list", found.again),
+            ("if the same answers were judged again", found.rejudged),
+        )
+        if one.no_interval not in (NO_REPEATS, NO_JUDGE_REPEATS)
+    ]
+    return [f"{result.task.name}: {metric.metric}: variance {shares}; {', '.join(ranges)}"]
 
 
 def _answer_notes(result: TaskResult) -> list[str]:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.interval import MeanSpread
 
 
 def _check_draw(k: int, n: int) -> None:
@@ -186,10 +187,6 @@ class VarianceSplit(Struct, frozen=True):
     variance of its verdicts."""
     judge: float | None
     """Variance between verdicts on one answer; ``None`` without repeats of the judge."""
-    again: float
-    """Standard error of the mean if the same questions were asked again; NaN without repeats."""
-    like_these: float
-    """Standard error of the mean for other questions like these."""
     n: int
     """Questions."""
 
@@ -227,8 +224,36 @@ def variance_split(scores: Iterable[Sequence[Sequence[float]]]) -> VarianceSplit
         for question in verdicts
     ]
     whole = _sample_variance(means)
-    again = math.sqrt(math.fsum(noise)) / n if between_answers is not None or judge is not None else math.nan
-    return VarianceSplit(max(0.0, whole - math.fsum(noise) / n), answers, judge, again, math.sqrt(whole / n), n)
+    return VarianceSplit(max(0.0, whole - math.fsum(noise) / n), answers, judge, n)
+
+
+def spread_within(groups: Sequence[Sequence[float]], weights: Sequence[float], draws: Sequence[int]) -> MeanSpread:
+    """Return the spread of a weighted mean over fixed groups whose values alone are drawn again.
+
+    The error is √(Σ w² s² / d) with the variance s² within each group, which may differ between groups, and its degrees
+    of freedom are Satterthwaite's (1946, "An approximate distribution of estimates of variance components", Biometrics
+    Bulletin 2). Groups are the answers to one question, or the judge's verdicts on one answer.
+
+    Args:
+        groups: the values of each group.
+        weights: the weight of each group's mean; they sum to 1.
+        draws: the number of values of each group that count in the mean.
+
+    Raises:
+        UsageError: a group has fewer than two values.
+    """
+    if min(map(len, groups), default=0) < 2:
+        raise UsageError("variance within groups: a group has fewer than two values; give each at least two")
+    squares = [
+        weight * weight * _sample_variance(group) / drawn
+        for group, weight, drawn in zip(groups, weights, draws, strict=True)
+    ]
+    total = math.fsum(squares)
+    below = math.fsum(square * square / (len(group) - 1) for square, group in zip(squares, groups, strict=True))
+    size = 1 / math.fsum(weight * weight / drawn for weight, drawn in zip(weights, draws, strict=True))
+    return MeanSpread(
+        math.sqrt(total), total * total / below if below else math.inf, size, silent=0.0 if total else 1 / size
+    )
 
 
 def _sample_variance(values: Sequence[float]) -> float:

@@ -551,3 +551,47 @@ def test_reduced_metrics_keep_within_the_range_of_right_and_wrong_answers(tmp_pa
         "no answer",
         "'m_maj@2' is left out: scoring gave the answers of 3 documents no number each, or extracted no answer",
     )
+
+
+def repeated(folder: Path, documents: Sequence[Sequence[Sequence[float]]], name: str = "none") -> MetricResult:
+    """One metric over documents with these scores, by document, answer and asking of the judge."""
+    task = FakeTask(len(documents))
+    task.metrics, task.pipelines = (structs.replace(metric("m", mean, "mean"), score_range=SHARE),), (name,)
+    records = []
+    for number, answers in enumerate(documents):
+        first = [each[0] for each in answers]
+        value = sum(first) / len(first) if name == "none" else max(first)
+        score = PipelineScore(
+            name, "said", {"m": value},
+            per_answer=[{"m": one} for one in first] if len(answers) > 1 else (),
+            per_verdict=[[{"m": one} for one in each] for each in answers] if len(answers[0]) > 1 else (),
+        )  # fmt: skip
+        records.append(scored(task, number, score))
+    return aggregated(folder, task, records).metrics[0]
+
+
+def test_the_variance_is_split_by_its_sources(tmp_path: Path) -> None:
+    answers = [[[1.0], [0.0]], [[1.0], [1.0]], [[0.0], [0.0]], [[1.0], [0.0]]]
+    found = repeated(tmp_path / "a", answers)
+    variance = found.variance
+    assert variance is not None
+    assert (variance.split.answers, variance.split.judge) == (0.25, None)
+    assert variance.like_these == found.certainty
+    assert variance.again.spread is not None and variance.again.interval is not None
+    assert variance.again.spread.error == pytest.approx(math.sqrt(0.5) / 4)
+    assert variance.rejudged.no_interval == "no repeats of the judge"
+    assert repeated(tmp_path / "b", answers, "best of them").variance is None  # not the mean over the answers
+    assert repeated(tmp_path / "c", [[[1.0]], [[0.0]]]).variance is None
+
+
+def test_a_judge_asked_twice_about_one_answer_has_a_variance(tmp_path: Path) -> None:
+    variance = repeated(tmp_path / "a", [[[1.0, 0.0]], [[1.0, 1.0]], [[0.0, 0.0]]]).variance
+    assert variance is not None
+    assert (variance.split.answers, variance.split.judge) == (None, pytest.approx(0.5 / 3))
+    assert variance.again.no_interval == "no repeats"
+    assert variance.rejudged.spread is not None
+    assert variance.rejudged.spread.error == pytest.approx(math.sqrt(0.5) / 3)
+    both = repeated(tmp_path / "b", [[[1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]).variance
+    assert both is not None and both.split.answers is not None
+    assert both.again.spread is not None and both.again.spread.error == 0.0
+    assert both.rejudged.spread is not None and both.rejudged.spread.error == pytest.approx(math.sqrt(0.5) / 4)

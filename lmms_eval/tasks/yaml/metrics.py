@@ -119,13 +119,12 @@ def reduced_metrics(
     metrics: Sequence[TaskMetric], given: Sequence[Reducer], config: TaskConfig
 ) -> Iterator[MetricDefinition]:
     """Yield a metric ``METRIC_REDUCER`` for each metric and reducer: the mean over documents of the reduced scores."""
-    name, function = "mean", AGGREGATIONS["mean"].function()
-    if config.cluster_key:  # the values name their clusters
-        name, key = None, config.score_key
 
-        def function(items: Sequence[Mapping[str, Any]]) -> float:
-            return math.fsum(item[key] for item in items) / len(items)
+    def mean_with_clusters(items: Sequence[Mapping[str, Any]]) -> float:
+        return math.fsum(item[config.score_key] for item in items) / len(items)
 
+    name = None if config.cluster_key else "mean"  # the values name their clusters
+    function = AGGREGATIONS[name].function() if name else mean_with_clusters
     for metric in metrics:
         own = metric.definition
         within = own.score_range if own.aggregation_name == "mean" else None

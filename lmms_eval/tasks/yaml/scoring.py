@@ -57,6 +57,17 @@ def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
     }  # fmt: skip
 
 
+def asked_again(verdicts: Mapping[str, Verdict], number: int) -> dict[str, Verdict]:
+    """Return the verdicts of one repetition of the questions by the questions' own names."""
+    mark = repeat_name("", number)
+    return {name.removesuffix(mark): verdict for name, verdict in verdicts.items() if name.endswith(mark)}
+
+
+def known_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics that were evaluated."""
+    return {key: value for key, value in metrics.items() if not isinstance(value, Unscored)}
+
+
 def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:
     """Repeat every question ``times`` times."""
     return [
@@ -246,21 +257,38 @@ class AnswerScorer:
             if of_answers and self._reducers and not reasons:
                 votes = [self._vote(pipeline, *one) for one in zip(single[first:], readings[first:], strict=True)]
                 metrics = {**metrics, **self._reduced(of_answers, votes)}
+            heard = evaluations[first if has_several else 0 :] if each else []
             made.append(
                 PipelineScore(
                     filter="none" if pipeline is None else pipeline.name,
                     filtered=filtered,
-                    metrics={key: value for key, value in metrics.items() if not isinstance(value, Unscored)},
+                    metrics=known_values(metrics),
                     status="unscored" if reasons else "scored",
                     reason="; ".join(dict.fromkeys(reasons)),
-                    per_answer=tuple(
-                        {key: value for key, value in one.items() if not isinstance(value, Unscored)}
-                        for one in of_answers
-                    ),
+                    per_answer=tuple(map(known_values, of_answers)),
+                    per_verdict=self._of_verdicts(doc, heard, verdicts),
                     drew=notes.drew,
                     reading=notes.reading,
                 )
             )
+        return tuple(made)
+
+    def _of_verdicts(
+        self, doc: Doc, evaluations: Sequence[tuple[str, list[Any]]], verdicts: Sequence[Verdict]
+    ) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Return the metrics of each answer by each asking of the judge; empty without repeats of the judge."""
+        times = self.prompts.options.judge_repeats
+        if times < 2 or not self._takes_verdicts or self.predict_only:
+            return ()
+        made = []
+        for prefix, values in evaluations:
+            found = verdicts_in(verdicts, prefix)
+            of_answer = []
+            for number in range(1, times + 1):
+                asked = found if number == 1 else asked_again(found, number)
+                with scoring_notes(), contextlib.suppress(NotEvaluated):
+                    of_answer.append(known_values(self.evaluate(doc, values, asked)))
+            made.append(tuple(of_answer))
         return tuple(made)
 
     def _vote(self, pipeline: FilterEnsemble | None, filtered: Sequence[Any], reading: AnswerReading) -> Hashable:
