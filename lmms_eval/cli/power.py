@@ -202,7 +202,7 @@ def _variances(source: str) -> dict[str, dict[str, Mapping[str, Any]]]:
         path = path if run is None else run.path
     document = read_document(path) if path.is_file() else {}
     tasks = part_of(document if isinstance(document, dict) else {}, "variance")
-    known = {
+    known: dict[str, dict[str, Mapping[str, Any]]] = {
         name: {
             row: entry
             for row, entry in part_of(tasks, name).items()

@@ -82,9 +82,13 @@ def test_a_judge_rates_and_everything_is_recorded(tmp_path: Path, scoring: str) 
     assert SECRET not in written
 
 
-def test_results_state_the_sources_of_the_variance(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scoring", ["inline", "process"])
+def test_results_state_the_sources_of_the_variance(tmp_path: Path, scoring: str) -> None:
+    rated_task(tmp_path / "tasks", DOCUMENTS, scoring=scoring)
     with StubServer() as server:
-        report = run(config(tmp_path, repeats=3, **judged(server, judge_repeats=2)), Told())
+        given = judged(server, judge_repeats=2, repeats=3, reduce="pass^2")
+        report = run(config(tmp_path, **given), Told())
+    assert report.results["results"][NAME]["rating_pass^2,none"] == MEAN
     found = report.results["variance"][NAME]["rating,none"]
     assert (found["n"], found["answers"], found["judge"]) == (DOCUMENTS, 0.0, 0.0)
     assert found["questions"] == pytest.approx(3.5)
