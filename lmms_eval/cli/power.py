@@ -1,6 +1,7 @@
 """``lmms-eval power``, and ``--power-analysis`` of an evaluation: how many documents a paired comparison needs.
 
-With ``--from RUN`` it finds, from the run's split of the variance, how many repeats are best for a price.
+With ``--from RUN`` it finds, from the run's split of the variance, how many repeats are best for a price; with
+``--until`` it simulates how many documents a run asks.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.cli.arguments import TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import LmmsEvalError, UsageError
-from lmms_eval.stats.power import PowerQuestion, RepeatPlan, power_analysis, repeat_plans
+from lmms_eval.stats.power import PowerQuestion, RepeatPlan, asked_until, power_analysis, repeat_plans
 from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--price", default="0:1", metavar="QUESTION:ANSWER", help="with --from: prices, default: %(default)s"
     )
+    parser.add_argument("--until", metavar="RULE", help="documents that a run with --until RULE asks, by simulation")
+    parser.add_argument("--documents", type=int, metavar="N", help="with --until: documents of the list")
+    parser.add_argument("--score", type=float, default=0.5, metavar="X", help="with --until: true score, %(default)s")
     parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="say for each task whether it is enough")
     add_catalogue_flags(parser)
     given = parser.read(arguments)
@@ -47,7 +51,9 @@ def run(arguments: Sequence[str]) -> int:
         given.tests, size, icc,
     )  # fmt: skip
     tasks = comma_list(given.tasks)
-    if given.source is None:
+    if given.until is not None:
+        emit(until_lines(given.until, given.documents, given.score, given.source or given.tasks))
+    elif given.source is None:
         emit(power_lines(question, tasks, TaskSources.of_flags(given)))
     else:
         prices = _numbers("--price", given.price, "QUESTION:ANSWER", (0.0, 1.0))
@@ -186,6 +192,41 @@ def _of_task(name: str, entry: Mapping[str, Any], drawn: float, plans: Sequence[
             f"  no number of repeats is enough for {n} documents: more documents, or a greater difference, are needed"
         )
     return lines
+
+
+def until_lines(rule_text: str, total: int | None, score: float, other: str = "") -> list[str]:
+    """Return the report of ``--until``: how many documents a run asks before the rule holds.
+
+    Args:
+        rule_text: the rule, about right-or-wrong documents.
+        total: documents of the list.
+        score: their true score.
+        other: the value of ``--from`` or ``--tasks``, which do not go with ``--until``.
+
+    Raises:
+        UsageError: the rule is wrong or names a baseline, the list has no length, or there are other flags.
+    """
+    from lmms_eval.config.convert import stopping_rules
+
+    rules = stopping_rules(rule_text)
+    if len(rules) != 1 or rules[0].number is None or rules[0].target:
+        raise UsageError(f"power: --until {rule_text}: give one rule, halfwidth<=NUMBER or decided:NUMBER")
+    if total is None or other:
+        raise UsageError("power: --until needs --documents N, and goes with neither --from nor --tasks")
+    rule, number = rules[0], rules[0].number
+
+    def holds(low: float, high: float) -> bool:
+        return (high - low) / 2 <= number if rule.kind == "halfwidth" else not low <= number <= high
+
+    found = sorted(asked_until(total, score, holds))
+    middle, late = found[len(found) // 2], found[math.ceil(0.9 * len(found)) - 1]
+    early = sum(n < total for n in found)
+    return [
+        f"Documents until {rule.text} ({total} documents, true score {score:g})",
+        f"  median: {middle} ({middle / total:.0%})",
+        f"  90 % of runs: at most {late} ({late / total:.0%})",
+        f"  runs that end before the last document: {early} of {len(found)} random orders",
+    ]
 
 
 _NEEDED = ("n", "questions", "answers")

@@ -9,6 +9,7 @@ from statistics import NormalDist
 from msgspec import Struct
 
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.numbers import SHARES
 
 _DEFAULT_STD = 0.5
 _SMALLEST_N = 2
@@ -147,6 +148,42 @@ def repeat_plans(
         n = max(_SMALLEST_N, math.ceil(factor * (shared + 2 * answers / k)))
         plans.append(RepeatPlan(k, n, n * (prices[0] + k * prices[1])))
     return plans
+
+
+def asked_until(
+    total: int, score: float, holds: Callable[[float, float], bool], orders: int = 40, seed: int = 0
+) -> list[int]:
+    """Simulate after how many documents of a list the live interval of a score first meets a condition.
+
+    The list has right-or-wrong documents with this score, in random orders, with a look after every document.
+
+    Args:
+        total: documents of the list.
+        score: share of right ones.
+        holds: the condition, called with the ends of the interval.
+        orders: number of random orders.
+        seed: seed of the orders.
+
+    Returns:
+        For each order the number of documents; ``total`` if the condition is not met before the last one.
+
+    Raises:
+        UsageError: a parameter is out of its range.
+    """
+    if not (total >= 2 and 0 <= score <= 1 and orders >= 1):
+        raise UsageError(f"power: {total} documents with a score of {score}: give at least 2, and a score from 0 to 1")
+    from random import Random
+
+    from lmms_eval.stats.sequence import Sampled
+
+    right = round(score * total)
+    values = [1.0] * right + [0.0] * (total - right)
+    generator, found = Random(seed), []
+    for _ in range(orders):
+        generator.shuffle(values)
+        ends = Sampled(total, SHARES).after_each(values)
+        found.append(next((n for n, (low, high) in enumerate(ends, 1) if holds(low, high)), total))
+    return found
 
 
 def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8, step: float = 0.0) -> float:

@@ -130,3 +130,30 @@ def test_runs_that_cannot_be_planned_from(
     assert main(["power", "--from", run_with_repeats(tmp_path, **entry), *arguments]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
+
+
+def test_documents_that_a_run_asks_until_a_rule_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["power", "--until", "halfwidth<=0.05", "--documents", "200", "--score", "0.9"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    middle, late = (int(line.split(":")[1].split("(")[0].split()[-1]) for line in lines[1:3])
+    assert 80 < middle <= late < 200
+    assert lines[3].endswith("40 of 40 random orders")
+    assert main(["power", "--until", "decided:0.5", "--documents", "60", "--score", "0.5"]) == 0
+    assert "median: 60 (100%)" in capsys.readouterr().out
+
+
+@for_each(
+    ("arguments", "message"),
+    [
+        (["--until", "soon", "--documents", "9"], "soon"),
+        (["--until", "decided:BASELINE", "--documents", "9"], "give one rule"),
+        (["--until", "decided:0.5"], "--until needs --documents N"),
+        (["--until", "decided:0.5", "--documents", "9", "--tasks", "mme"], "neither --from nor --tasks"),
+        (["--until", "decided:0.5", "--documents", "1"], "give at least 2"),
+        (["--until", "decided:0.5", "--documents", "9", "--score", "2"], "a score from 0 to 1"),
+    ],
+)
+def test_rules_that_cannot_be_simulated(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["power", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
