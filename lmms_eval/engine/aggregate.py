@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,16 @@ from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutc
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
+from lmms_eval.engine.uncertainty import (
+    NO_ERROR,
+    NOT_AVAILABLE,
+    UNKNOWN,
+    Certainty,
+    Errors,
+    MissingBounds,
+    errors_of,
+    is_bounded,
+)
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import ScoreRange
@@ -75,6 +85,8 @@ class MetricResult(Struct, frozen=True):
     is not a mean over documents."""
     truncation: TruncationScores | None = None
     """``None`` if no answer was truncated, or the value is not a mean over documents."""
+    missing_bounds: MissingBounds | None = None
+    """``None`` if every document has a score, or the score is withheld or not a number."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -113,6 +125,8 @@ class _Column(Struct):
     truncated: list[bool] = field(default_factory=list)
     """An answer of the document was truncated by the token limit."""
     per_answer: list[list[Any]] = field(default_factory=list)
+    unscored: int = 0
+    """Documents that could not be scored in this pipeline, without a value of this metric."""
 
 
 class _Columns:
@@ -122,6 +136,10 @@ class _Columns:
         self.found: dict[tuple[str, str], _Column] = {}
         self.scored: set[str] = set()
         """Pipelines with at least one scored document."""
+        self._unscored: Counter[str] = Counter()
+        """By pipeline, documents that could not be scored."""
+        self._partly: Counter[tuple[str, str]] = Counter()
+        """By metric and pipeline, documents among them with a value of the metric."""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a document's journal record."""
@@ -129,6 +147,9 @@ class _Columns:
         for score in record["scores"]:
             if score.get("status", "scored") == "scored":
                 self.scored.add(score["filter"])
+            else:
+                self._unscored[score["filter"]] += 1
+                self._partly.update((metric, score["filter"]) for metric in score["metrics"])
             for metric, value in score["metrics"].items():
                 column = self.found.setdefault((metric, score["filter"]), _Column())
                 column.values.append(value)
@@ -140,7 +161,8 @@ class _Columns:
                     column.per_answer.append(answers)
 
     def column(self, metric: str, pipeline: str) -> _Column:
-        return self.found.get((metric, pipeline), _Column())
+        unscored = self._unscored[pipeline] - self._partly[metric, pipeline]
+        return structs.replace(self.found.get((metric, pipeline), _Column()), unscored=unscored)
 
 
 def aggregate_task(
@@ -241,7 +263,17 @@ def _with_looks(
         stderr_clt=NOT_AVAILABLE,
         stderr_clustered=NOT_AVAILABLE,
         certainty=Certainty(interval, "" if interval is not None else reason, score_range=within),
+        missing_bounds=_of_sequence(metric.missing_bounds, interval, reason),
     )
+
+
+def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None, reason: str) -> MissingBounds | None:
+    """Return the bounds of a task that ended early, whose interval takes documents without a score into account."""
+    if missing is None:
+        return None
+    if interval is None:
+        return MissingBounds(missing.n, reason=reason)
+    return MissingBounds(missing.n, interval.low, interval.high)
 
 
 def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
@@ -318,6 +350,7 @@ def _metric_result(
         if scores is None or not any(column.drew)
         else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
         truncation=_truncation(column, scores, errors.certainty.score_range),
+        missing_bounds=None if reason else _missing_bounds(column.unscored + outcome.failed, value, scores, errors),
     )
 
 
@@ -340,9 +373,21 @@ def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRa
     truncated = _mean_of([score for score, is_cut in zip(scores, column.truncated, strict=True) if is_cut])
     assert truncated is not None
     low = high = None
-    if math.isfinite(within.high - within.low) and all(score in within for score in scores):
+    if is_bounded(scores, within):
         low, high = ((math.fsum(completed) + end * truncated.n) / len(scores) for end in (within.low, within.high))
     return TruncationScores(_mean_of(completed), truncated, low, high)
+
+
+def _missing_bounds(missing: int, value: Any, scores: Sequence[float] | None, errors: Errors) -> MissingBounds | None:
+    """Return the bounds of a score; ``None`` if no document is missing or the value is not a number."""
+    if not missing or isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    certainty = errors.certainty
+    if scores is None:
+        return MissingBounds(missing, reason="not a mean over documents")
+    if certainty.no_interval:
+        return MissingBounds(missing, reason=certainty.no_interval)
+    return MissingBounds.of(scores, missing, certainty.score_range, certainty.spread)
 
 
 def _mean_of(scores: Sequence[float]) -> SubScore | None:

@@ -43,6 +43,67 @@ class Certainty(Struct, frozen=True):
 UNKNOWN = Certainty()
 
 
+class MissingBounds(Struct, frozen=True):
+    """Bounds of a score that hold whatever the documents without a score would score."""
+
+    n: int
+    """Documents without a score."""
+    low: float | None = None
+    """Low end of the 95 % interval if each of them had the lowest number of the metric's range."""
+    high: float | None = None
+    """High end of the 95 % interval if each of them had the highest number."""
+    reason: str = ""
+    """Why there are no bounds."""
+
+    @classmethod
+    def of(
+        cls, scores: Sequence[float], missing: int, within: ScoreRange, spread: stats.MeanSpread | None = None
+    ) -> MissingBounds:
+        """Compute the bounds of a mean.
+
+        The missing documents count in the interval too, since their number would differ over other questions. In
+        clusters, they are as alike as the scored documents.
+
+        Args:
+            scores: numbers of the scored documents.
+            missing: number of documents without a score.
+            within: the range of the scores.
+            spread: the spread of the mean of ``scores``, if documents come in clusters.
+        """
+        if not is_bounded(scores, within):
+            return cls(missing, reason="no range with two ends is stated")
+        if spread is not None and spread.dominant:
+            return cls(missing, reason=f"one cluster holds {spread.dominant:.0%} of the documents")
+        ends = []
+        for end in (within.low, within.high):
+            filled = [*scores, *[end] * missing]
+            whole = _filled_spread(filled, within, scores, spread)
+            found = stats.score_interval(math.fsum(filled) / len(filled), whole, within)
+            if isinstance(found, stats.NoInterval):
+                return cls(missing, reason=found.reason)
+            ends.append(found)
+        return cls(missing, ends[0].low, ends[1].high)
+
+
+def is_bounded(scores: Sequence[float], within: ScoreRange) -> bool:
+    """Return whether a range has two ends and contains all scores."""
+    return math.isfinite(within.high - within.low) and all(score in within for score in scores)
+
+
+def _filled_spread(
+    filled: Sequence[float], within: ScoreRange, scores: Sequence[float], spread: stats.MeanSpread | None
+) -> stats.MeanSpread:
+    """Return the spread of scores that include missing ones, with the design effect of the clusters of ``scores``."""
+    plain = stats.MeanSpread.of_scores(filled, within)
+    if spread is None or not spread.size < len(scores):
+        return plain
+    alone = stats.mean_stderr(scores) if len(scores) > 1 else 0.0
+    effect = spread.error / alone if alone > 0 and spread.error > 0 else math.sqrt(len(scores) / spread.size)
+    size = len(filled) * spread.size / len(scores)
+    silent = 0.0 if plain.error > 0 else 1 / size
+    return stats.MeanSpread(effect * plain.error, min(spread.freedom, plain.freedom), size, silent=silent)
+
+
 class Errors(Struct, frozen=True):
     """Errors of a metric: numbers or ``"N/A"``. ``scale`` is ``MetricResult.scale``."""
 
@@ -101,9 +162,8 @@ def errors_of(
         if draws >= 2:
             stderr = stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
-    certainty = _of_labels(name, values)
-    if certainty is None:
-        certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
+    of_labels = _of_labels(name, values)
+    certainty = of_labels or _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
 
 
