@@ -177,6 +177,8 @@ class UncorrectedDifference(Struct, frozen=True):
     """The row's p if these documents had the scores that speak most against its difference."""
     equivalence_p_missing: float | None = None
     """``equivalence_p`` for the scores of these documents that make it largest."""
+    is_endless: bool = False
+    """The range of the scores lacks an end, so that one document could outweigh all others."""
 
     @property
     def certain_ps(self) -> tuple[float | None, float | None]:
@@ -274,8 +276,13 @@ def _with_missing(
     if equivalence is not None and options.margin is not None and equivalence <= options.alpha:
         ends = [None if one is None else equivalence_p(one, options.margin) for one in (tested(True), tested(False))]
         equivalence = max(1.0 if one is None else one for one in ends)
-    missing = int(expected.sum()) - row.pairing.paired
-    return replace(found, missing=missing, p_missing=p, equivalence_p_missing=equivalence)
+    return replace(
+        found,
+        missing=int(expected.sum()) - row.pairing.paired,
+        p_missing=p,
+        equivalence_p_missing=equivalence,
+        is_endless=not math.isfinite(column.within.high - column.within.low),
+    )
 
 
 def _tested(row: Difference, found: SequentialFinding | PairedFinding) -> Difference:
@@ -356,8 +363,7 @@ def _verdict(
 def _depends(found: UncorrectedDifference, seen: Verdict) -> str:
     """Return a note about a verdict that documents without a score could change."""
     documents = "1 document" if found.missing == 1 else f"{found.missing:,} documents"
-    known = found.row.sensitivity
-    endless = "" if known is not None and known.low is not None else "; scores have no range with two ends"
+    endless = "; scores have no range with two ends" if found.is_endless else ""
     return f"depends on {documents} without a score: {seen} over the others{endless}"
 
 

@@ -305,10 +305,23 @@ def _of_headline(found: HeadlineFinding, rule: Rule) -> Check:
     )  # fmt: skip
     if row.interval is None or not found.error > 0:
         return replace(check, reason=row.no_interval or "no standard error")
-    if row.higher_is_better:
-        return replace(check, p_held=found.tail(-rule.margin))
-    above = found.tail(rule.margin)
-    return replace(check, p_held=None if above is None else 1 - above)
+    check = replace(check, p_held=_headline_p(found, rule.margin))
+    if not found.missing:
+        return check
+    worst, best = 1.0, 0.0  # an unknown p neither holds nor falls
+    if found.ends is not None:
+        ends = found.ends if row.higher_is_better else found.ends[::-1]
+        ps = [_headline_p(one, rule.margin) for one in ends]
+        worst, best = worst if ps[0] is None else ps[0], best if ps[1] is None else ps[1]
+    return replace(check, missing=found.missing, p_missing=(worst, best))
+
+
+def _headline_p(found: HeadlineFinding, margin: float) -> float | None:
+    """Return the p of the hypothesis that RUN is worse by the margin or more."""
+    if found.row.higher_is_better:
+        return found.tail(-margin)
+    above = found.tail(margin)
+    return None if above is None else 1 - above
 
 
 def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
@@ -350,7 +363,7 @@ def _paired(
 
 
 def _with_missing(check: Check, column: PairedColumn, rule: Rule, alpha: float) -> Check:
-    """Add the tests in which documents without a number speak against RUN, and in its favour."""
+    """Add the p-values if documents without a number speak against RUN, and in its favour."""
     from lmms_eval.stats.differences import non_inferiority_p
 
     expected = column.expected
