@@ -29,7 +29,7 @@ from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.gate import GatePolicy, check_gate
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
-from lmms_eval.engine.uncertainty import MissingBounds
+from lmms_eval.engine.uncertainty import MissingBounds, filled_means
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs, equivalence_p, holm
 from lmms_eval.stats.power import detectable, documents_needed
@@ -383,7 +383,8 @@ def _bounds_hold(simulation: Simulation, n: int, share: float) -> Iterator[bool]
     for _ in range(simulation.draws):
         scores = (generator.random(n) < truth) * 1.0
         kept = scores[(scores > 0) | (generator.random(n) >= share)]
-        found = MissingBounds.of(kept.tolist(), n - len(kept), SHARE)
+        missing = n - len(kept)
+        found = MissingBounds.of(missing, filled_means(kept.tolist(), missing, SHARE), SHARE)
         low, high = (np.nan if end is None else end for end in (found.low, found.high))
         yield bool(low <= truth <= high)
 

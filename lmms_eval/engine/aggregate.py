@@ -29,8 +29,10 @@ from lmms_eval.engine.uncertainty import (
     UNKNOWN,
     Certainty,
     Errors,
+    FilledMean,
     MissingBounds,
     errors_of,
+    filled_means,
     is_bounded,
 )
 from lmms_eval.errors import AggregationError, UnknownNameError
@@ -87,6 +89,8 @@ class MetricResult(Struct, frozen=True):
     """``None`` if no answer was truncated, or the value is not a mean over documents."""
     missing_bounds: MissingBounds | None = None
     """``None`` if every document has a score, or the score is withheld or not a number."""
+    filled: tuple[FilledMean, FilledMean] | None = None
+    """What ``missing_bounds`` are computed from."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -330,7 +334,7 @@ def _metric_result(
         [number for item in row if (number := stats.item_number(item, task.score_key)) is not None]
         for row in column.per_answer
     ]
-    return MetricResult(
+    made = MetricResult(
         metric=definition.name,
         filter=pipeline,
         value=None if reason else value,
@@ -350,8 +354,8 @@ def _metric_result(
         if scores is None or not any(column.drew)
         else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
         truncation=_truncation(column, scores, errors.certainty.score_range),
-        missing_bounds=None if reason else _missing_bounds(column.unscored + outcome.failed, value, scores, errors),
     )
+    return made if reason else _with_missing(made, column.unscored + outcome.failed, scores, errors)
 
 
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
@@ -378,16 +382,20 @@ def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRa
     return TruncationScores(_mean_of(completed), truncated, low, high)
 
 
-def _missing_bounds(missing: int, value: Any, scores: Sequence[float] | None, errors: Errors) -> MissingBounds | None:
-    """Return the bounds of a score; ``None`` if no document is missing or the value is not a number."""
-    if not missing or isinstance(value, bool) or not isinstance(value, int | float):
-        return None
+def _with_missing(made: MetricResult, missing: int, scores: Sequence[float] | None, errors: Errors) -> MetricResult:
+    """Add the bounds of a score if documents are missing."""
+    if not missing or isinstance(made.value, bool) or not isinstance(made.value, int | float):
+        return made
     certainty = errors.certainty
-    if scores is None:
-        return MissingBounds(missing, reason="not a mean over documents")
-    if certainty.no_interval:
-        return MissingBounds(missing, reason=certainty.no_interval)
-    return MissingBounds.of(scores, missing, certainty.score_range, certainty.spread)
+    reason = "not a mean over documents" if scores is None else certainty.no_interval
+    if scores is None or reason:
+        return structs.replace(made, missing_bounds=MissingBounds(missing, reason=reason))
+    if not is_bounded(scores, certainty.score_range):
+        reason = "no range with two ends is stated"
+        return structs.replace(made, missing_bounds=MissingBounds(missing, reason=reason))
+    filled = filled_means(scores, missing, certainty.score_range, certainty.spread)
+    bounds = MissingBounds.of(missing, filled, certainty.score_range)
+    return structs.replace(made, missing_bounds=bounds, filled=filled)
 
 
 def _mean_of(scores: Sequence[float]) -> SubScore | None:
@@ -475,12 +483,22 @@ def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> M
         return metric
     scale, spread = 100 / (within.high - within.low), metric.certainty.spread
     error = metric.stderr if isinstance(metric.stderr, str) else scale * metric.stderr
+
+    def scaled(spread: stats.MeanSpread) -> stats.MeanSpread:
+        graded = tuple(scale * (score - within.low) for score in spread.graded)
+        return structs.replace(spread, error=scale * spread.error, graded=graded)
+
     certainty = Certainty(
-        spread=structs.replace(spread, error=scale * spread.error) if spread is not None else None,
+        spread=scaled(spread) if spread is not None else None,
         no_interval=metric.certainty.no_interval,
         score_range=ScoreRange(0.0, 100.0),
     )
-    return structs.replace(metric, value=scale * (metric.value - within.low), stderr=error, certainty=certainty)
+    filled = None
+    if metric.filled is not None:
+        least, greatest = (FilledMean(scale * (end.value - within.low), scaled(end.spread)) for end in metric.filled)
+        filled = (least, greatest)
+    value = scale * (metric.value - within.low)
+    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
@@ -499,9 +517,12 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     looked = [metric.looked for metric, _ in parts]
     if any(one is not None and one.asked < len(one.order) for one in looked):
         certainty = _looked_certainty(wanted, parts)
+        missing = sum(metric.missing_bounds.n for metric, _ in parts if metric.missing_bounds is not None)
+        bounds = _of_sequence(MissingBounds(missing) if missing else None, certainty.interval, NO_EARLY_INTERVAL)
     else:
         certainty = _certainty(wanted, value, parts)
-    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty)
+        bounds = _group_bounds(wanted, parts)
+    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds)
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
@@ -517,6 +538,36 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
     return Certainty.of(
         float(value), stats.MeanSpread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
     )
+
+
+def _group_bounds(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> MissingBounds | None:
+    """Return the bounds of the mean over parts; ``None`` if no part has documents without a score."""
+    missing = sum(metric.missing_bounds.n for metric, _ in parts if metric.missing_bounds is not None)
+    if not missing:
+        return None
+    if wanted.aggregation != "mean":
+        return MissingBounds(missing, reason="not a mean over tasks")
+    if unknown := [one.reason for metric, _ in parts if (one := metric.missing_bounds) is not None and one.reason]:
+        return MissingBounds(missing, reason=unknown[0])
+    found = []
+    for side in (0, 1):
+        filled = [
+            structs.replace(
+                metric,
+                value=metric.filled[side].value,
+                certainty=structs.replace(metric.certainty, spread=metric.filled[side].spread),
+            )
+            if metric.filled is not None
+            else metric
+            for metric, _ in parts
+        ]
+        sized = list(zip(filled, [size for _, size in parts], strict=True))
+        mean = _value(wanted, [metric.value for metric in filled], [size for _, size in parts])
+        found.append(_certainty(wanted, mean, sized))
+    least, greatest = (one.interval for one in found)
+    if least is None or greatest is None:
+        return MissingBounds(missing, reason=found[0].no_interval or found[1].no_interval)
+    return MissingBounds(missing, least.low, greatest.high)
 
 
 def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:

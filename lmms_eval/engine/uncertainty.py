@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
@@ -43,6 +43,13 @@ class Certainty(Struct, frozen=True):
 UNKNOWN = Certainty()
 
 
+class FilledMean(Struct, frozen=True):
+    """A mean in which every document without a score has the number at one end of the range."""
+
+    value: float
+    spread: stats.MeanSpread
+
+
 class MissingBounds(Struct, frozen=True):
     """Bounds of a score that hold whatever the documents without a score would score."""
 
@@ -56,33 +63,37 @@ class MissingBounds(Struct, frozen=True):
     """Why there are no bounds."""
 
     @classmethod
-    def of(
-        cls, scores: Sequence[float], missing: int, within: ScoreRange, spread: stats.MeanSpread | None = None
-    ) -> MissingBounds:
-        """Compute the bounds of a mean.
+    def of(cls, missing: int, ends: tuple[FilledMean, FilledMean], within: ScoreRange) -> MissingBounds:
+        """Compute the bounds from the means with missing documents at the low and at the high end of the range."""
+        found = []
+        for end in ends:
+            interval = stats.score_interval(end.value, end.spread, within)
+            if isinstance(interval, stats.NoInterval):
+                return cls(missing, reason=interval.reason)
+            found.append(interval)
+        return cls(missing, found[0].low, found[1].high)
 
-        The missing documents count in the interval too, since their number would differ over other questions. In
-        clusters, they are as alike as the scored documents.
 
-        Args:
-            scores: numbers of the scored documents.
-            missing: number of documents without a score.
-            within: the range of the scores.
-            spread: the spread of the mean of ``scores``, if documents come in clusters.
-        """
-        if not is_bounded(scores, within):
-            return cls(missing, reason="no range with two ends is stated")
-        if spread is not None and spread.dominant:
-            return cls(missing, reason=f"one cluster holds {spread.dominant:.0%} of the documents")
-        ends = []
-        for end in (within.low, within.high):
-            filled = [*scores, *[end] * missing]
-            whole = _filled_spread(filled, within, scores, spread)
-            found = stats.score_interval(math.fsum(filled) / len(filled), whole, within)
-            if isinstance(found, stats.NoInterval):
-                return cls(missing, reason=found.reason)
-            ends.append(found)
-        return cls(missing, ends[0].low, ends[1].high)
+def filled_means(
+    scores: Sequence[float], missing: int, within: ScoreRange, spread: stats.MeanSpread | None = None
+) -> tuple[FilledMean, FilledMean]:
+    """Return the means with missing documents at the low and at the high end of the range.
+
+    The missing documents count in the spread too, since their number would differ over other questions. In clusters,
+    they are as alike as the scored documents.
+
+    Args:
+        scores: numbers of the scored documents.
+        missing: number of documents without a score.
+        within: the range of the scores, with two ends.
+        spread: the spread of the mean of ``scores``, if documents come in clusters.
+    """
+
+    def filled(end: float) -> FilledMean:
+        numbers = [*scores, *[end] * missing]
+        return FilledMean(math.fsum(numbers) / len(numbers), _filled_spread(numbers, within, scores, spread))
+
+    return filled(within.low), filled(within.high)
 
 
 def is_bounded(scores: Sequence[float], within: ScoreRange) -> bool:
@@ -95,6 +106,8 @@ def _filled_spread(
 ) -> stats.MeanSpread:
     """Return the spread of scores that include missing ones, with the design effect of the clusters of ``scores``."""
     plain = stats.MeanSpread.of_scores(filled, within)
+    if spread is not None and spread.dominant:
+        return structs.replace(plain, dominant=spread.dominant)
     if spread is None or not spread.size < len(scores):
         return plain
     alone = stats.mean_stderr(scores) if len(scores) > 1 else 0.0

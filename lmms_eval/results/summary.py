@@ -94,6 +94,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
+        lines += [line for metric in group.metrics if (line := _missing(f"group {group.group.name}", metric))]
         for key, leaves in group.left_out.items():
             lines.append(
                 f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
