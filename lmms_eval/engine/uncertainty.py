@@ -44,7 +44,7 @@ UNKNOWN = Certainty()
 
 
 class FilledMean(Struct, frozen=True):
-    """A mean in which every document without a score has the number at one end of the range."""
+    """A mean over all documents if missing ones have the number at one end of the range."""
 
     value: float
     spread: stats.MeanSpread
