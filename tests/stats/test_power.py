@@ -62,10 +62,16 @@ def test_a_detectable_difference_is_found_where_the_library_has_no_number_for_a_
 def power_of_mcnemar(n: int, discordant: float, difference: float) -> float:
     """Power of the exact test at 5 %, by enumeration of all numbers of discordant documents."""
     found = 0.0
-    for count in range(n + 1):
+    for count in range(1, n + 1):
         if (weight := float(binom.pmf(count, n, discordant))) > 1e-9:
-            rejected = [one for one in range(count + 1) if mcnemar_exact(one, count - one) <= 0.05]
-            found += weight * math.fsum(binom.pmf(rejected, count, (1 + difference / discordant) / 2))
+            least = int(binom.ppf(0.025, count, 0.5))  # the fewest of one kind that are not rejected
+            while least and mcnemar_exact(least - 1, count - least + 1) > 0.05:
+                least -= 1
+            while mcnemar_exact(least, count - least) <= 0.05:
+                least += 1
+            chance = (1 + difference / discordant) / 2
+            kept = binom.cdf(count - least, count, chance) - binom.cdf(least - 1, count, chance)
+            found += weight * (1 - float(kept))
     return found
 
 
