@@ -29,7 +29,7 @@ from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.stream import Pace, StreamLimits
+from lmms_eval.engine.stream import Brake, StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
 from lmms_eval.utils.records import to_dict
@@ -53,15 +53,15 @@ class Asking:
         conversations: Conversations,
         limits: StreamLimits,
         is_behind: Callable[[], bool] = lambda: False,
-        pace: Pace | None = None,
+        brake: Brake | None = None,
     ) -> None:
         """Prepare the asking.
 
         ``is_behind`` returns whether scoring would block; an event loop then waits before it passes responses on.
-        ``pace`` holds new conversations back.
+        ``brake`` holds new conversations back.
         """
         self._driven = driven
-        self.drive = Drive(driven, conversations, limits, is_behind, pace)
+        self.drive = Drive(driven, conversations, limits, is_behind, brake)
         self._lockstep: Lockstep | None = None
         self._interrupts: Interrupts | None = None
 

@@ -330,7 +330,7 @@ class Looks:
 
 
 class Lead:
-    """Limits how far the asking is ahead of the documents that count (a ``stream.Pace``); thread-safe.
+    """Limits how far the asking is ahead of the documents that count (a ``stream.Brake``); thread-safe.
 
     A decision needs all first documents of the order. While one of them takes long, a run without this limit would ask
     documents that do not count after the decision.

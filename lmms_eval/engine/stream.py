@@ -87,7 +87,7 @@ class StreamLimits(Struct, frozen=True):
     threads: int = 2
 
 
-class Pace(Protocol):
+class Brake(Protocol):
     """Holds back new requests of a source. Requests of later rounds are never held back."""
 
     def is_ahead(self) -> bool:
@@ -105,7 +105,7 @@ class Stream:
         prepare: prepares one request; ``None`` means that it is answered already, so the model does not receive it.
         on_failure: receives a request whose preparation raised.
         has_open: returns whether outstanding answers may cause further rounds.
-        pace: holds new requests of the source back; ``None``: nothing does.
+        brake: holds new requests of the source back; ``None``: nothing does.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class Stream:
         on_failure: Callable[[Request, Exception], None],
         has_open: Callable[[], bool],
         limits: StreamLimits,
-        pace: Pace | None = None,
+        brake: Brake | None = None,
     ) -> None:
         self._source, self._prepare, self._on_failure, self._has_open = source, prepare, on_failure, has_open
-        self._limits, self._pace = limits, pace
+        self._limits, self._brake = limits, brake
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         """Condition for waiting threads; the others use the lock itself, which takes half the time."""
@@ -305,7 +305,7 @@ class Stream:
             return False
         is_waiting = bool(self._followups) or self._next is not None
         if not is_waiting and not self._exhausted:
-            is_waiting = self._pace is None or not self._pace.is_ahead() or self._pace.is_settling()
+            is_waiting = self._brake is None or not self._brake.is_ahead() or self._brake.is_settling()
         return self._preparing > 0 or (is_waiting and self._has_room())
 
     def _has_room(self) -> bool:
@@ -384,7 +384,7 @@ class Stream:
         self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
         if self._followups:
             return count < most
-        return not (self._exhausted or self._is_filled or (self._pace is not None and self._pace.is_ahead()))
+        return not (self._exhausted or self._is_filled or (self._brake is not None and self._brake.is_ahead()))
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None
