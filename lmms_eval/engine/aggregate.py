@@ -295,10 +295,10 @@ def _over_list(task: Task, metric: MetricResult, columns: _Columns, sample: Draw
         )
         for name, each in sample.order.items()
     ]
-    found = list_interval(strata, within)
-    if isinstance(found, stats.NoInterval):
-        return Certainty(no_interval=found.reason)
-    return Certainty(found, score_range=within)
+    interval = list_interval(strata, within)
+    if isinstance(interval, stats.NoInterval):
+        return Certainty(no_interval=interval.reason)
+    return Certainty(interval, score_range=within)
 
 
 def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:

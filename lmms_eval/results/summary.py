@@ -11,6 +11,7 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
+from lmms_eval.config.convert import stopping_rules
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import headline_metric
@@ -114,6 +115,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     if others := [name for name in ignored_of_tasks if name not in facts.ignored]:
         lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
+    lines += _of_all_decisions(run, facts.config.until or "")
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
@@ -190,6 +192,20 @@ def _early_stops(run: RunScores) -> list[str]:
             "the same command without --until asks the rest"
         )
     return lines
+
+
+def _of_all_decisions(run: RunScores, until: str) -> list[str]:
+    """Return a line about the decisions of all tasks together, if ``--until`` makes several."""
+    rules = [rule for rule in stopping_rules(until) if rule.kind == "decided"]
+    named = sum(bool(rule.target) for rule in rules)
+    tasks = sum(not result.task.control_of for result in run.tasks)
+    count = named + (tasks - named if len(rules) > named else 0)
+    if count < 2:
+        return []
+    return [
+        f"decided: each of {count} decisions is wrong with a probability of at most 5 %, any of them with at most "
+        f"{min(100, 5 * count)} %"
+    ]
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:

@@ -260,6 +260,9 @@ def _ends(found: stats.Interval | stats.NoInterval) -> str:
     return interval_text(None, None, found.reason)
 
 
+_ALPHA = 0.05
+
+
 def control_lines(controls: Controls) -> list[str]:
     """Return sentences about scores that do not clearly differ from those of their controls, and about each group.
 
@@ -282,7 +285,22 @@ def control_lines(controls: Controls) -> list[str]:
         for name, found in controls.groups.items()
         for control, gap in found.items()
     ]
-    return [*unclear, *groups]
+    return [*unclear, *groups, *_of_all_gaps(controls)]
+
+
+def _of_all_gaps(controls: Controls) -> list[str]:
+    """Return a line about the gaps of all tasks and controls together, if there are several."""
+    tests = [gap.p for task in controls.tasks.values() for gaps in task.gaps.values() for gap in gaps.values()]
+    known = [p for p in tests if p is not None]
+    if len(known) < 2:
+        return []
+    from lmms_eval.stats.differences import holm
+
+    clear = sum(p is not None and p <= _ALPHA for p in holm(known))
+    return [
+        f"Gap_P is of each row alone; corrected over all {len(known)} rows (Holm), {clear} gaps differ from 0 at "
+        f"{_ALPHA}"
+    ]
 
 
 def _sentence(name: str, control: str, gap: Gap) -> str:
