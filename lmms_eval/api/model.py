@@ -70,6 +70,8 @@ class Model(abc.ABC):
     ``generate_visual_cot`` requests."""
     concurrency: int = 1
     """Maximum number of open requests (batch size of a local model, connections of an API client)."""
+    collects: int = 0
+    """Number of requests that it collects before it sends any (the size of a batch at a batch service)."""
     ordered: bool = False
     """Requests must arrive in the order of their documents and repeats: a single thread prepares them."""
     collective_forward: bool = False

@@ -173,7 +173,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
             columns = _columns(cells[:_MOST_CELLS], name)
             few = sum(any(note.startswith("few documents") for note in cell.notes) for cell in cells)
             marked = [f"*: few documents ({few} of {len(cells)} parts)"] if few else []
-            yield Section(f"{heading}, by {name}", columns, [*marked, *more])
+            alone = [f"p: corrected over this column, not over all {len(pair.cells)}"] if len(pair.cells) > 1 else []
+            yield Section(f"{heading}, by {name}", columns, [*marked, *more, *alone])
     for name, ranks in comparison.ranks.items():
         yield Section(
             f"Ranks: {name} (what each may be, {1 - comparison.alpha:.0%} over all runs at once)",

@@ -60,6 +60,26 @@ def stopping_rules(text: str) -> tuple[StoppingRule, ...]:
     return rules
 
 
+class SampleDesign(Struct, frozen=True):
+    """The size of a random sample, and how it is drawn."""
+
+    size: int
+    is_stratified: bool = False
+
+
+def sample_design(text: str) -> SampleDesign:
+    """Parse ``N[:stratified]``. Raises ``ConfigError``."""
+    count, _, design = (part.strip() for part in text.partition(":"))
+    if design == "neyman":
+        raise ConfigError(
+            f"sample: {text!r}: neyman needs the spread of earlier scores in each stratum, which no option states; "
+            "give N:stratified"
+        )
+    if not (count.isdecimal() and int(count) > 0) or design not in ("", "stratified") or text.strip().endswith(":"):
+        raise ConfigError(f"sample: {text!r}: give a number of documents from 1 on, or N:stratified")
+    return SampleDesign(int(count), bool(design))
+
+
 def _rule(text: str) -> StoppingRule:
     target, plain = "", text
     if not (text.startswith(_DECIDED) or "".join(text.split()).startswith("halfwidth<")):
@@ -211,6 +231,12 @@ def tags(value: str | Sequence[Sequence[str]] | bool | None) -> Any:
     if value is None or value is False:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def sample(value: str | int) -> Any:
+    """Check the size and the design of a sample."""
+    sample_design(str(value))
+    return str(value).strip()
 
 
 def rules(value: str | Sequence[str]) -> Any:

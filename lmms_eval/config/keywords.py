@@ -109,6 +109,7 @@ class EvaluateArguments(TypedDict, total=False):
     reduce: str | Sequence[str] | None
     ids: int | str | Sequence[int] | None
     where: str | None
+    sample: str | int | None
     report: bool | None
     git_commit: str | None
     git_branch: str | None

@@ -261,6 +261,9 @@ class RunConfig:
     where: str | None = option(None, TASKS,
         "only documents whose columns match, such as \"subject == 'Art' and year < 2000\"; --limit counts among them",
         form="expression", metavar="EXPRESSION")
+    sample: str | None = run(None, TASKS,
+        "a random sample of N documents per task, by the first number of --seed, instead of the first N; N:stratified "
+        "draws from each of the task's strata in proportion to its size", form="sample", metavar="N[:stratified]")
     report: bool = run(False, OUTPUT,
         "write the run's report as pages, during the run and at its end; needs --output_path")
     git_commit: str | None = run(None, OUTPUT,

@@ -69,6 +69,18 @@ def _order(config: RunConfig) -> Iterator[str]:
         yield "--until does not go with --permute_choices, which counts documents in all orders: leave one of them out"
 
 
+def _sample(config: RunConfig) -> Iterator[str]:
+    if not config.sample:
+        return
+    for name, why in (
+        ("limit", "takes the first documents"),
+        ("offset", "leaves the first documents out"),
+        ("until", "draws documents until its rule holds"),
+    ):
+        if getattr(config, name):
+            yield f"--sample does not go with --{name}, which {why}: leave one of them out"
+
+
 def _ranges(config: RunConfig) -> Iterator[str]:
     for option in options():
         value = getattr(config, option.name)
@@ -157,5 +169,5 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
-    _documents, _order, _ranges, _outputs, _texts, _judge, _paths, _scoring_data, destination_problems
+    _documents, _order, _sample, _ranges, _outputs, _texts, _judge, _paths, _scoring_data, destination_problems
 )  # fmt: skip

@@ -20,7 +20,7 @@ from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
 from lmms_eval.engine.headline import HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
-from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.engine.plan import Drawn, TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.uncertainty import (
@@ -82,6 +82,8 @@ class MetricResult(Struct, frozen=True):
     """``Estimate.sub_scores`` of the aggregation."""
     notes: tuple[str, ...] = ()
     """Sentences of the aggregation about the value."""
+    over_list: Certainty | None = None
+    """Interval of the value over the whole list, if the documents are a random sample of it (``--sample``)."""
     looked: Looked | None = None
     """The documents' numbers in random order, if a task of the run ended early."""
     undrawn: SubScore | None = None
@@ -232,6 +234,10 @@ def aggregate_task(
     )
     if order is not None:
         metrics = tuple(_with_looks(plan.task, metric, columns, order, stop) for metric in metrics)
+    if plan.sample is not None:
+        metrics = tuple(
+            structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample)) for metric in metrics
+        )
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
 
 
@@ -284,17 +290,11 @@ def _with_looks(
     task: Task, metric: MetricResult, columns: _Columns, order: Sequence[int], stop: LookStop | None
 ) -> MetricResult:
     """Add the numbers for anytime-valid intervals; for a task that ended early replace its errors and interval."""
-    column = columns.column(metric.metric, metric.filter)
     declared = next(one for one in task.metrics if one.name == metric.metric)
-    is_macro, scale = bool(declared.macro_scale), declared.macro_scale or metric.scale
-    within = (declared.score_range if is_macro else None) or metric.certainty.score_range
+    is_macro, within = bool(declared.macro_scale), _finite_range(metric, declared)
     looked, reason = None, NO_EARLY_INTERVAL
-    if scale and math.isfinite(within.high - within.low):
-        numbers = {
-            doc_id: scale * number
-            for doc_id, value in zip(column.doc_ids, column.values, strict=True)
-            if (number := stats.item_number(value, task.score_key)) is not None
-        }
+    numbers = _numbers(task, metric, declared, columns)
+    if numbers is not None:
         part = HeadlinePart(
             task.name, metric.metric, metric.filter, within, task.score_key,
             strata=strata_of(task, order), is_macro=is_macro,
@@ -315,6 +315,63 @@ def _with_looks(
         variance=None,
         missing_bounds=_of_sequence(metric.missing_bounds, interval, reason),
     )
+
+
+def _finite_range(metric: MetricResult, declared: MetricDefinition) -> ScoreRange:
+    return (declared.score_range if declared.macro_scale else None) or metric.certainty.score_range
+
+
+def _numbers(
+    task: Task, metric: MetricResult, declared: MetricDefinition, columns: _Columns
+) -> dict[int, float] | None:
+    """Return the documents' numbers in the units of the value; ``None`` if it is no mean within two ends."""
+    within, scale = _finite_range(metric, declared), declared.macro_scale or metric.scale
+    if not scale or not math.isfinite(within.high - within.low):
+        return None
+    column = columns.column(metric.metric, metric.filter)
+    return {
+        doc_id: scale * number
+        for doc_id, value in zip(column.doc_ids, column.values, strict=True)
+        if (number := stats.item_number(value, task.score_key)) is not None
+    }
+
+
+def _over_list(task: Task, metric: MetricResult, columns: _Columns, sample: Drawn) -> Certainty:
+    """Return the interval of a metric over the whole list that its documents were drawn from."""
+    declared = next(one for one in task.metrics if one.name == metric.metric)
+    is_macro, within = bool(declared.macro_scale), _finite_range(metric, declared)
+    numbers = _numbers(task, metric, declared, columns)
+    if numbers is None:
+        return Certainty(no_interval="no mean of documents within a range with two ends")
+    if is_macro and sample.design == "simple":
+        return Certainty(no_interval="a mean over strata: --sample N:stratified gives it an interval")
+    if not is_macro and sample.design == "stratified":
+        return Certainty(no_interval="drawn by strata, and no mean over them")
+    if any(number not in within for number in numbers.values()):
+        return Certainty(no_interval=f"a score lies outside of the range, {within}")
+    means = [
+        math.fsum(found) / len(found)
+        for each in sample.order.values()
+        if (found := [numbers[doc_id] for doc_id in each if doc_id in numbers])
+    ]
+    value = metric.partial if metric.value is None else metric.value
+    mean = math.fsum(means) / max(1, len(means))
+    if not isinstance(value, int | float) or not math.isclose(mean, value, rel_tol=1e-9, abs_tol=1e-9):
+        return Certainty(no_interval="no mean of the documents" if not is_macro else "no mean over its strata")
+    from lmms_eval.stats.finite import DrawnScores, list_interval
+
+    strata = [
+        DrawnScores(
+            [numbers.get(doc_id, within.low) for doc_id in each],
+            [numbers.get(doc_id, within.high) for doc_id in each],
+            sample.sizes[name],
+        )
+        for name, each in sample.order.items()
+    ]
+    interval = list_interval(strata, within)
+    if isinstance(interval, stats.NoInterval):
+        return Certainty(no_interval=interval.reason)
+    return Certainty(interval, score_range=within)
 
 
 def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None, reason: str) -> MissingBounds | None:

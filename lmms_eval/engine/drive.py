@@ -23,7 +23,7 @@ from lmms_eval.engine.conversations import Conversation, Conversations
 from lmms_eval.engine.prompts import Outline, messages_with, outline, text_fingerprint
 from lmms_eval.engine.records import media_spent, not_sent, well_typed
 from lmms_eval.engine.signals import run_coroutine
-from lmms_eval.engine.stream import Stream, StreamLimits
+from lmms_eval.engine.stream import Brake, Stream, StreamLimits
 from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.media.sent import recording, unrecorded
 from lmms_eval.utils.concurrency import closed_on_error
@@ -160,7 +160,8 @@ class Driven(Struct, frozen=True):
 class Drive:
     """Drives a model over conversations, once.
 
-    ``is_behind`` returns whether delivering a finished conversation would block, which must not stop an event loop.
+    ``is_behind`` returns whether delivering a finished conversation would block, which must not stop an event loop;
+    ``brake`` holds new conversations back.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class Drive:
         conversations: Conversations,
         limits: StreamLimits,
         is_behind: Callable[[], bool] = lambda: False,
+        brake: Brake | None = None,
     ) -> None:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
         self._conversations, self._is_behind = conversations, is_behind
@@ -177,7 +179,7 @@ class Drive:
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
         limits = structs.replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
         self.stream = Stream(
-            conversations.source(), self._prepare, self._preparation_failed, conversations.has_open, limits
+            conversations.source(), self._prepare, self._preparation_failed, conversations.has_open, limits, brake
         )
         self.report = AskReport()
         self.is_stopped = False

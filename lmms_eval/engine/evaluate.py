@@ -20,16 +20,16 @@ from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.live import ProgressLine, Vitals
-from lmms_eval.engine.looks import LookExchange, Looks, Sampling
+from lmms_eval.engine.looks import Lead, LookExchange, Looks, Sampling
 from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
-from lmms_eval.engine.scoring import Scorer, WorkerOptions
+from lmms_eval.engine.scoring import Scorer, Sink, WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.engine.stream import Brake, StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
 from lmms_eval.utils.records import to_dict
@@ -53,13 +53,15 @@ class Asking:
         conversations: Conversations,
         limits: StreamLimits,
         is_behind: Callable[[], bool] = lambda: False,
+        brake: Brake | None = None,
     ) -> None:
         """Prepare the asking.
 
         ``is_behind`` returns whether scoring would block; an event loop then waits before it passes responses on.
+        ``brake`` holds new conversations back.
         """
         self._driven = driven
-        self.drive = Drive(driven, conversations, limits, is_behind)
+        self.drive = Drive(driven, conversations, limits, is_behind, brake)
         self._lockstep: Lockstep | None = None
         self._interrupts: Interrupts | None = None
 
@@ -299,15 +301,26 @@ class _Work(Struct, frozen=True):
         """The processes that take blocks in lockstep, if the model needs that."""
         return self.share.team if self.share is not None and self.model.collective_forward else None
 
-    def todo(self, done: dict[str, set[int]]) -> Iterator[Unit]:
+    def lead(self) -> Lead | None:
+        """Return the limit of how far the asking is ahead of the documents that count; ``None`` without one.
+
+        Without a rule nothing is decided early; in lockstep, all documents of a block end together.
+        """
+        if self.looks is None or not self.looks.ruled or self.lockstep_team is not None:
+            return None
+        processes = 1 if self.share is None else self.share.team.place.size
+        return Lead(self.looks, (2 * self.model.concurrency + self.model.collects) * processes)
+
+    def todo(self, done: dict[str, set[int]], lead: Lead | None) -> Iterator[Unit]:
         """Yield the unfinished documents for this process."""
         sampling = self.options.sampling
+        if sampling is not None:
+            documents = self._sampled(sampling) if lead is None else lead.passing(self._sampled(sampling))
+        else:
+            documents = ordered(self.plans, None if self.share is None else self.share.common_order(self.plans))
         if self.share is None:
-            return units(ordered(self.plans) if sampling is None else self._sampled(sampling), done)
+            return units(documents, done)
         team = self.share.team
-        documents = (
-            ordered(self.plans, self.share.common_order(self.plans)) if sampling is None else self._sampled(sampling)
-        )
         if self.model.collective_forward:
             return dealt_units(documents, done, (team.place.rank, team.place.size))
         total = sum(plan.requested for plan in self.plans)
@@ -362,40 +375,34 @@ def _ask_and_score(
     work: _Work, done: dict[str, set[int]], progress: ProgressLine, seconds: dict[str, float]
 ) -> AskReport:
     """Ask, judge and score, which overlap. Afterwards all results are in the journals."""
-    store, options, share, hopeless = work.store, work.options, work.share, HopelessTasks(work.ends)
+    store, options, share = work.store, work.options, work.share
     work.recall()
-
-    def keep(record: dict[str, Any]) -> None:
-        store.add_score(record)
-        progress.document(record)
-        if record["task"] not in hopeless.sound:
-            hopeless.note(record)
-        if work.looks is not None:
-            work.looks.note(record)
-
+    lead = work.lead()
     tasks = [plan.task for plan in work.plans]
     budget = None
     if options.limits is not None:
         counts_earlier = share is None or share.team.is_first or not share.shared_files
         budget = Budget(options.limits, work.earlier_spending, counts_earlier)
-    scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
+    scorer = Scorer(tasks, _keeper(work, progress, lead), options.score_workers, folder=store.folder)
     judging = None
     if options.judge is not None:
         from lmms_eval.engine.judging import Judging
 
         note_judge = None if budget is None else budget.note_judge
         judging = Judging(options.judge, scorer.submit, scorer.is_behind, note_judge, store.judged_again)
-    deliver = scorer.submit if judging is None else judging.submit
+    deliver = _delivery(scorer, judging, lead)
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep must ask the same number of documents, whatever the outcomes in one of them.
     is_given_up = work.ends.reason if work.lockstep_team is None else work.ends.common_reason
     conversations = Conversations(
-        DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated),
+        DocumentConversations(work.todo(done, lead), deliver, is_given_up, options.retry_truncated),
         store.response if store.resumed_responses else None,
     )
     driven = Driven(work.model, store, options.cache, None if budget is None else budget.note_model)
-    asking = Asking(driven, conversations, options.stream, is_behind)
+    asking = Asking(driven, conversations, options.stream, is_behind, lead)
     drive = asking.drive
+    if work.looks is not None:
+        work.looks.wake = drive.stream.wake
     progress.count_tokens = lambda: drive.report.output_tokens
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
     with Vitals(
@@ -422,6 +429,37 @@ def _ask_and_score(
     tokens = drive.report.output_tokens  # of this process: the report is about to receive the counts of the others
     progress.count_tokens = lambda: tokens
     return drive.report
+
+
+def _keeper(work: _Work, progress: ProgressLine, lead: Lead | None) -> Sink:
+    """Return the function that receives the record of each finished document."""
+    hopeless = HopelessTasks(work.ends)
+
+    def keep(record: dict[str, Any]) -> None:
+        work.store.add_score(record)
+        progress.document(record)
+        if record["task"] not in hopeless.sound:
+            hopeless.note(record)
+        if work.looks is not None:
+            work.looks.note(record)
+        if lead is not None:
+            lead.scored()
+
+    return keep
+
+
+def _delivery(scorer: Scorer, judging: Judging | None, lead: Lead | None) -> Callable[[AnsweredDocument], None]:
+    """Return the function that receives each answered document."""
+    hand_on = scorer.submit if judging is None else judging.submit
+    if lead is None:
+        return hand_on
+    lead.has_failed = lambda: scorer.has_failed or (judging is not None and judging.has_failed)
+
+    def deliver(document: AnsweredDocument) -> None:
+        lead.answered()
+        hand_on(document)
+
+    return deliver
 
 
 def _begin_budget(budget: Budget | None, asking: Asking, judging: Judging | None, share: Share | None) -> None:

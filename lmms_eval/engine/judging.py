@@ -308,6 +308,11 @@ class Judging:
     def report(self) -> AskReport:
         return self._drive.report
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error has ended the work, which ``submit`` raises."""
+        return self._failure.error is not None
+
     def is_behind(self) -> bool:
         """Return whether ``submit`` might block."""
         return self._jobs.is_full

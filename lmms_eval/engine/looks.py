@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from loguru import logger
@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.api.task import MetricDefinition, Task
-from lmms_eval.engine.headline import HeadlinePart, Prefix, RandomOrder, Statement
+from lmms_eval.engine.conversations import Unit
+from lmms_eval.engine.headline import HeadlinePart, Prefix, RandomOrder, Statement, interleaved
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -202,6 +203,8 @@ class Looks:
     ) -> None:
         self._ends, self._lock = ends, threading.Lock()
         self._sizes = {plan.task.name: plan.requested for plan in plans}
+        self.ruled = frozenset(name for stop in sampling.stops for name in _tasks(stop))
+        """The tasks with rules."""
         self._columns: dict[str, list[tuple[HeadlinePart, dict[int, float | None]]]] = {}
         """By task the parts with different numbers, each with its numbers by document."""
         for part in (*sampling.shown, *(part for stop in sampling.stops for part in stop.parts)):
@@ -212,6 +215,20 @@ class Looks:
         self._shown = Prefix(sampling.shown, orders) if decides and sampling.shown else None
         self._open = [(stop, Prefix(stop.parts, orders)) for stop in sampling.stops] if decides else []
         """The rules that do not hold yet."""
+        self._decides = decides
+        self._order = interleaved({name: orders[name] for stop in sampling.stops for name in _tasks(stop)})
+        """The documents with rules, in the order of asking."""
+        self._next = next(self._order, None)
+        """The first document that is not finished."""
+        self._whole = sum(self._sizes[name] for name in self.ruled)
+        self.front = 0
+        """Number of the first documents with rules that are finished and looked at, or not asked any further."""
+        self.left: set[str] = set()
+        """Tasks that another process does not ask any further."""
+        self.is_awaited = False
+        """The asking waits for the front to move on."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when the front may have moved on."""
         self._inbox: deque[News] = deque()
         self._news: deque[News] | None = deque() if sends else None
         self._next_look = 0.0
@@ -225,7 +242,7 @@ class Looks:
         self._inbox.append(news)
         if self._news is not None:
             self._news.append(news)
-        if self._open and time.monotonic() >= self._next_look:
+        if self._open and (self.is_awaited or time.monotonic() >= self._next_look):
             self.look()
 
     def take(self, news: Iterable[News]) -> None:
@@ -248,10 +265,31 @@ class Looks:
                     self._open.remove((stop, prefix))
                     if not prefix.is_whole:
                         self._end(stop, prefix.length)
+            self._move_front()
             end = time.monotonic()
             self._next_look = end + min(LONGEST_REST_S, REST * (end - begin))
         finally:
             self._lock.release()
+
+    def reach(self, front: int) -> bool:
+        """Return whether the front is there by now; from then on, looks are not delayed until it is."""
+        self.is_awaited = self.front < front
+        if self.is_awaited and self._decides and self._inbox:
+            self.look()
+        return self.front >= front
+
+    def _move_front(self) -> None:
+        if not self._decides:
+            return
+        if not self._open:
+            self.front = self._whole
+        while self.front < self._whole and self._next is not None:
+            name, doc_id = self._next
+            is_left = name in self.left or bool(self._ends.reason(name))
+            if not is_left and doc_id not in self._columns[name][0][1]:
+                return
+            self.front += 1
+            self._next = next(self._order, None)
 
     def shown(self) -> str:
         """Return the running number of the first documents with its interval; empty without an interval."""
@@ -291,6 +329,49 @@ class Looks:
                 self._ends.end(task, f"{stop.described()} holds", in_all=True)
 
 
+class Lead:
+    """Limits how far the asking is ahead of the documents that count (a ``stream.Brake``); thread-safe.
+
+    A decision needs all first documents of the order. While one of them takes long, a run without this limit would ask
+    documents that do not count after the decision.
+    """
+
+    def __init__(self, looks: Looks, most: int) -> None:
+        """Begin at the front of ``looks``; at most ``most`` documents beyond it may be begun."""
+        self._looks, self._most = looks, most
+        self.has_failed: Callable[[], bool] = lambda: False
+        """Returns whether documents are no longer scored, so that the front does not move on."""
+        self._lock = threading.Lock()
+        self._passed = 0
+        """Number of first documents with rules that were begun, here or in another process or start."""
+        self._unscored = 0
+
+    def passing(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """Yield all documents of the run, and note how far they are."""
+        for unit in units:
+            self._passed += unit.task.name in self._looks.ruled
+            yield unit
+
+    def is_ahead(self) -> bool:
+        return not (self.has_failed() or self._looks.reach(self._passed - self._most + 1))
+
+    def is_settling(self) -> bool:
+        """Return whether an answered document is not scored yet."""
+        return self._unscored > 0
+
+    def answered(self) -> None:
+        """Note a document that is about to be scored."""
+        with self._lock:
+            self._unscored += 1
+
+    def scored(self) -> None:
+        """Note a document that was scored, after ``Looks.note``."""
+        with self._lock:
+            self._unscored -= 1
+        if self._looks.is_awaited:
+            self._looks.wake()
+
+
 def _is_same(one: HeadlinePart, other: HeadlinePart) -> bool:
     return (one.metric, one.filter, one.score_key, one.scale) == (
         other.metric, other.filter, other.score_key, other.scale
@@ -298,7 +379,7 @@ def _is_same(one: HeadlinePart, other: HeadlinePart) -> bool:
 
 
 EXCHANGE_S = 0.2
-"""Interval of the exchange. Requests of this time, and open ones, are asked in vain after a decision."""
+"""Interval of the exchange. The front reaches the other processes after one or two of them."""
 
 
 class LookExchange:
@@ -310,6 +391,10 @@ class LookExchange:
         """Number of messages received from each process."""
         self._sent = 0
         self._published: set[str] = set()
+        self._front = 0
+        """The front that the first process has published."""
+        self._left: set[str] = set()
+        """Tasks that this process has reported as not asked any further."""
 
     def begin(self) -> None:
         """Exchange what earlier starts finished, so that no process asks documents of tasks that already ended.
@@ -319,8 +404,7 @@ class LookExchange:
         team = self._team
         if team.is_first:
             for rank in range(1, team.place.size):
-                self._looks.take(team.receive(f"numbers/{rank}/0", rank))
-                self._received[rank] += 1
+                self._take_numbers(team.receive(f"numbers/{rank}/0", rank), rank)
             self._looks.look()
             self._send_ends()
         else:
@@ -335,19 +419,29 @@ class LookExchange:
             self._send_numbers()
             while (ends := team.poll(f"ends/{self._received[0]}", 0)) is not None:
                 self._take_ends(ends)
+            self._looks.front = team.add("front", 0)
+            self._looks.wake()
             return
         for rank in range(1, team.place.size):
             while (news := team.poll(f"numbers/{rank}/{self._received[rank]}", rank)) is not None:
-                self._looks.take(news)
-                self._received[rank] += 1
+                self._take_numbers(news, rank)
         self._looks.look()
         self._send_ends()
+        self._looks.wake()
 
     def _send_numbers(self) -> None:
         news = self._looks.news()
-        if news or not self._sent:
-            self._team.publish(f"numbers/{self._team.place.rank}/{self._sent}", news)
+        left = {task for task in self._looks.ruled if self._ends.reason(task)} - self._left
+        if news or left or not self._sent:
+            message = {"numbers": news, "left": sorted(left)}
+            self._team.publish(f"numbers/{self._team.place.rank}/{self._sent}", message)
             self._sent += 1
+            self._left |= left
+
+    def _take_numbers(self, message: Mapping[str, Any], rank: int) -> None:
+        self._looks.take(message["numbers"])
+        self._looks.left.update(message["left"])
+        self._received[rank] += 1
 
     def _send_ends(self) -> None:
         news = {task: reason for task, reason in self._ends.common().items() if task not in self._published}
@@ -355,6 +449,9 @@ class LookExchange:
             self._team.publish(f"ends/{self._sent}", news)
             self._sent += 1
             self._published.update(news)
+        if (front := self._looks.front) > self._front:
+            self._team.add("front", front - self._front)
+            self._front = front
 
     def _take_ends(self, ends: dict[str, str]) -> None:
         self._received[0] += 1

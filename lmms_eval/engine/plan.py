@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from msgspec import Struct
@@ -24,6 +24,35 @@ COST_WINDOW = 4096
 """Number of documents of a task that are sorted by cost together, so that long ones start early."""
 
 
+class Drawn(Struct, frozen=True):
+    """A random sample of a list of documents."""
+
+    seed: int
+    sizes: Mapping[str, int]
+    """Number of documents of the list, by stratum; of a plain sample, the only stratum is ``""``."""
+    order: Mapping[str, Sequence[int]]
+    """The drawn documents in the order of the draw, by stratum."""
+
+    @property
+    def of(self) -> int:
+        """Number of documents of the list."""
+        return sum(self.sizes.values())
+
+    @property
+    def design(self) -> Literal["simple", "stratified"]:
+        return "simple" if "" in self.sizes else "stratified"
+
+    @property
+    def doc_ids(self) -> list[int]:
+        """The drawn documents in ascending order."""
+        return sorted(doc_id for each in self.order.values() for doc_id in each)
+
+
+def sample_mark(asked: int, of: int) -> str:
+    """Return the text to show with numbers of a random sample."""
+    return f"random sample: {asked:,} of {of:,}"
+
+
 class TaskPlan(Struct, frozen=True):
     """The documents of one task in this run."""
 
@@ -32,6 +61,8 @@ class TaskPlan(Struct, frozen=True):
     """Document numbers in ascending order."""
     original: int
     """Number of documents of the whole split."""
+    sample: Drawn | None = None
+    """How the documents were drawn (``--sample``)."""
 
     @property
     def requested(self) -> int:
@@ -61,6 +92,57 @@ def plan_task(task: Task, limit: float | None, offset: int, chosen: Sequence[int
         raise UsageError(f"--offset {offset}: task {task.name!r} has only {total} documents")
     count = get_sample_size(total, limit)
     return TaskPlan(task, asked[offset : total if count is None else offset + count], whole)
+
+
+def sampled(plan: TaskPlan, size: int, is_stratified: bool, seed: int) -> TaskPlan:
+    """Return the plan with a random sample of its documents; unchanged if it has no more than ``size``.
+
+    The sample has the first documents of the random order of ``--order random``, so a larger one contains a smaller
+    one. Of each stratum it has a number in proportion to its size, but at least two, or all.
+
+    Raises ``UsageError`` if the task has no strata, or too many for the sample.
+    """
+    if plan.requested <= size:
+        return plan
+    order = sorted(plan.doc_ids, key=partial(draw_place, f"{seed}:{plan.task.name}"))
+    if not is_stratified:
+        made = Drawn(seed, {"": len(order)}, {"": order[:size]})
+        return TaskPlan(plan.task, made.doc_ids, plan.original, made)
+    names = plan.task.strata(order)
+    if names is None:
+        raise UsageError(
+            f"--sample {size}:stratified: task {plan.task.name!r} has no strata (strata: COLUMN in its metric_list "
+            f"states them); give --sample {size}"
+        )
+    members: dict[str, list[int]] = {}
+    for name, doc_id in zip(names, order, strict=True):
+        members.setdefault(name, []).append(doc_id)
+    counts = _allocated({name: len(each) for name, each in members.items()}, size)
+    if counts is None:
+        raise UsageError(
+            f"--sample {size}:stratified: task {plan.task.name!r} has {len(members)} strata, and each needs two "
+            "documents for an interval; give a larger number, or leave out stratified"
+        )
+    sizes = {name: len(each) for name, each in members.items()}
+    made = Drawn(seed, sizes, {name: each[: counts[name]] for name, each in members.items()})
+    return TaskPlan(plan.task, made.doc_ids, plan.original, made)
+
+
+def _allocated(sizes: Mapping[str, int], size: int) -> dict[str, int] | None:
+    """Divide a sample among strata in proportion to their sizes, with two of each at least; ``None``: too few.
+
+    The remaining documents go to the strata with the largest remainders.
+    """
+    counts = {name: min(2, whole) for name, whole in sizes.items()}
+    left = size - sum(counts.values())
+    if left < 0:
+        return None
+    total = sum(sizes.values())
+    wanted = {name: size * whole / total for name, whole in sizes.items()}
+    for _ in range(left):
+        open_ones = [name for name in sizes if counts[name] < sizes[name]]
+        counts[max(open_ones, key=lambda name: (wanted[name] - counts[name], name))] += 1
+    return counts
 
 
 def drawn(sample: Sample, total: int) -> list[int]:

@@ -176,6 +176,11 @@ class Scorer:
         self._inline = Stage(self._run_inline, self._failure, "score-inline", length=QUEUE_LENGTH)
         self._process = Stage(self._run_process, self._failure, "score-process", self._workers, QUEUE_LENGTH)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error has ended the work, which ``submit`` raises."""
+        return self._failure.error is not None
+
     def is_behind(self) -> bool:
         """Return whether ``submit`` might block."""
         return self._inline.is_full or self._process.is_full

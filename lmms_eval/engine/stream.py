@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -87,6 +87,16 @@ class StreamLimits(Struct, frozen=True):
     threads: int = 2
 
 
+class Brake(Protocol):
+    """Holds back new requests of a source. Requests of later rounds are never held back."""
+
+    def is_ahead(self) -> bool:
+        """Return whether no new request may be taken from the source now. If that changes, the stream must be woken."""
+
+    def is_settling(self) -> bool:
+        """Return whether this may change without a further response of the model."""
+
+
 class Stream:
     """A ``RequestStream`` (see ``lmms_eval.api.model``) over a lazy source of requests.
 
@@ -95,6 +105,7 @@ class Stream:
         prepare: prepares one request; ``None`` means that it is answered already, so the model does not receive it.
         on_failure: receives a request whose preparation raised.
         has_open: returns whether outstanding answers may cause further rounds.
+        brake: holds new requests of the source back; ``None``: nothing does.
     """
 
     def __init__(
@@ -104,9 +115,10 @@ class Stream:
         on_failure: Callable[[Request, Exception], None],
         has_open: Callable[[], bool],
         limits: StreamLimits,
+        brake: Brake | None = None,
     ) -> None:
         self._source, self._prepare, self._on_failure, self._has_open = source, prepare, on_failure, has_open
-        self._limits = limits
+        self._limits, self._brake = limits, brake
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         """Condition for waiting threads; the others use the lock itself, which takes half the time."""
@@ -224,7 +236,9 @@ class Stream:
     def take_full(self, max_n: int) -> list[Request] | None:
         """Return the next ``max_n`` requests of the source; ``None`` if the stream was stopped.
 
-        There are fewer if no more become ready before open ones are answered, or if there is no room.
+        There are fewer if no more become ready before open ones are answered, or if there is no room. While requests
+        are held back, it waits until every answered document is scored: so batches do not depend on the time that
+        scoring takes.
         """
         with self._lock:
             while not self._has_next(max_n) and self._more_may_come():
@@ -289,7 +303,9 @@ class Stream:
     def _more_may_come(self) -> bool:
         if self._stopped or self._error is not None:
             return False
-        is_waiting = bool(self._followups) or self._next is not None or not self._exhausted
+        is_waiting = bool(self._followups) or self._next is not None
+        if not is_waiting and not self._exhausted:
+            is_waiting = self._brake is None or not self._brake.is_ahead() or self._brake.is_settling()
         return self._preparing > 0 or (is_waiting and self._has_room())
 
     def _has_room(self) -> bool:
@@ -366,7 +382,9 @@ class Stream:
     def _may_pull(self) -> bool:
         count, most = len(self._ready) + self._preparing, self._limits.max_requests
         self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
-        return count < most if self._followups else not (self._exhausted or self._is_filled)
+        if self._followups:
+            return count < most
+        return not (self._exhausted or self._is_filled or (self._brake is not None and self._brake.is_ahead()))
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None

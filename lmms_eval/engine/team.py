@@ -341,12 +341,16 @@ class Team:
         for key in (name, *(f"{name}/{number}" for number in range(count))):
             self.store.delete_key(self._name(key))
 
+    def add(self, name: str, amount: int) -> int:
+        """Add to a number that all processes share, 0 at first, and return the sum."""
+        return self.store.add(self._name(name), amount)
+
     def next_block(self, total: int, most: int = MAX_BLOCK) -> range:
         """Take the next documents of the common order; empty at the end. Blocks get smaller towards the end."""
-        taken = self.store.add(self._name("taken"), 0)
+        taken = self.add("taken", 0)
         left = max(0, total - taken)
         size = max(1, min(most, left // (4 * self.place.size)))
-        end = self.store.add(self._name("taken"), size)
+        end = self.add("taken", size)
         return range(min(end - size, total), min(end, total))
 
     def start(self) -> None:

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
+from lmms_eval.config.convert import sample_design
 from lmms_eval.config.options import option_table
 from lmms_eval.engine.looks import Sampling
-from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
+from lmms_eval.engine.plan import TaskPlan, plan_task, run_key, sampled
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import AbsentDataError, DataError, FunctionError, LmmsEvalError, ModelError, TaskError, UsageError
 from lmms_eval.evaluation.generation import refuse_unplaced
@@ -338,6 +339,9 @@ def plan_run(
     if config.ids is not None or config.where is not None:
         selection, chosen = choose_documents(config, selection)
     plans = tuple(plan_task(task, config.limit, config.offset, chosen.get(task.name)) for task in selection.tasks)
+    if config.sample:
+        design, seed = sample_design(config.sample), config.seed[0] or 0
+        plans = tuple(sampled(plan, design.size, design.is_stratified, seed) for plan in plans)
     kept = with_files(selection, plans) if choice.opens_media else selection
     plans = tuple(plan for plan in plans if plan.task in kept.tasks)
     if not config.ablate and config.permute_choices is None:

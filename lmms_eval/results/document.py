@@ -38,6 +38,7 @@ from lmms_eval.results.schema import (
     Outcome,
     PartialValue,
     SampleCounts,
+    SampledEntry,
     SourceError,
     Throughput,
     TokenSums,
@@ -576,6 +577,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
+        **({"sampled": drawn} if (drawn := _sampled(tasks)) else {}),
         "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
@@ -600,9 +602,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
-        f"{metric.metric},{metric.filter}": to_dict(
-            metric.interval or MissingInterval(low=None, high=None, reason=metric.certainty.no_interval)
-        )
+        f"{metric.metric},{metric.filter}": _interval(metric.certainty)
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
     }
@@ -638,6 +638,33 @@ def _source(certainty: Certainty) -> SourceError:
     if interval is None:
         return SourceError(stderr=error, low=None, high=None, reason=certainty.no_interval)
     return SourceError(stderr=error, low=interval.low, high=interval.high, method=interval.method)
+
+
+def _interval(certainty: Certainty) -> dict[str, Any]:
+    missing = MissingInterval(low=None, high=None, reason=certainty.no_interval)
+    return to_dict(certainty.interval or missing)
+
+
+def _sampled(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return, by task, how its documents were drawn, with the intervals over the whole list."""
+    return {
+        name: _plain(
+            SampledEntry(
+                design=sample.design,
+                seed=sample.seed,
+                asked=result.plan.requested,
+                of=sample.of,
+                about=f"the score over all {sample.of:,} documents of this list",
+                intervals={
+                    f"{metric.metric},{metric.filter}": _interval(metric.over_list)
+                    for metric in result.metrics
+                    if metric.over_list is not None and metric.value is not None
+                },
+            )
+        )
+        for name, result in tasks.items()
+        if (sample := result.plan.sample) is not None
+    }
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:

@@ -335,6 +335,23 @@ class EarlyStopEntry(Struct, kw_only=True):
     """Difference from the baseline that the rule names, in the form of ``interval``."""
 
 
+class SampledEntry(Struct, kw_only=True):
+    """A task whose documents are a random sample of its list (``--sample``)."""
+
+    design: Literal["simple", "stratified"]
+    """Drawn from all documents, or from each stratum in proportion to its size."""
+    seed: int
+    """Seed of the draw."""
+    asked: int
+    """Documents that were drawn."""
+    of: int
+    """Documents of the list."""
+    about: str
+    """What ``intervals`` are about; those of the part ``intervals`` are about questions like these."""
+    intervals: dict[str, AnyInterval]
+    """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
+
+
 class Spread(Struct, kw_only=True):
     """Minimum, median and maximum."""
 
@@ -477,6 +494,8 @@ class ResultsDocument(Open, kw_only=True):
     """State of the run."""
     early_stop: dict[str, EarlyStopEntry] | UnsetType = UNSET
     """Tasks and groups that ``--until`` ended early."""
+    sampled: dict[str, SampledEntry] | UnsetType = UNSET
+    """Tasks whose documents are a random sample (``--sample``)."""
     error_budget: float
     """Share of documents that may fail."""
     run_key: str

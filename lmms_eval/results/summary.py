@@ -12,8 +12,11 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
+from lmms_eval.config.convert import stopping_rules
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.looks import headline_metric
+from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_JUDGE_REPEATS, NO_REPEATS
 from lmms_eval.results.document import RunFacts, cost_lines
 from lmms_eval.utils.redaction import redact
@@ -93,6 +96,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
         names = ", ".join(result.task.name for result in tasks[:MAX_SHOWN_REASONS])
         lines.append(f"{len(tasks)} tasks are not scored at all ({names}, ...): {reason}")
     covered = {result.task.name for tasks in alike.values() for result in tasks}
+    lines += _limited(run, facts.config)
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
@@ -114,11 +118,44 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     if others := [name for name in ignored_of_tasks if name not in facts.ignored]:
         lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
+    lines += _of_all_decisions(run, facts.config.until or "")
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
         [*files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
     )
+
+
+def _limited(run: RunScores, config: RunConfig) -> list[str]:
+    """Return a line about tasks with their first documents only, which are no random sample."""
+    plans = [result.plan for result in run.tasks if not result.task.control_of]
+    limited = [plan for plan in plans if plan.requested < plan.original]
+    if config.limit in (None, -1) or not limited:
+        return []
+    first, more = limited[0], len(limited) - 1
+    counted = f"the first {first.requested:,} documents of {first.task.name}" + (f" and of {more} more" if more else "")
+    return [
+        f"--limit: {counted}: CI95 is as wide as for a random sample, which the first documents are not "
+        "(--sample N draws one)"
+    ]
+
+
+def _drawn(result: TaskResult) -> list[str]:
+    """Return a line about a random sample, with the interval over its list."""
+    sample, name = result.plan.sample, result.task.name
+    if sample is None:
+        return []
+    headline = headline_metric(result.task).name if result.task.metrics else ""
+    metric = next((one for one in result.metrics if one.metric == headline and one.value is not None), None)
+    about = ""
+    if metric is not None and metric.over_list is not None:
+        found = metric.over_list.interval
+        reason = metric.over_list.no_interval
+        where = f"no interval ({reason})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
+        about = f": over this list, {metric.metric} {where}; CI95 is about questions like these"
+    mark = sample_mark(result.plan.requested, sample.of)
+    kind = " by strata" if sample.design == "stratified" else ""
+    return [f"{name}: {mark} documents, drawn{kind} by seed {sample.seed}{about}"]
 
 
 def _endings(run: RunScores, command: str) -> list[str]:
@@ -158,6 +195,20 @@ def _early_stops(run: RunScores) -> list[str]:
             "the same command without --until asks the rest"
         )
     return lines
+
+
+def _of_all_decisions(run: RunScores, until: str) -> list[str]:
+    """Return a line about the decisions of all tasks together, if ``--until`` makes several."""
+    rules = [rule for rule in stopping_rules(until) if rule.kind == "decided"]
+    named = sum(bool(rule.target) for rule in rules)
+    tasks = sum(not result.task.control_of for result in run.tasks)
+    count = named + (tasks - named if len(rules) > named else 0)
+    if count < 2:
+        return []
+    return [
+        f"decided: each of {count} decisions is wrong with a probability of at most 5 %, any of them with at most "
+        f"{min(100, 5 * count)} %"
+    ]
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
@@ -200,7 +251,7 @@ def _written(paths: Sequence[str]) -> list[str]:
 
 def _task_notes(result: TaskResult) -> list[str]:
     name, outcome = result.task.name, result.outcome
-    lines = []
+    lines = _drawn(result)
     counted = len(result.doc_ids)
     if outcome.scored < counted:
         left = f", {outcome.not_asked} not asked" if outcome.not_asked else ""

@@ -15,6 +15,7 @@ from lmms_eval.config.rules import control_name
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import stop_mark
 from lmms_eval.engine.outcomes import described_counts
+from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
@@ -259,6 +260,9 @@ def _ends(found: stats.Interval | stats.NoInterval) -> str:
     return interval_text(None, None, found.reason)
 
 
+_ALPHA = 0.05
+
+
 def control_lines(controls: Controls) -> list[str]:
     """Return sentences about scores that do not clearly differ from those of their controls, and about each group.
 
@@ -281,7 +285,22 @@ def control_lines(controls: Controls) -> list[str]:
         for name, found in controls.groups.items()
         for control, gap in found.items()
     ]
-    return [*unclear, *groups]
+    return [*unclear, *groups, *_of_all_gaps(controls)]
+
+
+def _of_all_gaps(controls: Controls) -> list[str]:
+    """Return a line about the gaps of all tasks and controls together, if there are several."""
+    tests = [gap.p for task in controls.tasks.values() for gaps in task.gaps.values() for gap in gaps.values()]
+    known = [p for p in tests if p is not None]
+    if len(known) < 2:
+        return []
+    from lmms_eval.stats.differences import holm
+
+    clear = sum(p is not None and p <= _ALPHA for p in holm(known))
+    return [
+        f"Gap_P is of each row alone; corrected over all {len(known)} rows (Holm), {clear} gaps differ from 0 at "
+        f"{_ALPHA}"
+    ]
 
 
 def _sentence(name: str, control: str, gap: Gap) -> str:
@@ -330,7 +349,7 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
         result_dict: the results. In addition to the family's keys, these keys are used:
             ``intervals[task]["METRIC,FILTER"]`` (``{"low", "high"}`` or ``{"reason"}``) for the column ``CI95``;
             ``outcomes[task]["n"]["METRIC,FILTER"]``, else ``outcomes[task]["scored"]``, for the column ``N``;
-            ``early_stop[task]`` for marks of tasks that stopped early; and
+            ``early_stop[task]`` for marks of tasks that stopped early, ``sampled[task]`` of random samples; and
             ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline.
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
@@ -356,7 +375,7 @@ def _rows(
     def about(name: str) -> Mapping[str, Any]:
         return (results.get(name) or {}).get(task) or {}
 
-    outcome, stop = about("outcomes"), about("early_stop")
+    outcome, stop, drawn = about("outcomes"), about("early_stop"), about("sampled")
     plain = TableRow(
         task,
         str(entry.get("alias", task)),
@@ -365,6 +384,7 @@ def _rows(
         answers=described_counts(outcome, outcome.get("shares") or {}),
     )
     mark = stop_mark(stop["asked"], stop["of"]) if stop else ""
+    mark = sample_mark(drawn["asked"], drawn["of"]) if drawn else mark
     is_cut = outcome.get("over_truncation_budget") and outcome.get("answers")
     warning = truncation_mark(outcome["truncated"], outcome["answers"]) if is_cut else ""
     if _BLANK_METRIC in entry:

@@ -80,3 +80,16 @@ def test_hostile_texts_are_no_markup_in_markdown() -> None:
     rows = [line for line in text.splitlines() if line.startswith("|") and "script" in line]
     assert len(rows) == 1 and len(re.findall(r"(?<!\\)\|", rows[0])) == 9  # eight columns
     assert not any(line.startswith("# =cmd") for line in text.splitlines())
+
+
+def test_several_columns_are_not_corrected_together() -> None:
+    note = "p: corrected over this column, not over all"
+    assert note not in comparison_text(compared(by=("app",)))
+    parts = {"app": ["x"] * 20 + ["y"] * 20, "size": ["s", "l"] * 20}
+    tasks = [
+        task([float(number < count) for number in range(40)], "quiz", statuses=["scored"] * 40, metadata=parts)
+        for count in (33, 20)
+    ]
+    runs = [run(label, one) for label, one in zip("ab", tasks, strict=True)]
+    text = comparison_text(compare_runs(runs, CompareOptions(draws=500, by=("app", "size"))))
+    assert text.count(f"{note} 2") == 2

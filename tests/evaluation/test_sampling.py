@@ -191,6 +191,12 @@ def test_a_group_ends_as_one(start: Any) -> None:
     assert stops["vote_a"]["rule"] == "votes: halfwidth<=10%"
 
 
+def test_the_error_of_several_decisions_is_named(start: Any) -> None:
+    line = "decided: each of 2 decisions is wrong with a probability of at most 5 %, any of them with at most 10 %"
+    assert line in start(tasks="votes", until="decided:0.5").lines
+    assert not any("decisions" in one for one in start(tasks="votes", until="votes: decided:0.5", out="group").lines)
+
+
 def test_a_macro_mean_over_strata_ends_early(start: Any, tmp_path: Path) -> None:
     report = start(tasks="macro", until="halfwidth<=10%", seed="3")
     stop = report.results["early_stop"]["macro"]

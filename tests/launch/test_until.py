@@ -60,7 +60,9 @@ def test_processes_stop_where_one_does_and_scoring_again_keeps_it(work: Path) ->
     with StubServer(delay=0.05) as server:
         code, _, err = ended(begin(work, server.url, "--until", UNTIL, "--processes", "2", concurrent=CONCURRENT))
         assert code == 0, err
+        total = server.stats()["total"]
     stop = stop_of(work / "out")
+    assert stop["asked"] <= total <= stop["asked"] + 2 * CONCURRENT + 2
     assert 30 < stop["asked"] < 150 and stop == alone(work)["early_stop"]["bench_text"]
     scored = lmms_eval("score", work / "out", "--log_samples")
     assert scored.code == 0, scored.shown

@@ -56,6 +56,8 @@ class OpenAI(ChatModel):
         # Importing aiohttp takes a tenth of a second, so it happens when a model is built, not at the look-up.
         importlib.import_module("lmms_eval.models.openai.client")
         super().__init__(self._arguments, self._endpoint)
+        if self._arguments.batch:
+            self.collects = self._arguments.batch_max_requests
         ignored = sorted(name for name in arguments if name in WITHOUT_EFFECT)
         if ignored:
             log.info("%s: no effect, as the engine determines the order of requests", ", ".join(ignored))

@@ -278,7 +278,7 @@ class IllustratedModel(Model):
     def __init__(self, inner: Model, painter: TextToImage, owns_inner: bool = True) -> None:
         self._inner, self._painter, self._owns_inner = inner, painter, owns_inner
         self.kinds = inner.kinds | {"generate_visual_cot"}
-        self.concurrency, self.ordered = inner.concurrency, inner.ordered
+        self.concurrency, self.collects, self.ordered = inner.concurrency, inner.collects, inner.ordered
         self.collective_forward, self.reads_documents = inner.collective_forward, inner.reads_documents
 
     def prepare(self, request: Request) -> Request:

@@ -1,0 +1,130 @@
+"""``--sample``: a random sample of the documents, and what the results say about the whole list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.request import Request, Response
+from lmms_eval.engine.headline import RandomOrder
+from lmms_eval.engine.plan import plan_task, sampled
+from lmms_eval.errors import ConfigError, UsageError
+from lmms_eval.evaluation.run import run
+from lmms_eval.evaluation.writing import RunReport
+from lmms_eval.stats.finite import share_limits
+from tests.cases import for_each
+from tests.engine.fakes import FakeTask
+from tests.evaluation import kit
+
+DOCUMENTS = 60
+EXACT = "exact_match,none"
+
+
+class Stratified(FakeTask):
+    """Document d is in one of three strata of very different sizes."""
+
+    def strata(self, doc_ids: Any) -> list[str]:
+        return ["large" if doc_id < 80 else "small" if doc_id < 97 else "tiny" for doc_id in doc_ids]
+
+
+def two_thirds(request: Request) -> Response:
+    return kit.right(request) if request.doc_id % 3 else Response(request.id, text="no")
+
+
+def started(tmp_path: Path, answer: Any = two_thirds, **options: Any) -> tuple[RunReport, kit.Told]:
+    if not (tmp_path / "tasks").exists():
+        kit.tasks(tmp_path, DOCUMENTS)
+    model = kit.Told(answer)
+    return run(kit.config(tmp_path, model="told", **options), model), model
+
+
+def shown(report: RunReport) -> str:
+    return "\n".join([report.table, *report.lines])
+
+
+def test_a_sample_is_the_start_of_the_random_order_and_larger_ones_contain_it() -> None:
+    plan = plan_task(FakeTask(200), None, 0)
+    some = sampled(plan, 20, is_stratified=False, seed=3)
+    assert list(some.doc_ids) == sorted(RandomOrder(3).of(plan)[:20]) and some.sample is not None
+    assert (some.sample.of, some.sample.design, some.original) == (200, "simple", 200)
+    assert set(some.doc_ids) < set(sampled(plan, 50, is_stratified=False, seed=3).doc_ids)
+    assert some.doc_ids != sampled(plan, 20, is_stratified=False, seed=4).doc_ids
+    assert sampled(plan, 200, is_stratified=False, seed=3) is plan
+
+
+def test_strata_get_their_share_and_two_documents_at_least() -> None:
+    plan = plan_task(Stratified(100), None, 0)
+    some = sampled(plan, 20, is_stratified=True, seed=0)
+    assert some.sample is not None and some.sample.design == "stratified"
+    assert {name: len(each) for name, each in some.sample.order.items()} == {"large": 15, "small": 3, "tiny": 2}
+    assert some.sample.sizes == {"large": 80, "small": 17, "tiny": 3} and some.requested == 20
+    with pytest.raises(UsageError, match="has 3 strata, and each needs two documents"):
+        sampled(plan, 5, is_stratified=True, seed=0)
+    with pytest.raises(UsageError, match="has no strata"):
+        sampled(plan_task(FakeTask(100), None, 0), 20, is_stratified=True, seed=0)
+
+
+def test_results_and_table_name_the_sample_and_what_its_interval_is_about(tmp_path: Path) -> None:
+    report, model = started(tmp_path, sample="30")
+    assert len(model.asked) == 30
+    entry = report.results["sampled"][kit.NAME]
+    right = sum(doc_id % 3 > 0 for doc_id in model.asked)
+    low, high = share_limits(right, 30, DOCUMENTS)
+    assert entry == {
+        "design": "simple",
+        "seed": 0,
+        "asked": 30,
+        "of": DOCUMENTS,
+        "about": "the score over all 60 documents of this list",
+        "intervals": {EXACT: {"low": low, "high": high, "method": "hypergeometric"}},
+    }
+    usual = report.results["intervals"][kit.NAME][EXACT]
+    assert usual["low"] < low < high < usual["high"]
+    assert f"{right / 30:.4f} (random sample: 30 of 60)" in shown(report)
+    assert f"drawn by seed 0: over this list, exact_match [{low:.4f}, {high:.4f}]" in shown(report)
+
+
+def test_a_document_of_the_sample_that_failed_counts_from_end_to_end(tmp_path: Path) -> None:
+    _, model = started(tmp_path, sample="30")
+    failing = model.asked[3]
+
+    def fails(request: Request) -> Response:
+        return Response.failure(request.id, "timeout", "-") if request.doc_id == failing else two_thirds(request)
+
+    report, _ = started(tmp_path, fails, sample="30", error_budget=0.1, output_path=str(tmp_path / "failing"))
+    right = sum(doc_id % 3 > 0 for doc_id in model.asked if doc_id != failing)
+    found = report.results["sampled"][kit.NAME]["intervals"][EXACT]
+    assert found["low"] == share_limits(right, 30, DOCUMENTS)[0]
+    assert found["high"] == share_limits(right + 1, 30, DOCUMENTS)[1]
+
+
+def test_the_sample_is_part_of_the_run_key(tmp_path: Path) -> None:
+    keys = [started(tmp_path, sample=sample)[0].results["run_key"] for sample in ("30", "31", None)]
+    assert len({*keys}) == 3
+
+
+def test_the_first_documents_are_named_as_no_random_sample(tmp_path: Path) -> None:
+    limited, _ = started(tmp_path, limit=5)
+    assert f"--limit: the first 5 documents of {kit.NAME}: CI95 is as wide as for a random sample" in shown(limited)
+    whole, _ = started(tmp_path, output_path=str(tmp_path / "whole"))
+    assert "the first" not in shown(whole) and "sampled" not in whole.results
+
+
+@for_each(
+    ("options", "message"),
+    [
+        ({"sample": "0"}, "give a number of documents from 1 on, or N:stratified"),
+        ({"sample": "ten"}, "give a number of documents from 1 on, or N:stratified"),
+        ({"sample": "10:"}, "give a number of documents from 1 on, or N:stratified"),
+        ({"sample": "10:evenly"}, "give a number of documents from 1 on, or N:stratified"),
+        ({"sample": "10:neyman"}, "neyman needs the spread of earlier scores"),
+        ({"sample": "10", "limit": 5}, "--sample does not go with --limit"),
+        ({"sample": "10", "offset": 5}, "--sample does not go with --offset"),
+        ({"sample": "10", "until": "halfwidth<=0.1"}, "--sample does not go with --until"),
+    ],
+)
+def test_what_makes_no_sample_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        kit.config(tmp_path, **options)
