@@ -168,11 +168,14 @@ def run_folder(place: Path) -> Path:
 
 
 def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:
-    """Return the recorded options, with those of the judge that are given now or by the environment."""
+    """Return the recorded options, with those of the judge that are given now or by the environment.
+
+    If only human scores are given, the recorded judge stays: its replies are in the journal, so it is asked nothing.
+    """
+    keeps_judge = "human_scores" in given and not any(name in given for name in JUDGE_OPTIONS)
+    others = ("config", "baseline", *OF_ASKING, *(("launcher_args",) if keeps_judge else JUDGE_OPTIONS))
     values = {
-        name: value
-        for name, value in record.get("arguments", {}).items()
-        if value is not None and name not in ("config", "baseline", *OF_ASKING, *JUDGE_OPTIONS)
+        name: value for name, value in record.get("arguments", {}).items() if value is not None and name not in others
     }
     defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
     values = {**defaults, **values}
