@@ -37,6 +37,7 @@ GIVEN = (
 """Options that may be given again; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")
 """Recorded options that only concern asking the model; a judge that is given now has no budget."""
+NAMES_OF_JUDGE = ("judge_base_url", "judge_model", "launcher_args")
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries", "launcher_args")
 
 
@@ -180,6 +181,11 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
     values = {**defaults, **values}
     values |= given
+    if "human_scores" in given and not any(values.get(name) for name in NAMES_OF_JUDGE):
+        raise UsageError(
+            "score: --human_scores corrects a judge, and the record of the run names no judge: give the "
+            "options of the judge that judged it (--judge_model ...)"
+        )
     values |= {"resume": str(folder), "output_path": None}
     if folder.parent.name == RUNS:  # the folder of the results may have been moved as a whole
         base = folder.parent.parent

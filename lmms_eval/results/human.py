@@ -20,6 +20,7 @@ from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.results.controls import document_scores
 from lmms_eval.results.run import Run, RunTask
 from lmms_eval.results.sample import Sample
+from lmms_eval.stats.agreement import HumanAgreement
 from lmms_eval.stats.labelled import LabelledMean, Stratum, allocate, labelled_mean, strata_of_scores
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks._task_utils.labels import Label, drawn_strata, read_labels
@@ -47,7 +48,7 @@ class HumanScores(Struct, frozen=True):
     judge: float
     """The judge's score, over all documents."""
     corrected: LabelledMean
-    agreement: stats.HumanAgreement
+    agreement: HumanAgreement
     """Of judge and people over the labelled documents, in units of the score."""
     documents: int
     """Documents of the score."""
@@ -123,7 +124,7 @@ def check_labels(path: Path, plans: Sequence[TaskPlan]) -> None:
 
 
 def _by_task(labels: Sequence[Label], tasks: Sequence[str]) -> dict[str, list[Label]]:
-    """Divide labels by their task. Raises ``DataError`` if a label names none of several, or another one."""
+    """Divide labels by their task. Raises ``DataError`` if a label names no task although there are several, or another."""
     found: dict[str, list[Label]] = {}
     for label in labels:
         if not label.task and len(tasks) > 1:
@@ -168,7 +169,7 @@ def human_findings(
 
 
 def _corrected(result: TaskResult, labels: Sequence[Label], store: RunStore) -> HumanScores | str:
-    """Return the correction, or why there is none."""
+    """Return the correction, or why it is missing."""
     metric = result.metrics[0]
     scores = next(
         (one for row, one in document_scores(result, store).items() if str(row) == f"{metric.metric},{metric.filter}"),
@@ -229,7 +230,7 @@ class LabelPlan(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """How the documents were drawn."""
+        """A sentence about the drawing."""
         labels, size = (sum(one[side] for one in self.drawn) for side in (0, 1))
         parts = ", ".join(f"{n} of {of}" for n, of in self.drawn)
         how = "Neyman's allocation" if self.is_neyman else "in proportion"

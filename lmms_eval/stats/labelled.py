@@ -9,17 +9,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.stats.agreement import covariance
 from lmms_eval.stats.interval import ANY_NUMBER, Interval, MeanSpread, NoInterval, sample_stddev, score_interval
 from lmms_eval.utils.numbers import ScoreRange
 
 FEW = 10
-"""Fewer documents on which judge and people differ say little about how often and how far they do."""
+"""With fewer odd differences than this, their variance is not known well enough."""
 MOST_STRATA = 5
 LEAST_LABELS = 8
-"""Labels of a stratum for which a further one is formed."""
+"""A further stratum is formed for each so many labels."""
 _FLOOR = 0.5
 """Least share of a stratum's proportional part that an allocation leaves it."""
 _WORTH = 0.9
@@ -27,7 +27,7 @@ _WORTH = 0.9
 
 
 class Stratum(Struct, frozen=True):
-    """A part of the documents from which some were drawn for people to score."""
+    """A part of the documents. Some of them were drawn for people to score."""
 
     size: int
     """Number of documents in the stratum."""
@@ -68,10 +68,10 @@ def labelled_mean(
     Assisted Survey Sampling", section 6.3). λ minimises the variance within 0 … 1 (Angelopoulos, Duchi and Zrnic 2023,
     "PPI++"). Without strata this is ``corrected_mean`` with the list as population.
 
-    If judge and people differ on fewer than ``FEW`` of the labelled documents, and on less than half of them, their
-    variance says too little: λ is 1, all strata share one variance, and three more differences of the largest size are
-    counted among n + 4 documents (after Agresti and Coull 1998, who count two; simulations with few differences asked
-    for three).
+    If judge and people differ by the same amount (mostly 0) on all but fewer than ``FEW`` labelled documents, the
+    variance of their differences says too little. Then λ is 1, all strata share one variance, and three more odd
+    differences of the largest size are counted among n + 4 documents (after Agresti and Coull 1998, who count two).
+    If people's scores alone vary less than that, λ is 0.
 
     Args:
         judge_mean: the judge's mean over all documents.
@@ -83,25 +83,27 @@ def labelled_mean(
     drawn_from = [one for one in strata if one.sparse]
     differences = [y - f for one in drawn_from for y, f in zip(one.human, one.judge, strict=True)]
     labels = len(differences) or total
-    differing = sum(difference != 0 for difference in differences)
-    is_sparse = differing < FEW and 2 * differing < len(differences)
-    weight = 1.0 if is_sparse else _weight(strata, total)
+    odd = _odd(differences)
+    of_people, of_odd = _variance_of_people(strata, total), _sparse_variance(odd, labels, within)
+    are_few = len(odd) < FEW and 2 * len(odd) < len(differences)
+    is_sparse = are_few and of_odd < of_people
+    weight = float(is_sparse) if are_few else _weight(strata, total)
     rests = [[y - weight * f for y, f in zip(one.human, one.judge, strict=True)] for one in strata]
     corrections = (one.size / total * math.fsum(rest) / len(rest) for one, rest in zip(strata, rests, strict=True))
     value = min(within.high, max(within.low, weight * judge_mean + math.fsum(corrections)))
     most = max(1.0, labels - len(drawn_from or strata) - (not is_sparse and weight > 0))
     if is_sparse:
-        variance = _sparse_variance(differences, within)
-        drawn, freedom = math.fsum((one.size / total) ** 2 * one.sparse for one in strata) * variance, most
+        drawn, freedom = math.fsum((one.size / total) ** 2 * one.sparse for one in strata) * of_odd, most
     else:
         drawn, freedom = _variance_of_draws(strata, rests, total, most)
-    error = math.sqrt(drawn + _variance_of_people(strata, total) / total)
-    interval = score_interval(value, MeanSpread(error, freedom, labels), within, level)
-    on_list = score_interval(value, MeanSpread(math.sqrt(drawn), freedom, labels), within, level)
+    error = math.sqrt(drawn + of_people / total)
+    spread = MeanSpread(error, freedom, labels, silent=0.0 if drawn else 1 / labels)
+    interval = score_interval(value, spread, within, level)
+    on_list = score_interval(value, structs.replace(spread, error=math.sqrt(drawn)), within, level)
     if not drawn_from:
         on_list = Interval(value, value, "every document has a label")
-    elif not drawn:
-        interval = on_list = NoInterval("judge and people differ nowhere, and no range limits how far they could")
+    elif isinstance(on_list, NoInterval):
+        interval = on_list
     return LabelledMean(value, error, interval, on_list, weight)
 
 
@@ -131,12 +133,20 @@ def _weight(strata: Sequence[Stratum], total: int) -> float:
     return max(0.0, min(1.0, both / alone)) if alone > 0 else 0.0
 
 
-def _sparse_variance(differences: Sequence[float], within: ScoreRange) -> float:
-    """Return the variance of few differences, with three more of the largest size among four more documents."""
-    largest = max(abs(difference) for difference in differences)
-    if not largest:
-        largest = within.high - within.low if math.isfinite(within.high - within.low) else 0.0
-    return (math.fsum(d * d for d in differences) + 3 * largest**2) / (len(differences) + 4)
+def _odd(differences: Sequence[float]) -> list[float]:
+    """Return how far the differences between people and judge that are unlike the most common one are from it."""
+    rounded = Counter(round(difference, 9) for difference in differences)
+    if not rounded:
+        return []
+    usual = rounded.most_common(1)[0][0]
+    return [difference - usual for difference in differences if round(difference, 9) != usual]
+
+
+def _sparse_variance(odd: Sequence[float], labels: int, within: ScoreRange) -> float:
+    """Return the variance of few odd differences, with three more of the largest size among four more documents."""
+    width = within.high - within.low
+    largest = max((abs(each) for each in odd), default=width if math.isfinite(width) else 0.0)
+    return (math.fsum(each * each for each in odd) + 3 * largest**2) / (labels + 4)
 
 
 def _variance_of_people(strata: Sequence[Stratum], total: int) -> float:

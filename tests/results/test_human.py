@@ -172,3 +172,13 @@ def test_a_run_without_judged_tasks(tmp_path: Path) -> None:
     run(build_config({**values, "log_samples": True}, {}))
     with pytest.raises(UsageError, match="0 judged tasks"):
         plan_labels(load(tmp_path / "out"), 2)
+
+
+def test_a_run_without_a_judge_has_nothing_to_correct(tmp_path: Path) -> None:
+    rated_task(tmp_path / "tasks", 4)
+    values = {"model": "told", "tasks": NAME, "include_path": str(tmp_path / "tasks"), "log_samples": True,
+              "output_path": str(tmp_path / "out")}  # fmt: skip
+    run(build_config(values, {}), Told())
+    (tmp_path / "human.csv").write_text("id,score\n0,1\n1,1\n")
+    with pytest.raises(UsageError, match="names no judge: give the options of the judge"):
+        rescore(tmp_path / "out", {"human_scores": str(tmp_path / "human.csv")})

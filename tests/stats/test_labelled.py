@@ -62,8 +62,19 @@ def test_a_judge_that_agrees_everywhere_is_not_taken_as_perfect() -> None:
     assert found.weight == 1 and found.value == 0.5
     assert isinstance(found.on_list, Interval) and found.on_list.low < 0.44  # at 6 % misses, 50 agree in 4.5 %
     unbounded = labelled_mean(0.5, strata, ANY_NUMBER)
-    assert isinstance(unbounded.interval, NoInterval) and "differ nowhere" in unbounded.interval.reason
-    assert isinstance(unbounded.on_list, NoInterval)
+    assert unbounded.interval == unbounded.on_list == NoInterval("no spread")
+
+
+def test_a_judge_that_is_off_by_the_same_amount_is_not_taken_as_perfect() -> None:
+    numbers = [number % 7 / 10 for number in range(50)]
+    found = labelled_mean(0.494, [drawn([(number + 0.2, number) for number in numbers], 1000)], SHARES)
+    assert found.value == pytest.approx(0.294)
+    assert isinstance(found.on_list, Interval) and found.on_list.high > 0.33
+
+
+def test_people_who_give_all_the_same_score() -> None:
+    found = labelled_mean(0.5, [drawn([(number % 2, 1.0) for number in range(30)], 300)], SHARES)
+    assert found.value == 1 and isinstance(found.on_list, Interval) and found.on_list.low < 0.9
 
 
 @for_each(

@@ -156,7 +156,7 @@ def _probability(value: Any, where: str) -> float | None:
 def drawn_strata(
     labels: Sequence[Label], keys: Sequence[Hashable], judge: Mapping[Hashable, float], scale: float = 1.0
 ) -> list[Stratum]:
-    """Return the strata from which labelled documents were drawn, with both scores of each document.
+    """Return the strata of labelled documents, with both scores of each document.
 
     Without probabilities the documents with a score count as one random sample of all. Drawn documents without a score
     count as missing at random within their stratum.
@@ -189,7 +189,7 @@ def drawn_strata(
         raise DataError(f"{source}: no row has a score; fill the column score")
     if total != len(judge):
         raise DataError(
-            f"{source}: drawn from {total} judged documents, of which the run has {len(judge)}: keep all rows of the "
+            f"{source}: drawn from {total} judged documents, but the run has {len(judge)}: keep all rows of the "
             "plan, or draw another one (lmms-eval judge plan)"
         )
     return found

@@ -85,7 +85,7 @@ def test_without_a_plan_the_documents_are_one_sample(tmp_path: Path) -> None:
         ("id,score\n0,\n", "no row has a score"),
         (f"{PLAN}t,0,1,a,0.5\nt,1,1,a,0.25\n", "row 2: a probability unlike"),
         (f"{PLAN}t,0,1,a,0.4\n", "stratum 'a' lacks rows"),
-        (f"{PLAN}t,0,1,a,0.5\nt,1,1,a,0.5\n", "drawn from 4 judged documents, of which the run has 8"),
+        (f"{PLAN}t,0,1,a,0.5\nt,1,1,a,0.5\n", "drawn from 4 judged documents, but the run has 8"),
         (f"{PLAN}t,0,1,a,0.5\nt,1,1,a,0.5\nt,2,,b,0.5\nt,3,0,b,0.5\n", "stratum 'b' has 1 human scores"),
     ],
 )
