@@ -124,7 +124,7 @@ def check_labels(path: Path, plans: Sequence[TaskPlan]) -> None:
 
 
 def _by_task(labels: Sequence[Label], tasks: Sequence[str]) -> dict[str, list[Label]]:
-    """Divide labels by their task. Raises ``DataError`` if a label names no task although there are several, or another."""
+    """Divide labels by their task. Raises ``DataError`` if a label names no task of several, or another."""
     found: dict[str, list[Label]] = {}
     for label in labels:
         if not label.task and len(tasks) > 1:

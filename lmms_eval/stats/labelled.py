@@ -71,7 +71,7 @@ def labelled_mean(
     If judge and people differ by the same amount (mostly 0) on all but fewer than ``FEW`` labelled documents, the
     variance of their differences says too little. Then λ is 1, all strata share one variance, and three more odd
     differences of the largest size are counted among n + 4 documents (after Agresti and Coull 1998, who count two).
-    If people's scores alone vary less than that, λ is 0.
+    If people's scores are right or wrong and vary less than that, λ is 0.
 
     Args:
         judge_mean: the judge's mean over all documents.
@@ -86,7 +86,8 @@ def labelled_mean(
     odd = _odd(differences)
     of_people, of_odd = _variance_of_people(strata, total), _sparse_variance(odd, labels, within)
     are_few = len(odd) < FEW and 2 * len(odd) < len(differences)
-    is_sparse = are_few and of_odd < of_people
+    are_binary = all(y in (within.low, within.high) for one in strata for y in one.human)
+    is_sparse = are_few and (of_odd < of_people or not are_binary)
     weight = float(is_sparse) if are_few else _weight(strata, total)
     rests = [[y - weight * f for y, f in zip(one.human, one.judge, strict=True)] for one in strata]
     corrections = (one.size / total * math.fsum(rest) / len(rest) for one, rest in zip(strata, rests, strict=True))
