@@ -202,7 +202,7 @@ class RunConfig:
         "file with the prompts that benchmarks' authors give their judges, in place of our wording",
         metavar="FILE", variables=("LMMS_EVAL_JUDGE_PROMPTS",), for_tasks=True)
     human_scores: str | None = run(None, JUDGE,
-        "file with human scores of some of the answers, to calibrate the judge (MMIE)",
+        "file with human scores of some of the answers, to correct the judge's score",
         metavar="FILE", variables=("LMMS_EVAL_HUMAN_SCORES",), for_tasks=True)
     t2i: str | None = option(None, MODEL,
         "model that draws the pictures that answers describe: a name on an images API, or diffusers:PATH",

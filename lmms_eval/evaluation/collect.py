@@ -297,6 +297,10 @@ def collect(
     tariffs = tariffs_of(config)
     selection, plans = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, plans, place)
+    if config.human_scores and not place.rank:
+        from lmms_eval.results.human import check_labels
+
+        check_labels(Path(config.human_scores), plans)
     sampling = None if start.recorded else _sampling(config, selection, plans, place)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:

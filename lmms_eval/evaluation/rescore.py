@@ -37,6 +37,7 @@ GIVEN = (
 """Options that may be given again; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")
 """Recorded options that only concern asking the model; a judge that is given now has no budget."""
+NAMES_OF_JUDGE = ("judge_base_url", "judge_model", "launcher_args")
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries", "launcher_args")
 
 
@@ -168,15 +169,23 @@ def run_folder(place: Path) -> Path:
 
 
 def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:
-    """Return the recorded options, with those of the judge that are given now or by the environment."""
+    """Return the recorded options, with those of the judge that are given now or by the environment.
+
+    If only human scores are given, the recorded judge stays: its replies are in the journal, so it is asked nothing.
+    """
+    keeps_judge = "human_scores" in given and not any(name in given for name in JUDGE_OPTIONS)
+    others = ("config", "baseline", *OF_ASKING, *(("launcher_args",) if keeps_judge else JUDGE_OPTIONS))
     values = {
-        name: value
-        for name, value in record.get("arguments", {}).items()
-        if value is not None and name not in ("config", "baseline", *OF_ASKING, *JUDGE_OPTIONS)
+        name: value for name, value in record.get("arguments", {}).items() if value is not None and name not in others
     }
     defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
     values = {**defaults, **values}
     values |= given
+    if "human_scores" in given and not any(values.get(name) for name in NAMES_OF_JUDGE):
+        raise UsageError(
+            "score: --human_scores corrects a judge, and the record of the run names no judge: give the "
+            "options of the judge that judged it (--judge_model ...)"
+        )
     values |= {"resume": str(folder), "output_path": None}
     if folder.parent.name == RUNS:  # the folder of the results may have been moved as a whole
         base = folder.parent.parent

@@ -167,6 +167,7 @@ def write_results(
     facts = _facts(config, collected, record, result, start)
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
+    corrected = _corrected(config, result, store, document)
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -176,13 +177,25 @@ def write_results(
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
-    lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, facts, written)]
+    lines = [*control_lines(controls), *baseline_lines(paired), *corrected, *notes(result, facts, written)]
     if config.show_config:
         lines.append(json_text(document, indent=2))
     parts = [header(config), tables(document, result, controls)]
     parts += [report.text.rstrip("\n") for report in reports]
     table, shown = mask_known("\n\n".join(parts)), [mask_known(line) for line in lines]
     return RunReport(_exit_code(config, result), table, shown, document, record.end)
+
+
+def _corrected(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
+    """Add the scores that ``--human_scores`` corrects to the document, and return sentences about them."""
+    if not config.human_scores:
+        return []
+    from lmms_eval.results.human import human_findings
+
+    found, without = human_findings(Path(config.human_scores), result.tasks, store)
+    if found:
+        document["human_scores"] = {name: one.as_dict() for name, one in found.items()}
+    return [*(one.line(name) for name, one in found.items()), *without]
 
 
 def _exit_code(config: RunConfig, result: RunScores) -> int:

@@ -174,7 +174,9 @@ def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], sto
     if not below:
         return NO_CONTROLS
     by_name = {result.task.name: result for result in results}
-    columns = {name: _columns(by_name[name], store) for of in below for name in (of, *(c.task.name for c in below[of]))}
+    columns = {
+        name: document_scores(by_name[name], store) for of in below for name in (of, *(c.task.name for c in below[of]))
+    }
     tasks = {name: _of_task(by_name[name], [one.task.name for one in below[name]], columns) for name in below}
     groups_by_name = {group.name: group for group in groups}
     found = {group.name: _of_group(sorted(set(leaves_of(group, groups_by_name))), below, columns) for group in groups}
@@ -182,7 +184,7 @@ def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], sto
 
 
 def _of_task(
-    plain: TaskResult, controls: Sequence[str], columns: Mapping[str, Mapping[BaselineRow, _Scores]]
+    plain: TaskResult, controls: Sequence[str], columns: Mapping[str, Mapping[BaselineRow, DocumentScores]]
 ) -> TaskControls:
     own = columns[plain.task.name]
     gaps: dict[str, dict[str, Gap]] = {}
@@ -203,10 +205,10 @@ def _of_task(
 def _of_group(
     leaves: Sequence[str],
     below: Mapping[str, Sequence[TaskResult]],
-    columns: Mapping[str, Mapping[BaselineRow, _Scores]],
+    columns: Mapping[str, Mapping[BaselineRow, DocumentScores]],
 ) -> dict[str, Gap]:
     """Return a group's gaps by control: the mean gap over its tasks, if at least two have comparable scores."""
-    pairs: dict[str, list[tuple[_Scores, _Scores]]] = {}
+    pairs: dict[str, list[tuple[DocumentScores, DocumentScores]]] = {}
     for leaf in leaves:
         for result in below.get(leaf, ()):
             row = next(iter(columns[leaf]), None)
@@ -223,7 +225,7 @@ def _of_group(
     return {control: gap for control, found in alike.items() if (gap := _gap(found)) is not None}
 
 
-class _Scores(Struct, frozen=True):
+class DocumentScores(Struct, frozen=True):
     """A metric's numbers by document; their mean is the metric's number."""
 
     metric: MetricResult
@@ -252,7 +254,7 @@ class _Scores(Struct, frozen=True):
         return names if any(name is not None for name in names) else None
 
 
-def _columns(result: TaskResult, store: RunStore) -> dict[BaselineRow, _Scores]:
+def document_scores(result: TaskResult, store: RunStore) -> dict[BaselineRow, DocumentScores]:
     """Return the scores of the task's metrics that are means over documents or over strata of documents."""
     numbers = (one for one in result.metrics if isinstance(one.value, int | float) and not isinstance(one.value, bool))
     metrics = {BaselineRow(one.metric, one.filter): one for one in numbers if math.isfinite(one.value)}
@@ -267,7 +269,7 @@ def _columns(result: TaskResult, store: RunStore) -> dict[BaselineRow, _Scores]:
     return {row: scores for row, scores in found.items() if scores is not None}
 
 
-def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any]) -> _Scores | None:
+def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any]) -> DocumentScores | None:
     key, scale = result.task.cluster_key, metric.scale
     numbers = {doc_id: stats.item_number(value, result.task.score_key) or 0.0 for doc_id, value in values.items()}
     clusters = {
@@ -276,7 +278,7 @@ def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any])
     }
     if scale > 0:
         scaled = {doc_id: scale * number for doc_id, number in numbers.items()}
-        return _Scores(metric, scaled, clusters, {})
+        return DocumentScores(metric, scaled, clusters, {})
     strata = {
         doc_id: str(value[_STRATUM])
         for doc_id, value in values.items()
@@ -287,7 +289,7 @@ def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any])
     weights = _weights(list(strata), strata)
     mean = math.fsum(weights[doc_id] * number for doc_id, number in numbers.items()) / len(numbers)
     is_macro = math.isclose(mean, float(metric.value), rel_tol=1e-9, abs_tol=1e-12)
-    return _Scores(metric, numbers, clusters, strata) if is_macro else None
+    return DocumentScores(metric, numbers, clusters, strata) if is_macro else None
 
 
 def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, float]:
@@ -298,7 +300,7 @@ def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, f
     return {doc_id: len(documents) / (len(sizes) * sizes[strata[doc_id]]) for doc_id in documents}
 
 
-def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
+def _gap(tasks: Sequence[tuple[DocumentScores, DocumentScores]]) -> Gap | None:
     """Return the mean over tasks of the gap, over the documents that a task and its control both have.
 
     Documents are weighted so that every task counts equally, and every stratum counts equally within its task.
@@ -326,7 +328,9 @@ def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
     return Gap(math.fsum(second) / n, math.fsum(first) / n, found.value, found.interval, found.p, n)
 
 
-def _rotated(row: BaselineRow, plain: _Scores, turned: Iterable[Mapping[BaselineRow, _Scores]]) -> Rotated | None:
+def _rotated(
+    row: BaselineRow, plain: DocumentScores, turned: Iterable[Mapping[BaselineRow, DocumentScores]]
+) -> Rotated | None:
     """Return the metric over rotations; ``None`` if the metric does not count right documents."""
     if plain.strata or not plain.right:
         return None

@@ -27,6 +27,7 @@ from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.engine.uncertainty import MissingBounds
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
+from lmms_eval.stats.agreement import HumanAgreement
 from lmms_eval.storage.run_folder import RunFile, RunState
 
 
@@ -352,6 +353,35 @@ class SampledEntry(Struct, kw_only=True):
     """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
 
 
+class HumanScoresEntry(Struct, kw_only=True):
+    """A judged score, and its correction by human scores of some documents."""
+
+    metric: str
+    """``METRIC,FILTER``."""
+    judge: float
+    """Score by the judge, over all documents."""
+    corrected: float
+    """Estimate of the mean human score, in units of the metric."""
+    stderr: float
+    """Standard error for questions like these."""
+    interval: dict[str, Any]
+    """``low``, ``high``, ``method`` or ``reason``, and ``about``: 95 % interval for questions like these."""
+    on_list: dict[str, Any]
+    """The same for the mean over these documents: only the choice of the labelled ones varies."""
+    weight: float
+    """Weight of the judge's scores within the strata, from 0 to 1."""
+    labels: int
+    """Documents with a human score."""
+    documents: int
+    """Documents of the score."""
+    drawn: Literal["planned", "taken as random"]
+    """Whether the file states the probability of each document."""
+    without_score: int
+    """Drawn documents without a human score."""
+    agreement: HumanAgreement
+    """Judge against people, over the labelled documents."""
+
+
 class Spread(Struct, kw_only=True):
     """Minimum, median and maximum."""
 
@@ -526,6 +556,8 @@ class ResultsDocument(Open, kw_only=True):
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
     controls: dict[str, Any] | UnsetType = UNSET
     """Results of ``--ablate`` and ``--permute_choices``, by task."""
+    human_scores: dict[str, HumanScoresEntry] | UnsetType = UNSET
+    """Judged scores corrected by ``--human_scores``, by task."""
     sub_scores: dict[str, dict[str, dict[str, dict[str, SubScore]]]] | UnsetType = UNSET
     """Scores of parts of the documents, by task, ``METRIC,FILTER``, dividing column, and name."""
     submission_files: dict[str, Any] | UnsetType = UNSET

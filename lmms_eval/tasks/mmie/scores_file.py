@@ -1,25 +1,24 @@
 """Files of scores by sample, from a run, another judge or people, and their agreement.
 
-Three forms are read: CSV with the columns ``id`` and ``score`` (and optionally ``position``, which distinguishes
-records of one id), a JSON list of such objects, and the result file of ``main.py``, where the judge's replies are
-read if it has no scores. Samples without a score are skipped.
+These forms are read: CSV or a workbook with the columns ``id`` and ``score`` (and optionally ``position``, which
+distinguishes records of one id), a JSON list of such objects, and the result file of ``main.py``, where the judge's
+replies are read if it has no scores. Samples without a score are skipped.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import read_json
+from lmms_eval.stats.labelled import LabelledMean, labelled_mean
+from lmms_eval.tasks._task_utils.labels import Label, drawn_strata, label_rows, read_labels, score_of
 from lmms_eval.tasks._task_utils.submissions import csv_text
 from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, valid_score
 from lmms_eval.tasks.mmie.summary import percent
-from lmms_eval.utils.files import read_plain_text
 
 COLUMNS = (
     "id", "position", "category", "field", "subfield", "outcome", "score", "answer_chars", "answer_images",
@@ -42,8 +41,7 @@ def read_scores(path: Path) -> dict[Key, float]:
             one sample.
     """
     found: dict[Key, float] = {}
-    for number, row in enumerate(_rows(path)):
-        where = f"{path}, row {number + 1}"
+    for where, row in _rows(path):
         score = _score(row, where)
         if score is None:
             continue
@@ -84,14 +82,34 @@ def compare_judges(first: Path, second: Path) -> dict[str, float | None]:
     }
 
 
-def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]) -> dict[str, Any]:
-    """Compare the judge with people over the samples that both have scored, and correct the mean for its bias."""
+def planned(path: Path) -> list[Label]:
+    """Return the rows of a file that states the probability of each sample; empty for any other file.
+
+    Raises ``DataError`` if the file cannot be used.
+    """
+    states = any(isinstance(row, Mapping) and row.get("probability") not in (None, "") for _, row in label_rows(path))
+    return read_labels(path) if states else []
+
+
+def calibration(
+    samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float], plan: Sequence[Label] = ()
+) -> dict[str, Any]:
+    """Compare the judge with people over the samples that both have scored, and correct the mean for its bias.
+
+    Args:
+        samples: all samples of the task.
+        human: people's scores, as ``read_scores`` returns them.
+        plan: the rows of the same file if it states probabilities (``planned``), which then weight the scores.
+
+    Raises:
+        DataError: the file is not the whole plan of these samples.
+    """
     scored = [(sample["score"], find_score(human, sample)) for sample in samples if sample["score"] is not None]
     judged = [score for score, known in scored if known is None]
     judge_of_both = [score for score, known in scored if known is not None]
     human_of_both = [known for _, known in scored if known is not None]
     agreement = stats.human_agreement(judge_of_both, human_of_both)
-    corrected = stats.corrected_mean(judged, judge_of_both, human_of_both, SCORES)
+    corrected = _weighted(samples, plan) if plan else stats.corrected_mean(judged, judge_of_both, human_of_both, SCORES)
     around = None if corrected is None else corrected.interval
     return {
         "human_scores": len(human),
@@ -107,38 +125,37 @@ def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]
             "mean": corrected.value,
             "percent": percent(corrected.value),
             "stderr": corrected.stderr,
-            "interval": None if around is None else [around.low, around.high],
+            "interval": [around.low, around.high] if isinstance(around, stats.Interval) else None,
             "weight": corrected.weight,
         },
     }
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    if path.suffix.lower() == ".csv":
-        try:
-            content: Any = list(csv.DictReader(io.StringIO(read_plain_text(path, "utf-8-sig"), newline="")))
-        except (OSError, ValueError, csv.Error) as error:
-            raise DataError(f"{path} cannot be read as CSV: {error}") from error
-    else:
-        content = read_json(path)
-    if not isinstance(content, list):
-        raise DataError(f"{path}: a list of scores is needed, not a {type(content).__name__}")
-    for number, row in enumerate(content):
+def _weighted(samples: Sequence[Mapping[str, Any]], plan: Sequence[Label]) -> LabelledMean | None:
+    judge: dict[Hashable, float] = {}
+    for sample in samples:
+        if sample["score"] is not None:
+            judge[sample["id"], sample["position"]] = sample["score"]
+    by_id = {key[0]: key for key in judge if isinstance(key, tuple)}
+    mine = [label for label in plan if (label.id, label.position) in judge or label.position is None]
+    if not mine:
+        return None
+    keys = [(label.id, label.position) if label.position is not None else by_id.get(label.id) for label in mine]
+    return labelled_mean(math.fsum(judge.values()) / len(judge), drawn_strata(mine, keys, judge), SCORES)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for where, row in label_rows(path):
         if not isinstance(row, Mapping) or "id" not in row or not ("score" in row or "gpt_feedback" in row):
-            raise DataError(f"{path}, row {number + 1}: needs id and score")
-        yield row
+            raise DataError(f"{where}: needs id and score")
+        yield where, row
 
 
 def _score(row: Mapping[str, Any], where: str) -> float | None:
     if "score" not in row:
         found = valid_score(str(row["gpt_feedback"] or ""))
         return None if found is None else float(found)
-    if row["score"] in (None, ""):
-        return None
-    try:
-        score = float(row["score"])
-    except (TypeError, ValueError):
-        raise DataError(f"{where}: the score {row['score']!r} is no number") from None
-    if not LOWEST <= score <= HIGHEST:
+    score = score_of(row["score"], where)
+    if score is not None and not LOWEST <= score <= HIGHEST:
         raise DataError(f"{where}: the score {score:g} does not lie between {LOWEST} and {HIGHEST}")
     return score

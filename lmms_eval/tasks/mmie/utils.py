@@ -216,8 +216,9 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
     if (repeats := summary.repeat_agreement(samples)) is not None:
         part["repeats"] = repeats
     if settings.human_scores:
-        human = scores_file.read_scores(Path(settings.human_scores))
-        part["calibration"] = scores_file.calibration(samples, human)
+        file = Path(settings.human_scores)
+        human = scores_file.read_scores(file)
+        part["calibration"] = scores_file.calibration(samples, human, scores_file.planned(file))
     details: dict[str, Any] = {"mmie": part}
     if (path := submission_path(args, f"{task.name}_scores.csv")) is not None:
         write_whole(path, scores_file.scores_csv(samples))

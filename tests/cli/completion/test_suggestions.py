@@ -50,7 +50,7 @@ def test_every_command_and_option_is_known(index) -> None:
         ("completion ", ["bash", "zsh", "fish"]),
         ("tasks describe mmmu_val_pass", ["mmmu_val_pass64"]),
         ("fetch nlt", ["nltk"]),
-        ("help judg", ["judges"]),
+        ("help judg", ["judges", "judge"]),
         ("cache prune --model ", []),
         ("--judge_model ", []),
         ("VERBOSITY=ERROR", []),

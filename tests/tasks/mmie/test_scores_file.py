@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.mmie import compare
-from lmms_eval.tasks.mmie.scores_file import calibration, compare_judges, read_scores, scores_csv
+from lmms_eval.tasks.mmie.scores_file import calibration, compare_judges, planned, read_scores, scores_csv
 from tests.cases import for_each
 
 
@@ -80,3 +80,22 @@ def test_calibration() -> None:
     assert found["corrected"]["mean"] == pytest.approx(2.5)
     assert found["corrected"]["percent"] == pytest.approx(2.5 / 6 * 100)
     assert calibration(samples, {("SA-0", 0): 1.0})["corrected"] is None
+
+
+def test_probabilities_of_a_plan_weight_the_scores(tmp_path: Path) -> None:
+    """40 stories that the judge gives 1 and 10 that it gives 5; people give 2 to the former, 3 and 4 to the latter."""
+    samples = [sample(number, 1 if number < 40 else 5) for number in range(50)]
+    rows = [f"SA-{number},{number},2,low,0.1" for number in range(4)]
+    rows += [f"SA-{number},{number},{3 + number % 2},high,0.4" for number in range(40, 44)]
+    path = tmp_path / "labels.csv"
+    path.write_text("id,position,score,stratum,probability\n" + "\n".join(rows) + "\n")
+    found = calibration(samples, read_scores(path), planned(path))
+    assert found["corrected"]["mean"] == pytest.approx(0.8 * 2 + 0.2 * 3.5)
+    low, high = found["corrected"]["interval"]
+    assert 1.5 < low < 2.3 < high < 3.5
+    plain = tmp_path / "plain.csv"
+    plain.write_text("id,score\nSA-1,2\n")
+    assert planned(plain) == []
+    path.write_text("id,position,score,stratum,probability\n" + "\n".join(rows[:4]) + "\n")
+    with pytest.raises(DataError, match="drawn from 40 judged documents, but the run has 50"):
+        calibration(samples, read_scores(path), planned(path))
