@@ -58,13 +58,13 @@ def run(arguments: Sequence[str]) -> int:
     files = _files(given)
     options = _options(given)
     from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
-    from lmms_eval.compare.matching import match_runs, runs_of
+    from lmms_eval.compare.matching import match_runs
     from lmms_eval.compare.readers import read_runs
-    from lmms_eval.compare.suspects import find_suspects
+    from lmms_eval.compare.suspects import find_suspects, suspect_lines
 
     runs = read_runs(given.runs)
     pairs = match_runs(runs, options)
-    suspects = find_suspects(runs_of(pairs), options) if given.suspects is not None else []
+    suspects = find_suspects(pairs) if given.suspects is not None else []
     comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
     refuse_without_intervals(comparison, pairs)
     if files:
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         flips = list(islice(flip_lines(pairs), _MOST_FLIP_LINES + 1))
         if len(flips) > _MOST_FLIP_LINES:
             flips = ["--flips FILE lists the documents that changed"]
-        emit([comparison_text(comparison), *flips, *(one.line(options.alpha) for one in suspects)])
+        emit([comparison_text(comparison), *flips, *(suspect_lines(suspects, options.alpha) if suspects else ())])
     return 0
 
 

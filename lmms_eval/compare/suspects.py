@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lmms_eval.compare.matching import common_rows
+from lmms_eval.compare.matching import MatchedPair, common_rows, runs_of
 from lmms_eval.compare.runs import DocumentTexts, RunRows, TaskRows
-from lmms_eval.compare.verdicts import CompareOptions, metric_text
+from lmms_eval.compare.verdicts import metric_text
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.suspects import LEAST_RUNS, Suspicion, suspicion, vote_against, vote_weights
 from lmms_eval.utils.terminal import no_formula
@@ -68,19 +68,21 @@ class Suspects(Struct, frozen=True):
         )
 
 
-def find_suspects(runs: Sequence[RunRows], options: CompareOptions) -> list[Suspects]:
-    """Find the suspect documents of every task and metric that at least four of the runs have.
+def find_suspects(pairs: Sequence[MatchedPair]) -> list[Suspects]:
+    """Find the suspect documents of every compared task and metric that at least four runs have.
 
     A document is suspect if better runs miss it and weaker ones hit it (its correlation is negative), or if the runs
     that agree on another answer outweigh those that are right. Votes need answers of few kinds, such as letters: those
     of each run must be shared by two documents on average.
 
     Raises:
-        UsageError: fewer than four runs, or no task with scores from four runs over the same documents.
+        UsageError: fewer than four runs, or no task with different scores of four runs over the same documents.
     """
+    runs = runs_of(pairs)
     if len(runs) < LEAST_RUNS:
         raise UsageError(f"--suspects: {len(runs)} runs are named; it needs at least {LEAST_RUNS}")
-    found = [one for task, key in _columns(runs, options) if (one := _suspects(runs, task, key)) is not None]
+    columns = dict.fromkeys((column.task, str(column)) for pair in pairs for column in pair.columns)
+    found = [one for task, key in columns if (one := _suspects(runs, task, key)) is not None]
     if not found:
         raise UsageError(
             f"--suspects: no metric has scores of {LEAST_RUNS} runs over the same documents; compare runs that have "
@@ -89,21 +91,16 @@ def find_suspects(runs: Sequence[RunRows], options: CompareOptions) -> list[Susp
     return found
 
 
-def _columns(runs: Sequence[RunRows], options: CompareOptions) -> list[tuple[str, str]]:
-    """Return the tasks and ``METRIC,FILTER`` of the runs whose number is a mean over documents."""
-    return list(
-        dict.fromkeys(
-            (name, key)
-            for run in runs
-            for name, task in run.tasks.items()
-            for key, column in task.columns.items()
-            if column.scale and (column.metric in options.metrics or not options.metrics)
-        )
-    )
+def suspect_lines(found: Sequence[Suspects], alpha: float) -> Iterator[str]:
+    """Yield a line for each column with suspects, or one line if no column has any."""
+    having = [one for one in found if one.found]
+    yield from (one.line(alpha) for one in having)
+    if not having:
+        yield f"no document is suspect over {max(len(one.runs) for one in found)} runs"
 
 
 def _suspects(runs: Sequence[RunRows], task: str, key: str) -> Suspects | None:
-    """Find the suspects of a column; ``None`` if fewer than four runs have it, or they share no scored document."""
+    """Find the suspects of a column; ``None`` if fewer than four runs have it, or all scores are equal."""
     import numpy as np
 
     having = {run.name: run.tasks[task] for run in runs if task in run.tasks and key in run.tasks[task].columns}
@@ -114,7 +111,7 @@ def _suspects(runs: Sequence[RunRows], task: str, key: str) -> Suspects | None:
     scores = np.stack([one.columns[key].scores[rows[:, place]] for place, one in enumerate(tasks)], axis=1)
     has_all = np.isfinite(scores).all(axis=1)
     rows, scores = rows[has_all], scores[has_all]
-    if not len(scores):
+    if not len(scores) or scores.min() == scores.max():  # such as a count of documents
         return None
     column = tasks[0].columns[key]
     sign = -1.0 if any(one.columns[key].higher_is_better is False for one in tasks) else 1.0

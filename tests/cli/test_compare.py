@@ -79,6 +79,17 @@ def test_all_files_at_once(samples: Write, tmp_path: Path, capsys: pytest.Captur
     assert "written: " in capsys.readouterr().err
 
 
+def test_suspects_need_four_runs(samples: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [samples(name, [float(name == "d"), *right(count)]) for name, count in zip("abcd", (33, 30, 20, 10))]
+    file = tmp_path / "suspects.csv"
+    assert main(["compare", *runs[:3], "--suspects", str(file)]) == 2
+    assert "--suspects: 3 runs are named; it needs at least 4" in capsys.readouterr().err and not file.exists()
+    assert main(["compare", *runs, "--draws", "100", "--suspects", str(file)]) == 0
+    assert "quiz acc: 1 of 41 documents are suspect over 4 runs" in capsys.readouterr().out
+    header, row = file.read_text().splitlines()
+    assert header.startswith("task,metric,rank,id,hash,target,share_right,statistic,p,q,") and "quiz,acc,1,0," in row
+
+
 def test_json_on_standard_output_is_json_alone(samples: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", samples("a", right(3, 9)), samples("b", right(2, 9)), "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["rows"][0]["name"] == "quiz"

@@ -6,14 +6,18 @@ import io
 import numpy as np
 import pytest
 
+from lmms_eval.compare.matching import match_runs
 from lmms_eval.compare.runs import DocumentTexts, RunRows
-from lmms_eval.compare.suspects import Suspects, find_suspects, suspects_csv
+from lmms_eval.compare.suspects import Suspects, find_suspects, suspect_lines, suspects_csv
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.errors import UsageError
 from tests.compare.runs import column, run, task
 
 DOCUMENTS, PLANTED = 5_000, 200
-OPTIONS = CompareOptions()
+
+
+def suspects(runs: list[RunRows]) -> list[Suspects]:
+    return find_suspects(match_runs(runs, CompareOptions(reference=runs[0].name)))
 
 
 def simulated(runs: int, has_answers: bool, best: float = 3.0, seed: int = 0) -> tuple[list[RunRows], set[str]]:
@@ -48,7 +52,7 @@ def precision(found: Suspects, planted: set[str], most: int = 100) -> float:
 @pytest.mark.parametrize(("runs", "best", "least"), [(8, 3.0, 0.9), (12, 3.0, 0.95)])
 def test_planted_wrong_labels_come_first(runs: int, best: float, least: float) -> None:
     rows, planted = simulated(runs, has_answers=True, best=best)
-    (found,) = find_suspects(rows, OPTIONS)
+    (found,) = suspects(rows)
     assert found.has_votes and found.documents == DOCUMENTS
     assert precision(found, planted) >= least
     assert found.found[0].other_answer == "a"  # the true answer, which the label does not name
@@ -56,7 +60,7 @@ def test_planted_wrong_labels_come_first(runs: int, best: float, least: float) -
 
 def test_without_answers_more_runs_of_more_different_ability_are_needed() -> None:
     rows, planted = simulated(24, has_answers=False, best=5.0)
-    (found,) = find_suspects(rows, OPTIONS)
+    (found,) = suspects(rows)
     assert not found.has_votes and precision(found, planted) >= 0.9
     certain = [one for one in found.found if one.q is not None and one.q <= 0.05]
     assert all(one.correlation is not None and one.correlation < 0 for one in certain)
@@ -70,7 +74,7 @@ def small() -> list[RunRows]:
 
 
 def test_a_table_holds_scores_and_answers_of_all_runs() -> None:
-    (found,) = find_suspects(small(), OPTIONS)
+    (found,) = suspects(small())
     assert not found.has_votes  # each answer is a text of its own
     (row,) = csv.DictReader(io.StringIO("".join(suspects_csv([found]))))
     assert (row["task"], row["rank"], row["id"], row["target"]) == ("quiz", "1", "0", "target 0")
@@ -87,7 +91,7 @@ def test_texts_cannot_become_formulas() -> None:
         run(f"={one.name}", task(list(one.tasks["quiz"].columns["acc,none"].scores), ids=[f"={n}" for n in range(6)]))
         for one in small()
     ]
-    text = "".join(suspects_csv(find_suspects(rows, OPTIONS)))
+    text = "".join(suspects_csv(suspects(rows)))
     assert ",'=0," in text and ",=" not in text
 
 
@@ -97,16 +101,21 @@ def test_lower_may_be_better_and_documents_without_a_score_are_left_out() -> Non
     for one in small():
         scores = [*(1 - one.tasks["quiz"].columns["acc,none"].scores), None if one.name == "b" else 0.0]
         rows.append(run(one.name, task([column(scores, **facts)])))
-    (found,) = find_suspects(rows, OPTIONS)
+    (found,) = suspects(rows)
     assert found.documents == 6 and [one.id for one in found.found] == ["0"]
 
 
 def test_too_few_runs_are_refused() -> None:
     with pytest.raises(UsageError, match="--suspects: 3 runs are named; it needs at least 4"):
-        find_suspects(small()[:3], OPTIONS)
-    others = [run("e", task([1.0], name="other"))]
+        suspects(small()[:3])
+    # two tasks, each of two runs
+    both = [run(one.name, *one.tasks.values(), task([1.0, 0.0], name="other")) for one in small()[:2]]
+    others = [run(name, task([float(name == "e"), 1.0], name="other")) for name in "ef"]
+    rest = [run(name, task([1.0], ids=["4"])) for name in "gh"]
     with pytest.raises(UsageError, match="no metric has scores of 4 runs over the same documents"):
-        find_suspects([*small()[:3], *others], OPTIONS)
-    apart = [run("e", task([1.0], ids=["99"]))]
-    with pytest.raises(UsageError, match="no metric has scores of 4 runs over the same documents"):
-        find_suspects([*small()[:3], *apart], OPTIONS)
+        suspects([both[0], small()[1], *others, *rest])
+
+
+def test_one_line_if_nothing_is_suspect() -> None:
+    rows = [run(name, task([1.0] * right + [0.0] * (6 - right))) for right, name in enumerate("abcd", start=1)]
+    assert list(suspect_lines(suspects(rows), 0.05)) == ["no document is suspect over 4 runs"]
