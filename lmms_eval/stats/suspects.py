@@ -24,7 +24,7 @@ LEAST_RUNS = 4
 _MOST_ORDERS = 200_000
 """Largest number of arrangements of a document's scores that are enumerated."""
 _DRAWN = 20_000
-"""Number of arrangements that are drawn where there are more."""
+"""Number of arrangements that are drawn if there are more."""
 
 
 class Suspicion(Struct, frozen=True):
