@@ -384,7 +384,6 @@ def _blind_answers(
     plain, blind = np.array(rows.numbers), np.array(controls)
     counts = np.isfinite(plain) & np.isfinite(blind).all(axis=0)
     right, right_blind = plain >= within.high, (blind >= within.high).any(axis=0)
-    clusters = None if task.keys.cluster_key is None else rows.clusters
     explained = MetricDocuments.of(
         np.where(counts & right, right_blind * 1.0, np.nan),
         SHARES,

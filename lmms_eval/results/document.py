@@ -37,6 +37,7 @@ from lmms_eval.results.schema import (
     Outcome,
     PartialValue,
     SampleCounts,
+    StatedInterval,
     Throughput,
     TokenSums,
     UsagePart,
@@ -597,7 +598,9 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
         f"{metric.metric},{metric.filter}": to_dict(
-            metric.interval or MissingInterval(low=None, high=None, reason=metric.certainty.no_interval)
+            MissingInterval(low=None, high=None, reason=metric.certainty.no_interval)
+            if (found := metric.interval) is None
+            else StatedInterval(low=found.low, high=found.high, method=found.method, estimand=found.estimand)
         )
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from loguru import logger
@@ -14,6 +14,8 @@ from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.results.document import RunFacts, cost_lines
+from lmms_eval.stats.interval import BENCHMARK, GENERALISED, Estimand
+from lmms_eval.utils.names import some_of
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.signatures import place_of
 
@@ -116,6 +118,26 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     return lines + _written(
         [*files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
     )
+
+
+_ABOUT: Mapping[Estimand, str] = {
+    GENERALISED: "expected score over questions like these",
+    BENCHMARK: "score over all questions of this list",
+}
+
+
+def estimand_lines(run: RunScores) -> list[str]:
+    """Return a line about what the intervals hold, for each kind of them; names only if there are two kinds."""
+    of = {result.task.name: result.metrics for result in run.tasks}
+    of |= {group.group.name: group.metrics for group in run.groups}
+    named: dict[Estimand, list[str]] = {}
+    for name, metrics in of.items():
+        for estimand in dict.fromkeys(metric.interval.estimand for metric in metrics if metric.interval is not None):
+            named.setdefault(estimand, []).append(name)
+    which = {estimand: f" of {some_of(names, MAX_SHOWN_REASONS)}" for estimand, names in named.items()}
+    return [
+        f"CI95{which[estimand] if len(named) > 1 else ''}: {estimand}, the {_ABOUT[estimand]}" for estimand in named
+    ]
 
 
 def _endings(run: RunScores, command: str) -> list[str]:
