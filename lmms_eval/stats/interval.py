@@ -286,7 +286,7 @@ Estimand = Literal["benchmark accuracy", "generalised accuracy"]
 BENCHMARK: Final = "benchmark accuracy"
 """The score over all documents of this list (NIST AI 800-3)."""
 GENERALISED: Final = "generalised accuracy"
-"""The expected score over documents like these, of which the list is a sample (NIST AI 800-3)."""
+"""The expected score over documents like these; the list is a sample of them (NIST AI 800-3)."""
 _OF_A_LIST = frozenset({"betting", "empirical bernstein"})
 """Methods for documents drawn from a list without replacement."""
 
