@@ -256,7 +256,7 @@ def _sampled(documents: MetricDocuments, division: Division) -> Sequence[Interva
 
 
 class BlindAnswers(Struct, frozen=True):
-    """How much of a score can be had without the media, from the controls of the run (``--ablate``)."""
+    """The part of a score that needs no media, from the controls of the run (``--ablate``)."""
 
     controls: tuple[str, ...]
     """The controls without media that count; each has a number for every document that counts here."""

@@ -278,7 +278,7 @@ class Interval:
 
     @property
     def estimand(self) -> Estimand:
-        """What the interval is about: ``BENCHMARK`` if it becomes a point when all documents are asked."""
+        """Quantity that the interval holds: ``BENCHMARK`` if it becomes a point when all documents are asked."""
         return BENCHMARK if self.method in _OF_A_LIST else GENERALISED
 
 

@@ -28,7 +28,7 @@ _DRAWN = 20_000
 
 
 class Suspicion(Struct, frozen=True):
-    """How a document's scores go together with the ability of the runs; one number for each document."""
+    """Relation of each document's scores to the ability of the runs; one number for each document."""
 
     correlation: Values
     """Correlation over the runs; NaN if all runs have the same score."""
