@@ -50,3 +50,14 @@ def test_without_intervals_a_cell_is_kept_and_says_so() -> None:
     held = [(Interval(0.4, 0.6, "wilson"), 0.5)] * 9 + [(Interval(0.6, 0.7, "wilson"), 0.5)]
     found = simulated._held("clusters", "one", 10, held, 0.93)
     assert found.share == 0.9 and not found.is_kept
+
+
+def test_a_model_that_fails_on_wrong_answers_is_not_called_better() -> None:
+    failures = list(simulated._with_failures(FEW, right_or_wrong(0.7, 0.7), 500, 1 / 3))
+    by_scored, by_verdict = (FEW.share(iter(claims)) for claims in zip(*failures, strict=True))
+    assert by_scored > 0.3
+    assert by_verdict <= 0.05 + noise(0.05)
+
+
+def test_bounds_hold_the_score_over_all_documents() -> None:
+    assert FEW.share(simulated._bounds_hold(FEW, 400, 1 / 3)) >= 0.95 - noise(0.05)
