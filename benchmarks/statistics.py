@@ -5,8 +5,10 @@
 Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``errors`` (rejections at 5 % if the true
 difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm), ``power`` (rejections at the
 difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised),
-``ranks`` (all true ranks of five runs within their intervals) and ``missing`` (a model that fails on some of its wrong
-answers: verdicts on it and bounds of its score). Printed as JSON; the exit code is 1 if a bound of
+``ranks`` (all true ranks of five runs within their intervals), ``clusters`` (coverage of a mean over clusters of
+different sizes), ``skewed`` (of a mean of skewed graded scores), ``labels`` (of F1 and MCC), ``missing`` (a model
+that fails on some of its wrong answers: verdicts on it and bounds of its score) and ``early`` (``better``
+or ``worse`` about equal models of which a run stopped early). Printed as JSON; the exit code is 1 if a bound of
 ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
 number of draws and flips of each simulated comparison.
 """
@@ -14,6 +16,7 @@ number of draws and flips of each simulated comparison.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -30,14 +33,14 @@ from lmms_eval.compare.gate import GatePolicy, check_gate
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.engine.uncertainty import MissingBounds, filled_means
-from lmms_eval.stats import Interval
+from lmms_eval.stats import Interval, MeanSpread, score_interval
 from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs, equivalence_p, holm
 from lmms_eval.stats.power import detectable, documents_needed
 from lmms_eval.stats.ranks import simultaneous_ranks
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
-    from numpy import float64
+    from numpy import float64, intp
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -316,6 +319,148 @@ def _true_ranks_held(simulation: Simulation, chances: Sequence[float], n: int, w
         )
 
 
+CLUSTER_SIZES: dict[str, Callable[[Generator, int], NDArray[intp]]] = {
+    "all 4": lambda _, count: _whole_numbers([4] * count),
+    "geometric, mean 4": lambda generator, count: generator.geometric(0.25, count),
+    "Zipf, 1 to 60": lambda generator, count: _zipf(generator, count),
+    "one of 60, the others 2": lambda _, count: _whole_numbers([60] + [2] * (count - 1)),
+}
+"""Numbers of documents in each of a number of clusters."""
+FEWEST_INTERVALS = 0.01
+"""Share of the simulations that must have an interval for its coverage to count."""
+
+
+def _whole_numbers(sizes: Sequence[int]) -> NDArray[intp]:
+    import numpy as np
+
+    return np.array(sizes, dtype=np.intp)
+
+
+def _zipf(generator: Generator, count: int) -> NDArray[intp]:
+    import numpy as np
+
+    sizes = np.arange(1, 61)
+    shares = sizes**-1.5
+    found: NDArray[intp] = generator.choice(sizes, count, p=shares / shares.sum())
+    return found
+
+
+def _held(section: str, name: str, n: int, found: Sequence[tuple[object, float]], least: float) -> Measured:
+    """Return how many of the intervals hold their truth; 1 if there are hardly any intervals."""
+    kept = [each.low - 1e-12 <= truth <= each.high + 1e-12 for each, truth in found if isinstance(each, Interval)]
+    few = len(kept) < FEWEST_INTERVALS * len(found)
+    share = 1.0 if few else sum(kept) / len(kept)
+    return Measured(section, f"{name}{'; no intervals' if few else ''}", n, share, least, 1.0)
+
+
+def clusters(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate means of right-or-wrong answers over clusters whose answers share a beta-distributed chance."""
+    import numpy as np
+
+    for kind, sizes_of in CLUSTER_SIZES.items():
+        for count, within, p in itertools.product((10, 50, 200), (0.0, 0.3, 0.9), (0.1, 0.5)):
+            name = f"{kind}, correlation {within:g}, share {p:g}"
+            generator, found = simulation.generator(f"{name} {count}"), []
+            for _ in range(simulation.draws):
+                sizes = sizes_of(generator, count)
+                spread = 1 / within - 1 if within else 0.0
+                chances = generator.beta(spread * p, spread * (1 - p), count) if within else np.full(count, p)
+                members = np.repeat(np.arange(count), sizes)
+                scores = ((generator.random(len(members)) < chances[members]) * 1.0).tolist()
+                of_clusters = MeanSpread.clustered(scores, members.tolist())
+                found.append((score_interval(math.fsum(scores) / len(scores), of_clusters, SHARE), p))
+            # 91 to 92 % if a few large clusters are nearly alike: docs/statistics.md
+            yield _held("clusters", name, count, found, 0.9 if kind.startswith(("one", "Zipf")) else 0.92)
+
+
+def skewed(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate means of graded scores: few far from the others, or nearly all at the ends."""
+    import numpy as np
+
+    kinds: dict[str, Callable[[Generator, int], NDArray[float64]]] = {
+        "beta(0.1, 4.9)": lambda generator, n: generator.beta(0.1, 4.9, n),
+        "lognormal, cut off at 1": lambda generator, n: np.minimum(generator.lognormal(-2, 1, n), 1.0),
+        "uniform": lambda generator, n: generator.random(n),
+        "mostly 0 and 1": lambda generator, n: np.where(
+            generator.random(n) < 0.9, generator.random(n) < 0.7, generator.random(n)
+        ),
+    }
+    for name, draw in kinds.items():
+        truth = float(draw(np.random.default_rng(0), 2_000_000).mean())
+        for n in (5, 10, 20, 50, 100):
+            generator, found = simulation.generator(f"{name} {n}"), []
+            for _ in range(simulation.draws):
+                scores = draw(generator, n).astype(np.float64).tolist()
+                found.append((score_interval(math.fsum(scores) / n, MeanSpread.of_scores(scores, SHARE), SHARE), truth))
+            yield _held("skewed", name, n, found, 0.93)
+
+
+def labels(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate F1 and MCC of predictions with few positive labels."""
+    import numpy as np
+
+    from lmms_eval.engine.uncertainty import errors_of
+    from lmms_eval.metrics.table import AGGREGATIONS
+    from tests.engine.fakes import FakeTask
+    from tests.engine.journaled import metric
+
+    for name, positive, hit, false in (
+        (name, *rates)
+        for name in ("f1", "matthews_corrcoef")
+        for rates in ((0.05, 0.6, 0.02), (0.2, 0.7, 0.05), (0.5, 0.9, 0.1))
+    ):
+        true, wrong = positive * hit, (1 - positive) * false
+        predicted = true + wrong
+        f1 = 2 * true / (positive + predicted)
+        scale = math.sqrt(positive * (1 - positive) * predicted * (1 - predicted))
+        truth = f1 if name == "f1" else (true - positive * predicted) / scale
+        function = AGGREGATIONS[name].function()
+        definition = metric(name, function, name)
+        for n in (20, 50, 200):
+            described = f"{name}, {positive:.0%} positive, {hit:.0%} of them found"
+            generator, found = simulation.generator(f"{described} {n}"), []
+            for _ in range(simulation.draws):
+                gold = generator.random(n) < positive
+                said = generator.random(n) < np.where(gold, hit, false)
+                pairs = list(zip(gold.astype(int).tolist(), said.astype(int).tolist(), strict=True))
+                errors = errors_of(FakeTask(n), definition, pairs, function(pairs), simulation.redraws)
+                found.append((errors.certainty.interval, truth))
+            # MCC of 50 documents holds in 89 to 90 %: docs/statistics.md
+            yield _held("labels", described, n, found, 0.87 if name != "f1" and n == 50 else 0.92)
+
+
+def early(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate verdicts over equal models of which a run stopped at the look with the most striking difference."""
+    from lmms_eval.engine.headline import place_in
+    from tests.compare.runs import column, run, stopped, task
+
+    order = "random:0:abcd"
+    options = CompareOptions(draws=100)
+    for total in (200, 1_000):
+        ids = sorted(map(str, range(total)), key=lambda one: place_in(order, "quiz", one))
+        for scenario in (right_or_wrong(0.5, 0.5), right_or_wrong(0.9, 0.9), graded(1.0)):
+            generator, wrong = simulation.generator(f"early {scenario.name} {total}"), 0
+            for _ in range(simulation.draws):
+                first, second, _ = scenario.draw(generator, total)
+                asked = _most_striking(first - second)
+                sides = [
+                    run(name, task([column(scores[:asked])], ids=ids[:asked], early_stop=stopped(asked, total, order)))
+                    for name, scores in (("a", first.tolist()), ("b", second.tolist()))
+                ]
+                wrong += compare_runs(sides, options).pairs[0].rows[0].verdict in ("better", "worse")
+            yield Measured("early", f"better or worse: {scenario.name}", total, wrong / simulation.draws, 0.0, 0.05)
+
+
+def _most_striking(differences: NDArray[float64]) -> int:
+    """Return after how many documents, of at least 20, the difference is most standard errors from 0."""
+    import numpy as np
+
+    counts = np.arange(1, len(differences) + 1)
+    squares = np.cumsum(differences**2)
+    statistic = np.abs(np.cumsum(differences)) / np.sqrt(np.maximum(squares, 1.0))
+    return int(counts[19:][np.argmax(statistic[19:])])
+
+
 FAILING = {"a tenth of its wrong answers": 0.1, "a third of its wrong answers": 1 / 3}
 """Shares of the wrong answers that are missing. A third is a tenth of all documents at a true score of 0.7."""
 BOUND = 0.05
@@ -389,7 +534,9 @@ def _bounds_hold(simulation: Simulation, n: int, share: float) -> Iterator[bool]
         yield bool(low <= truth <= high)
 
 
-SECTIONS = {each.__name__: each for each in (intervals, errors, families, power, ranks, missing)}
+SECTIONS = {each.__name__: each for each in (
+    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing,
+)}  # fmt: skip
 
 
 def main() -> int:

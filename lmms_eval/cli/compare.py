@@ -16,9 +16,10 @@ from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
     from lmms_eval.compare.matching import MatchedPair
+    from lmms_eval.compare.suspects import Suspects
     from lmms_eval.compare.verdicts import CompareOptions, Comparison
 
-_FILES = ("plot", "json", "csv", "markdown", "flips")
+_FILES = ("plot", "json", "csv", "markdown", "flips", "suspects")
 _PICTURES = (".svg", ".png")
 _MOST_FLIP_LINES = 6
 
@@ -48,6 +49,9 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--csv", metavar="FILE")
     parser.add_argument("--markdown", metavar="FILE")
     parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
+    parser.add_argument(
+        "--suspects", metavar="FILE", help="documents whose reference answer may be wrong, from four or more runs (CSV)"
+    )
     parser.add_argument("--plot", metavar="FILE.svg|png", help="forest plot (matplotlib)")
     add_verbosity(parser)
     given = parser.read(arguments)
@@ -56,13 +60,15 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
     from lmms_eval.compare.matching import match_runs
     from lmms_eval.compare.readers import read_runs
+    from lmms_eval.compare.suspects import find_suspects, suspect_lines
 
     runs = read_runs(given.runs)
     pairs = match_runs(runs, options)
+    suspects = find_suspects(pairs) if given.suspects is not None else []
     comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
     refuse_without_intervals(comparison, pairs)
     if files:
-        write_files(_contents(files, comparison, pairs))
+        write_files(_contents(files, comparison, pairs, suspects))
         complain(f"written: {', '.join(files.values())}")
     if given.json == STANDARD_OUTPUT:
         from lmms_eval.compare.table import comparison_json
@@ -75,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         flips = list(islice(flip_lines(pairs), _MOST_FLIP_LINES + 1))
         if len(flips) > _MOST_FLIP_LINES:
             flips = ["--flips FILE lists the documents that changed"]
-        emit([comparison_text(comparison), *flips])
+        emit([comparison_text(comparison), *flips, *(suspect_lines(suspects, options.alpha) if suspects else ())])
     return 0
 
 
@@ -115,9 +121,12 @@ def _files(given: Namespace) -> dict[str, str]:
     return found
 
 
-def _contents(files: Mapping[str, str], comparison: Comparison, pairs: Sequence[MatchedPair]) -> dict[str, Content]:
+def _contents(
+    files: Mapping[str, str], comparison: Comparison, pairs: Sequence[MatchedPair], suspects: Sequence[Suspects]
+) -> dict[str, Content]:
     """Return the contents of the files by name. Flips are generated line by line while they are written."""
     from lmms_eval.compare.flips import flips_of
+    from lmms_eval.compare.suspects import suspects_csv
     from lmms_eval.compare.table import comparison_csv, comparison_json, comparison_markdown, flips_json, forest_plot
 
     makers: dict[str, Callable[[str], Content]] = {
@@ -126,5 +135,6 @@ def _contents(files: Mapping[str, str], comparison: Comparison, pairs: Sequence[
         "markdown": lambda _: [comparison_markdown(comparison)],
         "plot": lambda file: forest_plot(comparison, Path(file).suffix),
         "flips": lambda _: flips_json(flips_of(pairs)),
+        "suspects": lambda _: suspects_csv(suspects),
     }
     return {file: makers[option](file) for option, file in files.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
-from lmms_eval.compare.matching import MatchedPair, match_runs, runs_of
+from lmms_eval.compare.matching import MatchedPair, common_rows, match_runs, runs_of
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows, TaskRows
@@ -77,21 +77,14 @@ def _common(tasks: Sequence[TaskRows], key: str) -> tuple[NDArray[float64], list
     """Return the scores (documents × runs) of the documents that all runs scored, and their clusters."""
     import numpy as np
 
-    places = [{name: row for row, name in enumerate(rows.ids)} for rows in tasks]
-    shared = [name for name in tasks[0].ids if all(name in one for one in places)]
-    matrix = np.stack(
-        [
-            rows.columns[key].scores[[one[name] for name in shared]] if shared else np.empty(0)
-            for rows, one in zip(tasks, places, strict=True)
-        ],
-        axis=1,
-    )
+    rows = common_rows(tasks)
+    matrix = np.stack([one.columns[key].scores[rows[:, place]] for place, one in enumerate(tasks)], axis=1)
     has_all = np.asarray(np.isfinite(matrix).all(axis=1), dtype=bool)
-    number = next((number for number, rows in enumerate(tasks) if rows.clusters is not None), None)
+    number = next((number for number, one in enumerate(tasks) if one.clusters is not None), None)
     clusters: list[str | None] | None = None
     if number is not None:
         names = tasks[number].clusters or ()
-        clusters = [names[places[number][one]] for one, has in zip(shared, has_all, strict=True) if has]
+        clusters = [names[row] for row in rows[has_all, number].tolist()]
     return matrix[has_all], clusters
 
 

@@ -115,6 +115,15 @@ def share(first: TaskRows, second: TaskRows, names: tuple[str, str]) -> Shared:
     return Shared(first, second, left, right, len(rows_of_first) - len(ids), len(rows_of_second) - len(ids))
 
 
+def common_rows(tasks: Sequence[TaskRows]) -> NDArray[intp]:
+    """Return the rows (documents × runs) of the documents that all runs have, in the order of the first."""
+    import numpy as np
+
+    places = [{one.strip(): row for row, one in enumerate(task.ids)} for task in tasks]
+    shared = [one for one in places[0] if all(one in of_task for of_task in places)]
+    return np.array([[of_task[one] for of_task in places] for one in shared], np.intp).reshape(-1, len(tasks))
+
+
 def _rows_by_id(task: TaskRows, run: str) -> dict[str, int]:
     rows = {one.strip(): number for number, one in enumerate(task.ids)}
     if len(rows) < len(task.ids):

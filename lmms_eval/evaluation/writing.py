@@ -33,7 +33,7 @@ from lmms_eval.results.controls import control_findings
 from lmms_eval.results.document import GitState, RunFacts, git_state, judge_part, results_document
 from lmms_eval.results.files import ResultFiles
 from lmms_eval.results.samples_file import json_text, sample_rows
-from lmms_eval.results.summary import benchmark_reports, header, notes
+from lmms_eval.results.summary import benchmark_reports, estimand_lines, header, notes
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
@@ -177,7 +177,8 @@ def write_results(
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
-    lines = [*control_lines(controls), *baseline_lines(paired), *corrected, *notes(result, facts, written)]
+    lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *corrected]
+    lines += notes(result, facts, written)
     if config.show_config:
         lines.append(json_text(document, indent=2))
     parts = [header(config), tables(document, result, controls)]

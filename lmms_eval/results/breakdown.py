@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from lmms_eval.config.rules import control_name
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import EarlyStop, metric_range, part_of
@@ -21,7 +22,7 @@ from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import cell_means
 from lmms_eval.stats.interval import range_of_scores
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 from lmms_eval.utils.terminal import escaped, named_table
 
 if TYPE_CHECKING:
@@ -254,6 +255,23 @@ def _sampled(documents: MetricDocuments, division: Division) -> Sequence[Interva
     ]
 
 
+class BlindAnswers(Struct, frozen=True):
+    """The part of a score that needs no media, from the controls of the run (``--ablate``)."""
+
+    controls: tuple[str, ...]
+    """The controls without media that count; each has a number for every document that counts here."""
+    explained: tuple[Cell, ...]
+    """Of the documents that the run answers, the share that a control answers too; cells as in ``Breakdown``."""
+    rest: tuple[Cell, ...]
+    """The score over the documents that no control answers; cells as in ``Breakdown``."""
+    documents: tuple[str, ...]
+    """Ids of the documents that the run and a control answer."""
+
+
+BLIND = ("no-media", "blank-media", "choices-only")
+"""Controls that show no content of the media."""
+
+
 class Breakdown(Struct, frozen=True):
     """A task's metric through one filter pipeline, by the values of each column."""
 
@@ -265,6 +283,8 @@ class Breakdown(Struct, frozen=True):
     outcomes: Mapping[str, int] = field(default_factory=dict)
     """Number of samples by outcome, including those without a number."""
     note: str = ""
+    blind: BlindAnswers | None = None
+    """For a task that the run also asked without its media."""
 
 
 def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
@@ -273,41 +293,110 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
     The number of a part is the mean score of its documents through the first filter pipeline. Raises ``DataError`` if
     a sample cannot be read.
     """
-    outcomes: Counter[str] = Counter()
-    ids: list[str] = []
-    numbers: list[float] = []
-    clusters: list[str | None] = []
-    fields: list[Mapping[str, Any]] = []
-    pipeline: str | None = None
-    for sample in task.samples():
-        if sample.status != "failed":
-            pipeline = sample.filter if pipeline is None else pipeline
-            if sample.filter != pipeline:
-                continue
-        outcomes[sample.outcome] += 1
-        named = (name for name in sample.keys.metrics or sample.metrics if sample.number(name) is not None)
-        metric = metric or next(named, "")
-        number = sample.number(metric) if sample.status == "scored" else None
-        ids.append(sample.doc_id)
-        numbers.append(math.nan if number is None else number)
-        clusters.append(sample.cluster)
-        fields.append(sample.fields)
-    documents = MetricDocuments.of(
-        numbers,
-        metric_range(run.facts, task.name, metric),
-        None if task.keys.cluster_key is None else clusters,
-        None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, ids),
-    )
-    found = [whole_cell(documents)]
-    for division in divisions(metadata_of(len(ids), enumerate(fields))):
-        found += cells(documents, division)
+    rows = _Rows.read(task, metric)
+    documents = rows.documents(run, task, rows.numbers)
+    divided = divisions(metadata_of(len(rows.ids), enumerate(rows.fields)))
+    found = _cells(documents, divided)
     note, mean = "", found[0].mean
-    reported = part_of(run.document, "results", task.name).get(f"{metric},{pipeline}")
+    reported = part_of(run.document, "results", task.name).get(f"{rows.metric},{rows.pipeline}")
     if isinstance(reported, int | float) and mean is not None:
         is_mean = any(math.isclose(reported, scale * mean, rel_tol=1e-6, abs_tol=1e-9) for scale in (1, 100))
         text = f"the task's own number is {reported:.4f}, which is not a mean over documents; the table shows means"
         note = "" if is_mean else text
-    return Breakdown(task.name, metric, pipeline or "", tuple(found), dict(outcomes), note)
+    blind = None if task.early_stop is not None else _blind_answers(run, task, rows, (documents.within, divided))
+    return Breakdown(task.name, rows.metric, rows.pipeline or "", tuple(found), dict(rows.outcomes), note, blind)
+
+
+def _cells(documents: MetricDocuments, divided: Sequence[Division]) -> list[Cell]:
+    """Return the cell of all documents, then those of each column."""
+    return [whole_cell(documents), *(cell for division in divided for cell in cells(documents, division))]
+
+
+class _Rows(Struct, frozen=True):
+    """The samples of a task, through its first filter pipeline."""
+
+    metric: str
+    pipeline: str | None
+    ids: Sequence[str]
+    numbers: Sequence[float]
+    """NaN for samples without a number."""
+    clusters: Sequence[str | None]
+    fields: Sequence[Mapping[str, Any]]
+    outcomes: Mapping[str, int]
+
+    @classmethod
+    def read(cls, task: RunTask, metric: str) -> _Rows:
+        """Read the samples. Without a name, the first metric counts. Raises ``DataError`` for an unreadable sample."""
+        outcomes: Counter[str] = Counter()
+        ids: list[str] = []
+        numbers: list[float] = []
+        clusters: list[str | None] = []
+        fields: list[Mapping[str, Any]] = []
+        pipeline: str | None = None
+        for sample in task.samples():
+            if sample.status != "failed":
+                pipeline = sample.filter if pipeline is None else pipeline
+                if sample.filter != pipeline:
+                    continue
+            outcomes[sample.outcome] += 1
+            named = (name for name in sample.keys.metrics or sample.metrics if sample.number(name) is not None)
+            metric = metric or next(named, "")
+            number = sample.number(metric) if sample.status == "scored" else None
+            ids.append(sample.doc_id)
+            numbers.append(math.nan if number is None else number)
+            clusters.append(sample.cluster)
+            fields.append(sample.fields)
+        return cls(metric, pipeline, ids, numbers, clusters, fields, outcomes)
+
+    def documents(self, run: Run, task: RunTask, scores: Sequence[float] | Values) -> MetricDocuments:
+        """Return numbers of the documents with the task's range, clusters and early stop."""
+        return MetricDocuments.of(
+            scores,
+            metric_range(run.facts, task.name, self.metric),
+            None if task.keys.cluster_key is None else self.clusters,
+            None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, self.ids),
+        )
+
+
+def _lower_is_better(run: Run, task: RunTask, metric: str) -> bool:
+    return part_of(part_of(run.facts, "higher_is_better"), task.name).get(metric) is False
+
+
+def _blind_answers(
+    run: Run, task: RunTask, rows: _Rows, division: tuple[ScoreRange, Sequence[Division]]
+) -> BlindAnswers | None:
+    """Compare a task's answers with those of its controls without media.
+
+    A document counts as answered if its score is the greatest of the range. ``None`` if the run has no such control, if
+    the range has no greatest score, or if a lower score is better.
+    """
+    import numpy as np
+
+    within, divided = division
+    names = [name for name in BLIND if control_name(task.name, name) in run.tasks]
+    if not names or not math.isfinite(within.high) or _lower_is_better(run, task, rows.metric):
+        return None
+    controls = []
+    for name in names:
+        read = _Rows.read(run.tasks[control_name(task.name, name)], rows.metric)
+        known = dict(zip(read.ids, read.numbers, strict=True))
+        controls.append([known.get(one, math.nan) for one in rows.ids])
+    plain, blind = np.array(rows.numbers), np.array(controls)
+    counts = np.isfinite(plain) & np.isfinite(blind).all(axis=0)
+    right, right_blind = plain >= within.high, (blind >= within.high).any(axis=0)
+    explained = MetricDocuments.of(
+        np.where(counts & right, right_blind * 1.0, np.nan),
+        SHARES,
+        None if task.keys.cluster_key is None else rows.clusters,
+    )
+    rest = rows.documents(run, task, np.where(counts & ~right_blind, plain, np.nan))
+    both = np.flatnonzero(counts & right & right_blind).tolist()
+    return BlindAnswers(
+        tuple(names),
+        tuple(_cells(explained, divided)),
+        tuple(_cells(rest, divided)),
+        tuple(rows.ids[row] for row in both),
+    )
 
 
 def breakdown_text(found: Breakdown) -> str:
@@ -324,4 +413,27 @@ def breakdown_text(found: Breakdown) -> str:
         "CI95": intervals,
         "": ["few" if cell.is_few else "" for cell in found.cells],
     }
-    return "\n".join(lines) + "\n\n" + named_table(columns, ("N", "Mean")).rstrip("\n")
+    text = "\n".join(lines) + "\n\n" + named_table(columns, ("N", "Mean")).rstrip("\n")
+    return text if found.blind is None else f"{text}\n\n{_blind_text(found.blind)}"
+
+
+def _blind_text(found: BlindAnswers) -> str:
+    """Format what the controls without media answer, with the caveat of the numbers."""
+    pairs = list(zip(found.explained, found.rest, strict=True))
+    columns = {
+        "By": [escaped(cell.by[:LONGEST]) for cell, _ in pairs],
+        "Value": [escaped(cell.value[:LONGEST]) for cell, _ in pairs],
+        "Answered": [str(cell.n) for cell, _ in pairs],
+        "Explained": ["" if cell.mean is None else f"{cell.mean:.4f}" for cell, _ in pairs],
+        "CI95": [interval_text(cell.low, cell.high, cell.no_interval) for cell, _ in pairs],
+        "Rest": [str(cell.n) for _, cell in pairs],
+        "Score of the rest": ["" if cell.mean is None else f"{cell.mean:.4f}" for _, cell in pairs],
+        "CI95 of the rest": [interval_text(cell.low, cell.high, cell.no_interval) for _, cell in pairs],
+    }
+    table = named_table(columns, ("Answered", "Explained", "Rest", "Score of the rest")).rstrip("\n")
+    return (
+        f"without the media ({', '.join(found.controls)})\n\n{table}\n"
+        "Explained: of the documents that the run answers, the share that a run without the media answers too\n"
+        "Rest: the documents that no run without the media answers; their score is a lower bound for the documents "
+        "that need the media, if those that such a run answers by chance are not the harder ones"
+    )

@@ -40,6 +40,7 @@ from lmms_eval.results.schema import (
     SampleCounts,
     SampledEntry,
     SourceError,
+    StatedInterval,
     Throughput,
     TokenSums,
     UsagePart,
@@ -641,8 +642,10 @@ def _source(certainty: Certainty) -> SourceError:
 
 
 def _interval(certainty: Certainty) -> dict[str, Any]:
-    missing = MissingInterval(low=None, high=None, reason=certainty.no_interval)
-    return to_dict(certainty.interval or missing)
+    found = certainty.interval
+    if found is None:
+        return to_dict(MissingInterval(low=None, high=None, reason=certainty.no_interval))
+    return to_dict(StatedInterval(low=found.low, high=found.high, method=found.method, estimand=found.estimand))
 
 
 def _sampled(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:

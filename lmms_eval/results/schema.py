@@ -28,6 +28,7 @@ from lmms_eval.engine.uncertainty import MissingBounds
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
 from lmms_eval.stats.agreement import HumanAgreement
+from lmms_eval.stats.interval import Estimand
 from lmms_eval.storage.run_folder import RunFile, RunState
 
 
@@ -193,6 +194,19 @@ class ResultEntry(Open, kw_only=True):
     """p-value. These keys hold the comparison of the task's first row that has one; ``paired`` has all."""
 
 
+class StatedInterval(Open, kw_only=True):
+    """A 95 % interval and what it is about."""
+
+    low: float
+    """Lower end."""
+    high: float
+    """Upper end."""
+    method: str
+    """``wilson``, ``t``, ``betting`` and the like."""
+    estimand: Estimand | UnsetType = UNSET
+    """The score over all documents of this list, or over documents like these; absent in results of 1.0.0."""
+
+
 class MissingInterval(Open, kw_only=True):
     """The reason for a missing interval."""
 
@@ -240,7 +254,7 @@ class VarianceEntry(Open, kw_only=True):
 
 
 AnyInterval = Annotated[
-    Any, Meta(extra_json_schema={"anyOf": [{"$ref": "#/$defs/Interval"}, {"$ref": "#/$defs/MissingInterval"}]})
+    Any, Meta(extra_json_schema={"anyOf": [{"$ref": "#/$defs/StatedInterval"}, {"$ref": "#/$defs/MissingInterval"}]})
 ]
 
 
@@ -675,7 +689,7 @@ TYPES: dict[str, type[Struct]] = {
     "run": RunFile,
 }
 """Type of the file, by the name of its schema."""
-_REFERRED = {"results": (Interval, MissingInterval), "sample": (Message,)}
+_REFERRED = {"results": (StatedInterval, MissingInterval), "sample": (Message,)}
 """Types that a schema only names."""
 _SEALED = ("response", "score", "judgement")
 _CHECKSUM = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from loguru import logger
@@ -19,6 +19,8 @@ from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_JUDGE_REPEATS, NO_REPEATS
 from lmms_eval.results.document import RunFacts, cost_lines
+from lmms_eval.stats.interval import BENCHMARK, GENERALISED, Estimand
+from lmms_eval.utils.names import some_of
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.signatures import place_of
 
@@ -156,6 +158,26 @@ def _drawn(result: TaskResult) -> list[str]:
     mark = sample_mark(result.plan.requested, sample.of)
     kind = " by strata" if sample.design == "stratified" else ""
     return [f"{name}: {mark} documents, drawn{kind} by seed {sample.seed}{about}"]
+
+
+_ABOUT: Mapping[Estimand, str] = {
+    GENERALISED: "expected score over questions like these",
+    BENCHMARK: "score over all questions of this list",
+}
+
+
+def estimand_lines(run: RunScores) -> list[str]:
+    """Return a line about what the intervals hold, for each kind of them; names only if there are two kinds."""
+    of = {result.task.name: result.metrics for result in run.tasks}
+    of |= {group.group.name: group.metrics for group in run.groups}
+    named: dict[Estimand, list[str]] = {}
+    for name, metrics in of.items():
+        for estimand in dict.fromkeys(metric.interval.estimand for metric in metrics if metric.interval is not None):
+            named.setdefault(estimand, []).append(name)
+    which = {estimand: f" of {some_of(names, MAX_SHOWN_REASONS)}" for estimand, names in named.items()}
+    return [
+        f"CI95{which[estimand] if len(named) > 1 else ''}: {estimand}, the {_ABOUT[estimand]}" for estimand in named
+    ]
 
 
 def _endings(run: RunScores, command: str) -> list[str]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -275,6 +275,20 @@ class Interval:
     """Upper end."""
     method: str
     """``wilson``, ``t``, ``bootstrap percentile`` and the like."""
+
+    @property
+    def estimand(self) -> Estimand:
+        """Quantity that the interval holds: ``BENCHMARK`` if it becomes a point when all documents are asked."""
+        return BENCHMARK if self.method in _OF_A_LIST else GENERALISED
+
+
+Estimand = Literal["benchmark accuracy", "generalised accuracy"]
+BENCHMARK: Final = "benchmark accuracy"
+"""The score over all documents of this list (NIST AI 800-3)."""
+GENERALISED: Final = "generalised accuracy"
+"""The expected score over documents like these; the list is a sample of them (NIST AI 800-3)."""
+_OF_A_LIST = frozenset({"betting", "empirical bernstein"})
+"""Methods for documents drawn from a list without replacement."""
 
 
 class NoInterval(Struct, frozen=True):

@@ -1,7 +1,9 @@
-"""Parsing of ``--ids``: ``1,2,5-9``, ``TASK:1,2;TASK2:5``, or a file with such numbers."""
+"""Parsing of ``--ids``: ``1,2,5-9``, ``TASK:1,2;TASK2:5``, or a file with such numbers or a CSV column ``id``."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -56,11 +58,19 @@ def ids_text(text: str) -> str:
         if path.is_file():
             if path.stat().st_size > MOST_BYTES:
                 raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
-            content = path.read_text(encoding="utf-8-sig")
+            content = _table_ids(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         if "\n" not in text and "," not in text:  # otherwise these are numbers, too long for a file name
             raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
     return str(parse_ids(content))
+
+
+def _table_ids(content: str) -> str:
+    """Turn a CSV table with a column ``id``, and perhaps ``task``, into ``--ids``; return other contents unchanged."""
+    table = csv.DictReader(io.StringIO(content))
+    if "id" not in (table.fieldnames or ()):
+        return content
+    return "\n".join(f"{row['task']}:{row['id']}" if row.get("task") else f"{row['id']}" for row in table)
 
 
 def parse_ids(text: str) -> DocumentIds:

@@ -79,6 +79,19 @@ def test_all_files_at_once(samples: Write, tmp_path: Path, capsys: pytest.Captur
     assert "written: " in capsys.readouterr().err
 
 
+def test_suspects_need_four_runs(samples: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [
+        samples(name, [float(name == "d"), *right(count)]) for name, count in zip("abcd", (33, 30, 20, 10), strict=True)
+    ]
+    file = tmp_path / "suspects.csv"
+    assert main(["compare", *runs[:3], "--suspects", str(file)]) == 2
+    assert "--suspects: 3 runs are named; it needs at least 4" in capsys.readouterr().err and not file.exists()
+    assert main(["compare", *runs, "--draws", "100", "--suspects", str(file)]) == 0
+    assert "quiz acc: 1 of 41 documents are suspect over 4 runs" in capsys.readouterr().out
+    header, row = file.read_text().splitlines()
+    assert header.startswith("task,metric,rank,id,hash,target,share_right,statistic,p,q,") and "quiz,acc,1,0," in row
+
+
 def test_json_on_standard_output_is_json_alone(samples: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", samples("a", right(3, 9)), samples("b", right(2, 9)), "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["rows"][0]["name"] == "quiz"
@@ -203,7 +216,7 @@ def test_the_table_and_the_options_of_the_page_are_as_they_stand(
     assert "by category" in capsys.readouterr().out
     for command in ("compare", "gate"):
         assert main([command, "--help"]) == 0
-    known = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) | {"--until", "--baseline"}
+    known = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) | {"--until", "--baseline", "--ids"}
     commands, _, _ = page.partition("```bash\nlmms-eval --model")[2].partition("```")
     known |= set(re.findall(r"--[a-z_]+", commands))
     assert set(re.findall(r"(?<![-\w])--[a-z_]+", page)) <= known

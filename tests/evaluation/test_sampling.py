@@ -147,6 +147,7 @@ def test_a_run_that_ends_early_is_marked_everywhere(start: Any, tmp_path: Path) 
     assert stop["rule"] == "halfwidth<=0.08" and stop["order"].startswith("random:0:")
     interval = stop["interval"]
     assert (interval["high"] - interval["low"]) / 2 <= 0.08 and interval["level"] == 0.95 and interval["method"]
+    assert {one["estimand"] for one in results["intervals"]["vote_a"].values()} == {"benchmark accuracy"}
     assert results["state"] == "stopped early"
     outcome = results["outcomes"]["vote_a"]
     assert (outcome["scored"], outcome["not_asked"], outcome["withheld"]) == (asked, 300 - asked, False)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -115,3 +116,52 @@ def test_text_is_a_table_that_marks_few_documents_and_shows_hostile_names(tmp_pa
     assert "\\<i\\>" in text
     assert "a\\|b" in text
     assert "few" in text
+
+
+def write_blind(folder: Path, plain: list[float], **controls: list[float | None]) -> Path:
+    """Write a run of ``quiz`` and its controls with these scores; ``None`` for a document that failed."""
+    names = {"quiz": [*plain], **{f"quiz@{name.replace('_', '-')}": scores for name, scores in controls.items()}}
+    config = {"score_key": "score", "metric_list": [{"metric": "acc", "aggregation": "mean"}]}
+    path = write_run(folder, [], document(configs=dict.fromkeys(names, config)))
+    for name, scores in names.items():
+        lines = [
+            {**FAILED, "doc_id": number}
+            if score is None
+            else sample(number, acc=score, doc={"topic": "ab"[number % 2]})
+            for number, score in enumerate(scores)
+        ]
+        file = path.with_name(path.name.replace("results.json", f"samples_{name}.jsonl"))
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_controls_without_media_explain_a_share_of_the_answers_of_each_cell(tmp_path: Path) -> None:
+    plain = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0] * 10
+    no_media = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, None] * 10
+    choices = [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0] * 10
+    run = load(write_blind(tmp_path, plain, no_media=no_media, choices_only=choices, shuffled_media=[1.0] * 80))
+    found = breakdown(run, run.task("quiz"))
+    assert found.blind is not None and found.blind.controls == ("no-media", "choices-only")
+    numbers = {
+        (by.by, by.value): (by.n, by.mean, rest.n, rest.mean)
+        for by, rest in zip(found.blind.explained, found.blind.rest, strict=True)
+        if by.by in ("", "topic")
+    }
+    # of each 8 documents the last has no number in a control; 5 of 7 are answered, 2 of them blindly; 4 remain
+    assert numbers == {
+        ("", ""): (50, 0.4, 40, 0.75), ("topic", "a"): (30, 1 / 3, 20, 1.0), ("topic", "b"): (20, 0.5, 20, 0.5)
+    }  # fmt: skip
+    assert found.blind.documents[:4] == ("0", "1", "8", "9")
+    whole, shares = found.blind.explained[0], ScoreRange(0, 1)
+    expected = score_interval(0.4, MeanSpread.of_scores([1.0] * 20 + [0.0] * 30, shares), shares)
+    assert isinstance(expected, Interval) and (whole.low, whole.high) == (expected.low, expected.high)
+    text = breakdown_text(found)
+    assert "without the media (no-media, choices-only)" in text and "|topic|b    |      20|   0.5000|" in text
+
+
+def test_without_such_controls_or_a_greatest_score_nothing_is_explained(tmp_path: Path) -> None:
+    run = load(write_blind(tmp_path / "a", [1.0, 0.0], shuffled_media=[1.0, 1.0]))
+    assert breakdown(run, run.task("quiz")).blind is None
+    run = load(write_blind(tmp_path / "b", [1.0, 0.0], no_media=[1.0, 1.0]))
+    assert breakdown(run, run.task("quiz"), "graded").blind is None  # the range is not known
+    assert breakdown(run, run.task("quiz@no-media")).blind is None

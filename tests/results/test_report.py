@@ -10,7 +10,8 @@ from msgspec import structs
 from lmms_eval.api.outcome import SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
 from lmms_eval.config import RunConfig
-from lmms_eval.results.summary import header, notes
+from lmms_eval.results.summary import estimand_lines, header, notes
+from lmms_eval.stats import Interval
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import aggregated, scored
 from tests.results.finished import FACTS, run_result, task_result
@@ -129,3 +130,18 @@ def test_sub_scores_and_sentences_of_an_aggregation_are_printed(tmp_path: Path) 
     assert lines[0] == f"a: {metric.metric}: two were left out"
     assert lines[1].startswith(f"a: {metric.metric} by kind: part 0 0.5000 (0), part 1 0.5000 (1), ")
     assert lines[1].endswith("and 6 more (sub_scores in the results file)")
+
+
+def test_a_line_states_what_the_intervals_are_about(tmp_path: Path) -> None:
+    whole, early = task_result(tmp_path, "a", [1.0, 0.0, 1.0]), task_result(tmp_path, "b", [1.0, 0.0, 1.0])
+    line = "CI95: generalised accuracy, the expected score over questions like these"
+    assert estimand_lines(run_result(whole)) == [line]
+    (metric,) = early.metrics
+    sampled = structs.replace(metric.certainty, interval=Interval(0.2, 0.9, "betting"))
+    early = structs.replace(early, metrics=(structs.replace(metric, certainty=sampled),))
+    assert estimand_lines(run_result(whole, early)) == [
+        line.replace("CI95:", "CI95 of a:"),
+        "CI95 of b: benchmark accuracy, the score over all questions of this list",
+    ]
+    one = task_result(tmp_path, "c", [1.0])
+    assert estimand_lines(run_result(one)) == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 
 from benchmarks import statistics as simulated
 from benchmarks.statistics import Scenario, Simulation, graded, right_or_wrong, shifted
+from lmms_eval.stats import Interval, NoInterval
 from lmms_eval.stats.power import detectable
 from tests.cases import for_each
 
@@ -32,6 +34,22 @@ def test_power() -> None:
     spread = simulated.true_spread(shifted(0.0))
     found = simulated.rejections(FEW, shifted(detectable(spread, 50)), 50)
     assert found == pytest.approx(0.8, abs=noise(0.8))
+
+
+@for_each("section", ["clusters", "skewed", "labels", "early"])
+def test_sections_of_scores_and_early_verdicts(section: str) -> None:
+    few = Simulation(draws=30, redraws=99)
+    found = list(itertools.islice(simulated.SECTIONS[section](few), 3))
+    assert {one.section for one in found} == {section} and len(found) == 3
+    assert all(one.least - 0.2 <= one.share <= one.most + 0.2 for one in found)
+
+
+def test_without_intervals_a_cell_is_kept_and_says_so() -> None:
+    none = [(NoInterval("n = 1"), 0.5)] * 10
+    assert simulated._held("clusters", "one", 10, none, 0.93).scenario == "one; no intervals"
+    held = [(Interval(0.4, 0.6, "wilson"), 0.5)] * 9 + [(Interval(0.6, 0.7, "wilson"), 0.5)]
+    found = simulated._held("clusters", "one", 10, held, 0.93)
+    assert found.share == 0.9 and not found.is_kept
 
 
 def test_a_model_that_fails_on_wrong_answers_is_not_called_better() -> None:

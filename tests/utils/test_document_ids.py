@@ -31,6 +31,17 @@ def test_a_file_is_read_once_and_for_all(tmp_path: Path) -> None:
     assert ids_text(str(tmp_path / "ids.txt")) == "2-4"
 
 
+def test_the_column_id_of_a_table_is_read(tmp_path: Path) -> None:
+    table = tmp_path / "suspects.csv"
+    table.write_text('task,rank,id,answer\nquiz,1,7,"A, or\nB"\nquiz,2,3,C\nother,1,3,D\n')
+    assert ids_text(str(table)) == "quiz:3,7;other:3"
+    table.write_text("id,share\n4,1\n5,0\n")
+    assert ids_text(str(table)) == "4-5"
+    table.write_text("id,share\nfour,1\n")
+    with pytest.raises(UsageError, match="'four' is not a document number"):
+        ids_text(str(table))
+
+
 def test_documents_of_a_task() -> None:
     ids = parse_ids("quiz:1,8-20;other:5")
     assert list(ids.of("quiz").among(10)) == [1, 8, 9]
