@@ -641,11 +641,13 @@ def _source(certainty: Certainty) -> SourceError:
     return SourceError(stderr=error, low=interval.low, high=interval.high, method=interval.method)
 
 
-def _interval(certainty: Certainty) -> dict[str, Any]:
+def _interval(certainty: Certainty, estimand: Estimand | None = None) -> dict[str, Any]:
     found = certainty.interval
     if found is None:
         return to_dict(MissingInterval(low=None, high=None, reason=certainty.no_interval))
-    return to_dict(StatedInterval(low=found.low, high=found.high, method=found.method, estimand=found.estimand))
+    return to_dict(
+        StatedInterval(low=found.low, high=found.high, method=found.method, estimand=estimand or found.estimand)
+    )
 
 
 def _sampled(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
@@ -659,7 +661,7 @@ def _sampled(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
                 of=sample.of,
                 about=f"the score over all {sample.of:,} documents of this list",
                 intervals={
-                    f"{metric.metric},{metric.filter}": _interval(metric.over_list)
+                    f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
                     for metric in result.metrics
                     if metric.over_list is not None and metric.value is not None
                 },
