@@ -16,6 +16,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
+from lmms_eval.engine.clusters import NO_CLUSTERS, ClusterFinder, Clusters
 from lmms_eval.engine.headline import HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
@@ -92,6 +93,7 @@ class TaskResult(Struct, frozen=True):
     tally: TaskTally
     early_stop: LookStop | None = None
     """Set if the numbers are based only on the first documents."""
+    clusters: Clusters = NO_CLUSTERS
 
     @property
     def task(self) -> Task:
@@ -113,6 +115,8 @@ class _Column(Struct):
     truncated: list[bool] = field(default_factory=list)
     """An answer of the document was truncated by the token limit."""
     per_answer: list[list[Any]] = field(default_factory=list)
+    clusters: list[str] | None = None
+    """``None`` if the documents are independent."""
 
 
 class _Columns:
@@ -139,6 +143,11 @@ class _Columns:
                 if answers:
                     column.per_answer.append(answers)
 
+    def place_clusters(self, clusters: Clusters) -> None:
+        """Set the clusters of all columns."""
+        for column in self.found.values():
+            column.clusters = clusters.of(column.doc_ids)
+
     def column(self, metric: str, pipeline: str) -> _Column:
         return self.found.get((metric, pipeline), _Column())
 
@@ -164,7 +173,7 @@ def aggregate_task(
     doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
     if stop is not None:
         counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
-    columns = _Columns()
+    columns, finder = _Columns(), ClusterFinder(plan.task)
     tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
@@ -178,6 +187,7 @@ def aggregate_task(
             continue
         digest.update(f"sample_{record['doc_id']}{record['doc_hash']}".encode())
         columns.add(record)
+        finder.add(record)
         reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
         if reasons:
             counter.unscored(reasons[0])
@@ -188,7 +198,8 @@ def aggregate_task(
     outcome = counter.outcome(
         tally.answer_counts, options, tally.judge_unread, is_mute=tally.judge_unread > 0 == tally.judge_answered
     )
-    options = _for_control(plan.task, options)
+    options, clusters = _for_control(plan.task, options), finder.clusters()
+    columns.place_clusters(clusters)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
         or _missing_metric(plan, definition, name, columns)
@@ -197,7 +208,7 @@ def aggregate_task(
     )
     if order is not None:
         metrics = tuple(_with_looks(plan.task, metric, columns, order, stop) for metric in metrics)
-    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
+    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters)
 
 
 def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
@@ -287,9 +298,8 @@ def _metric_result(
     value = value if estimate is None else estimate.value
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # of numpy or torch: JSON would hold it as a text
         value = value.tolist()
-    errors = errors_of(
-        task, definition, values, value if estimate is None else replace(estimate, value=value), options.bootstrap_iters
-    )
+    whole = value if estimate is None else replace(estimate, value=value)
+    errors = errors_of(task, definition, values, whole, options.bootstrap_iters, column.clusters)
     scores = _document_scores(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key)
     reason = "the run was interrupted" if options.interrupted else outcome.withheld
     if not reason and withheld is not None:

@@ -295,7 +295,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
     documents = MetricDocuments.of(
         numbers,
         metric_range(run.facts, task.name, metric),
-        None if task.keys.cluster_key is None else clusters,
+        clusters if task.keys.has_clusters else None,
         None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, ids),
     )
     found = [whole_cell(documents)]

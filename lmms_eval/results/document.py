@@ -568,6 +568,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
                 if group.metrics
             },
         },
+        "clusters": {name: result.clusters.entry() for name, result in tasks.items()},
         **({"data_files": files} if files else {}),
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,

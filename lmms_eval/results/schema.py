@@ -280,6 +280,19 @@ class SampleCounts(Open, kw_only=True):
     """Documents of the run."""
 
 
+class ClustersEntry(Struct, kw_only=True):
+    """Clusters of a task's scored documents, such as the questions about one picture."""
+
+    by: str
+    """``column NAME``, ``first medium``, or ``none`` if documents are independent."""
+    count: int
+    """Number of clusters."""
+    documents: int
+    """Number of scored documents."""
+    media: Literal["sent_media", "input_media"] | UnsetType = UNSET
+    """Key of the samples whose first medium is the cluster."""
+
+
 class EarlyStopEntry(Struct, kw_only=True):
     """A task or group that stopped early, so that its numbers rest on its first documents only."""
 
@@ -431,6 +444,8 @@ class ResultsDocument(Open, kw_only=True):
     """95 % intervals, by task or group and ``METRIC,FILTER``."""
     outcomes: dict[str, Outcome]
     """Counts of documents by outcome, by task and aggregating group."""
+    clusters: dict[str, ClustersEntry] | UnsetType = UNSET
+    """For each task, the clusters that its intervals are over."""
     left_out: dict[str, dict[str, Any]]
     """By group: leaf tasks that lack the group's metric."""
     state: RunState

@@ -209,7 +209,7 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
-    lines += _answer_notes(result)
+    lines += _answer_notes(result) + _cluster_notes(result)
     tally = result.tally
     if tally.drew:
         lines.append(
@@ -244,6 +244,23 @@ def _task_notes(result: TaskResult) -> list[str]:
                 f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
     return lines
+
+
+def _cluster_notes(result: TaskResult) -> list[str]:
+    """Return lines about the clusters that intervals are over, and about a ``cluster_key`` that no document has."""
+    name, clusters = result.task.name, result.clusters
+    lines = []
+    if clusters.absent_key and clusters.documents:
+        lines.append(
+            f"{name}: no document has its cluster_key {clusters.absent_key!r}, so clusters are by {clusters.by}; name "
+            "a column of the documents, or a field of the metric's value"
+        )
+    shown = [metric for metric in result.metrics if metric.interval is not None]
+    if not any(metric.certainty.is_clustered for metric in shown):
+        return lines
+    others = [metric.metric for metric in shown if not metric.certainty.is_clustered]
+    but = f", except that of {', '.join(others)}" if others else ""
+    return [*lines, f"{name}: intervals over {clusters.described()}{but}"]
 
 
 def _answer_notes(result: TaskResult) -> list[str]:
