@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from lmms_eval.api.task import Task
-from lmms_eval.utils.clusters import MediaKey, cluster_of, first_medium, own_cluster
 
+MediaKey = Literal["sent_media", "input_media"]
+"""Key of a sample with its media: those that were sent, or the document's own pictures."""
 _KINDS = {"image": "pictures", "video": "videos", "audio": "sounds"}
 
 
@@ -109,3 +110,36 @@ class ClusterFinder:
 def _short(identity: str) -> str:
     """Return a digest of a few bytes in place of a long name, since memory holds one for each document."""
     return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def label(value: Any) -> str | None:
+    """Return the text of a cluster or metadata value; ``None`` if it is empty or not a plain value."""
+    if value is None or isinstance(value, Mapping | list) or value == "":
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
+    """Find a document's cluster in its metrics' values, else in its own fields."""
+    for value in (*values, doc):
+        if isinstance(value, Mapping) and value.get(key) is not None:
+            return label(value[key])
+    return None
+
+
+def first_medium(media: Any) -> str | None:
+    """Return what identifies the first of a sample's media: its digest, else its path, address or name.
+
+    ``media`` is the content of ``sent_media`` or ``input_media``. Nothing is opened or hashed.
+    """
+    first = media[0] if isinstance(media, list | tuple) and media else None
+    if not isinstance(first, Mapping):
+        return label(first)
+    return next((str(first[key]) for key in ("sha256", "path", "url", "name") if first.get(key)), None)
+
+
+def own_cluster(doc_id: Any) -> str:
+    """Return the name of the cluster of a document that shares none."""
+    return f"document {doc_id}"

@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from lmms_eval.engine.clusters import MediaKey
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.results.sample import SampleKeys, finite
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.storage.codec import EACH, MisshapenError, shaped
-from lmms_eval.utils.clusters import MediaKey
 from lmms_eval.utils.numbers import ScoreRange
 
 

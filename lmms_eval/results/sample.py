@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import Message
+from lmms_eval.engine.clusters import cluster_of, first_medium, own_cluster
 from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
 from lmms_eval.storage.codec import is_record
 from lmms_eval.storage.lines import JournalTails, RecordPlace
-from lmms_eval.utils.clusters import cluster_of, first_medium, own_cluster
 
 
 class Tokens(Struct, frozen=True):
