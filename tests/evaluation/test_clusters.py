@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lmms_eval.api.task import TaskOptions
 from lmms_eval.cli.main import main
 from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown
+from lmms_eval.tasks.catalogue import Catalogue
+from lmms_eval.tasks.selection import select_tasks
 from tests.cases import for_each
 
 PICTURES = 12
@@ -111,3 +114,17 @@ def test_compare_pairs_pictures_and_older_results_pair_documents(tmp_path: Path)
     before = differences("before")
     assert now["value"] == before["value"]
     assert now["width"] > 1.5 * before["width"] and now["p"] > before["p"]
+
+
+@for_each(
+    "task, column",
+    [
+        ("gqa", "imageId"), ("vqav2_val", "image_id"), ("textvqa_val", "image_id"), ("docvqa_val", "ucsf_document_id"),
+        ("infovqa_val", "image_url"), ("pope", "image_source"), ("mme", "question_id"), ("nextqa_mc_test", "video"),
+        ("hallusion_bench_image", "filename"), ("mlvu_dev", "video_name"), ("refcoco_bbox_rec_val", None),
+        ("mmmu_val", None),
+    ],
+)  # fmt: skip
+def test_tasks_name_the_column_of_what_their_questions_share(task: str, column: str | None) -> None:
+    (found,) = select_tasks([task], Catalogue(), TaskOptions()).tasks
+    assert found.cluster_key == column
