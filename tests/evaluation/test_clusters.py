@@ -82,6 +82,8 @@ def test_the_results_state_the_clusters_and_readers_use_them(
     assert (line in printed) is bool(noun) and ("intervals over" in printed) is bool(noun)
     interval = document["intervals"]["four"]["exact_match,none"]
     shown = load(path)
+    assert main(["show", str(path)]) == 0
+    assert (f"clusters of four: {count} by {by} (48 documents)" in capsys.readouterr().out) is bool(noun)
     (whole, *_) = breakdown(shown, shown.tasks["four"]).cells
     assert (whole.low, whole.high) == (pytest.approx(interval["low"]), pytest.approx(interval["high"]))
 
