@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,18 @@ from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutc
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
+from lmms_eval.engine.uncertainty import (
+    NO_ERROR,
+    NOT_AVAILABLE,
+    UNKNOWN,
+    Certainty,
+    Errors,
+    FilledMean,
+    MissingBounds,
+    errors_of,
+    filled_means,
+    is_bounded,
+)
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import ScoreRange
@@ -76,6 +88,10 @@ class MetricResult(Struct, frozen=True):
     is not a mean over documents."""
     truncation: TruncationScores | None = None
     """``None`` if no answer was truncated, or the value is not a mean over documents."""
+    missing_bounds: MissingBounds | None = None
+    """``None`` if every document has a score, or the score is withheld or not a number."""
+    filled: tuple[FilledMean, FilledMean] | None = None
+    """What ``missing_bounds`` are computed from."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -117,6 +133,8 @@ class _Column(Struct):
     per_answer: list[list[Any]] = field(default_factory=list)
     clusters: list[str] | None = None
     """``None`` if the documents are independent."""
+    unscored: int = 0
+    """Documents that could not be scored in this pipeline, without a value of this metric."""
 
 
 class _Columns:
@@ -126,6 +144,10 @@ class _Columns:
         self.found: dict[tuple[str, str], _Column] = {}
         self.scored: set[str] = set()
         """Pipelines with at least one scored document."""
+        self._unscored: Counter[str] = Counter()
+        """By pipeline, documents that could not be scored."""
+        self._partly: Counter[tuple[str, str]] = Counter()
+        """By metric and pipeline, documents among them with a value of the metric."""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a document's journal record."""
@@ -133,6 +155,9 @@ class _Columns:
         for score in record["scores"]:
             if score.get("status", "scored") == "scored":
                 self.scored.add(score["filter"])
+            else:
+                self._unscored[score["filter"]] += 1
+                self._partly.update((metric, score["filter"]) for metric in score["metrics"])
             for metric, value in score["metrics"].items():
                 column = self.found.setdefault((metric, score["filter"]), _Column())
                 column.values.append(value)
@@ -149,7 +174,8 @@ class _Columns:
             column.clusters = clusters.of(column.doc_ids)
 
     def column(self, metric: str, pipeline: str) -> _Column:
-        return self.found.get((metric, pipeline), _Column())
+        unscored = self._unscored[pipeline] - self._partly[metric, pipeline]
+        return structs.replace(self.found.get((metric, pipeline), _Column()), unscored=unscored)
 
 
 def aggregate_task(
@@ -252,7 +278,17 @@ def _with_looks(
         stderr_clt=NOT_AVAILABLE,
         stderr_clustered=NOT_AVAILABLE,
         certainty=Certainty(interval, "" if interval is not None else reason, score_range=within),
+        missing_bounds=_of_sequence(metric.missing_bounds, interval, reason),
     )
+
+
+def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None, reason: str) -> MissingBounds | None:
+    """Return the bounds of a task that ended early, whose interval takes documents without a score into account."""
+    if missing is None:
+        return None
+    if interval is None:
+        return MissingBounds(missing.n, reason=reason)
+    return MissingBounds(missing.n, interval.low, interval.high)
 
 
 def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
@@ -308,7 +344,7 @@ def _metric_result(
         [number for item in row if (number := stats.item_number(item, task.score_key)) is not None]
         for row in column.per_answer
     ]
-    return MetricResult(
+    made = MetricResult(
         metric=definition.name,
         filter=pipeline,
         value=None if reason else value,
@@ -329,6 +365,7 @@ def _metric_result(
         else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
         truncation=_truncation(column, scores, errors.certainty.score_range),
     )
+    return made if reason else _with_missing(made, column.unscored + outcome.failed, scores, errors)
 
 
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
@@ -350,9 +387,25 @@ def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRa
     truncated = _mean_of([score for score, is_cut in zip(scores, column.truncated, strict=True) if is_cut])
     assert truncated is not None
     low = high = None
-    if math.isfinite(within.high - within.low) and all(score in within for score in scores):
+    if is_bounded(scores, within):
         low, high = ((math.fsum(completed) + end * truncated.n) / len(scores) for end in (within.low, within.high))
     return TruncationScores(_mean_of(completed), truncated, low, high)
+
+
+def _with_missing(made: MetricResult, missing: int, scores: Sequence[float] | None, errors: Errors) -> MetricResult:
+    """Add the bounds of a score if documents are missing."""
+    if not missing or isinstance(made.value, bool) or not isinstance(made.value, int | float):
+        return made
+    certainty = errors.certainty
+    reason = "not a mean over documents" if scores is None else certainty.no_interval
+    if scores is None or reason:
+        return structs.replace(made, missing_bounds=MissingBounds(missing, reason=reason))
+    if not is_bounded(scores, certainty.score_range):
+        reason = "no range with two ends is stated"
+        return structs.replace(made, missing_bounds=MissingBounds(missing, reason=reason))
+    filled = filled_means(scores, missing, certainty.score_range, certainty.spread)
+    bounds = MissingBounds.of(missing, filled, certainty.score_range)
+    return structs.replace(made, missing_bounds=bounds, filled=filled)
 
 
 def _mean_of(scores: Sequence[float]) -> SubScore | None:
@@ -440,12 +493,22 @@ def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> M
         return metric
     scale, spread = 100 / (within.high - within.low), metric.certainty.spread
     error = metric.stderr if isinstance(metric.stderr, str) else scale * metric.stderr
+
+    def scaled(spread: stats.MeanSpread) -> stats.MeanSpread:
+        graded = tuple(scale * (score - within.low) for score in spread.graded)
+        return structs.replace(spread, error=scale * spread.error, graded=graded)
+
     certainty = Certainty(
-        spread=structs.replace(spread, error=scale * spread.error) if spread is not None else None,
+        spread=scaled(spread) if spread is not None else None,
         no_interval=metric.certainty.no_interval,
         score_range=ScoreRange(0.0, 100.0),
     )
-    return structs.replace(metric, value=scale * (metric.value - within.low), stderr=error, certainty=certainty)
+    filled = None
+    if metric.filled is not None:
+        least, greatest = (FilledMean(scale * (end.value - within.low), scaled(end.spread)) for end in metric.filled)
+        filled = (least, greatest)
+    value = scale * (metric.value - within.low)
+    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
@@ -464,9 +527,12 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     looked = [metric.looked for metric, _ in parts]
     if any(one is not None and one.asked < len(one.order) for one in looked):
         certainty = _looked_certainty(wanted, parts)
+        missing = sum(metric.missing_bounds.n for metric, _ in parts if metric.missing_bounds is not None)
+        bounds = _of_sequence(MissingBounds(missing) if missing else None, certainty.interval, NO_EARLY_INTERVAL)
     else:
         certainty = _certainty(wanted, value, parts)
-    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty)
+        bounds = _group_bounds(wanted, parts)
+    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds)
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
@@ -482,6 +548,36 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
     return Certainty.of(
         float(value), stats.MeanSpread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
     )
+
+
+def _group_bounds(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> MissingBounds | None:
+    """Return the bounds of the mean over parts; ``None`` if no part has documents without a score."""
+    missing = sum(metric.missing_bounds.n for metric, _ in parts if metric.missing_bounds is not None)
+    if not missing:
+        return None
+    if wanted.aggregation != "mean":
+        return MissingBounds(missing, reason="not a mean over tasks")
+    if unknown := [one.reason for metric, _ in parts if (one := metric.missing_bounds) is not None and one.reason]:
+        return MissingBounds(missing, reason=unknown[0])
+    found = []
+    for side in (0, 1):
+        filled = [
+            structs.replace(
+                metric,
+                value=metric.filled[side].value,
+                certainty=structs.replace(metric.certainty, spread=metric.filled[side].spread),
+            )
+            if metric.filled is not None
+            else metric
+            for metric, _ in parts
+        ]
+        sized = list(zip(filled, [size for _, size in parts], strict=True))
+        mean = _value(wanted, [metric.value for metric in filled], [size for _, size in parts])
+        found.append(_certainty(wanted, mean, sized))
+    least, greatest = (one.interval for one in found)
+    if least is None or greatest is None:
+        return MissingBounds(missing, reason=found[0].no_interval or found[1].no_interval)
+    return MissingBounds(missing, least.low, greatest.high)
 
 
 def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:

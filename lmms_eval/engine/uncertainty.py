@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
@@ -40,12 +40,85 @@ class Certainty(Struct, frozen=True):
         """Compute the interval by the standard rule (``stats.score_interval``)."""
         found = stats.score_interval(value, spread, within)
         if isinstance(found, stats.NoInterval):
-            is_single = is_clustered and spread.size < 2
-            return cls(None, "one cluster" if is_single else found.reason, spread, within, is_clustered)
+            return cls(None, found.reason, spread, within, is_clustered)
         return cls(found, "", spread, within, is_clustered)
 
 
 UNKNOWN = Certainty()
+
+
+class FilledMean(Struct, frozen=True):
+    """A mean over all documents if missing ones have the number at one end of the range."""
+
+    value: float
+    spread: stats.MeanSpread
+
+
+class MissingBounds(Struct, frozen=True):
+    """Bounds of a score that hold whatever the documents without a score would score."""
+
+    n: int
+    """Documents without a score."""
+    low: float | None = None
+    """Low end of the 95 % interval if each of them had the lowest number of the metric's range."""
+    high: float | None = None
+    """High end of the 95 % interval if each of them had the highest number."""
+    reason: str = ""
+    """Why there are no bounds."""
+
+    @classmethod
+    def of(cls, missing: int, ends: tuple[FilledMean, FilledMean], within: ScoreRange) -> MissingBounds:
+        """Compute the bounds from the means with missing documents at the low and at the high end of the range."""
+        found = []
+        for end in ends:
+            interval = stats.score_interval(end.value, end.spread, within)
+            if isinstance(interval, stats.NoInterval):
+                return cls(missing, reason=interval.reason)
+            found.append(interval)
+        return cls(missing, found[0].low, found[1].high)
+
+
+def filled_means(
+    scores: Sequence[float], missing: int, within: ScoreRange, spread: stats.MeanSpread | None = None
+) -> tuple[FilledMean, FilledMean]:
+    """Return the means with missing documents at the low and at the high end of the range.
+
+    The missing documents count in the spread too, since their number would differ over other questions. In clusters,
+    they are as alike as the scored documents.
+
+    Args:
+        scores: numbers of the scored documents.
+        missing: number of documents without a score.
+        within: the range of the scores, with two ends.
+        spread: the spread of the mean of ``scores``, if documents come in clusters.
+    """
+
+    def filled(end: float) -> FilledMean:
+        numbers = [*scores, *[end] * missing]
+        return FilledMean(math.fsum(numbers) / len(numbers), _filled_spread(numbers, within, scores, spread))
+
+    return filled(within.low), filled(within.high)
+
+
+def is_bounded(scores: Sequence[float], within: ScoreRange) -> bool:
+    """Return whether a range has two ends and contains all scores."""
+    return math.isfinite(within.high - within.low) and all(score in within for score in scores)
+
+
+def _filled_spread(
+    filled: Sequence[float], within: ScoreRange, scores: Sequence[float], spread: stats.MeanSpread | None
+) -> stats.MeanSpread:
+    """Return the spread of scores that include missing ones, with the design effect of the clusters of ``scores``."""
+    plain = stats.MeanSpread.of_scores(filled, within)
+    if spread is not None and spread.dominant:
+        return structs.replace(plain, dominant=spread.dominant)
+    if spread is None or not spread.size < len(scores):
+        return plain
+    alone = stats.mean_stderr(scores) if len(scores) > 1 else 0.0
+    effect = spread.error / alone if alone > 0 and spread.error > 0 else math.sqrt(len(scores) / spread.size)
+    size = len(filled) * spread.size / len(scores)
+    silent = 0.0 if plain.error > 0 else 1 / size
+    return stats.MeanSpread(effect * plain.error, min(spread.freedom, plain.freedom), size, silent=silent)
 
 
 class Errors(Struct, frozen=True):
@@ -177,9 +250,8 @@ def _of_labels(
         spread = _spread(shares, SHARES, None if clusters is None else [unit for _, unit in found])
         interval = stats.score_interval(math.fsum(shares) / len(shares), spread, SHARES)
         if isinstance(interval, stats.NoInterval):
-            is_single = len(found) > 1 and spread.size < 2
-            lacks = "one cluster" if is_single else interval.reason
-            return Certainty(no_interval="one document with a positive label" if len(found) == 1 else lacks)
+            is_single = len(found) == 1
+            return Certainty(no_interval="one document with a positive label" if is_single else interval.reason)
         low, high = (2 * end / (1 + end) for end in (interval.low, interval.high))
         method = f"{interval.method}, of TP / (TP + FP + FN)"
         return Certainty(stats.Interval(low, high, method), is_clustered=clusters is not None)

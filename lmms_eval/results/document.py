@@ -628,6 +628,8 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
             over_truncation_budget=outcome.over_truncation_budget,
             n={key: metric.n for key, metric in named.items()},
             truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
+            missing_bounds={key: one.missing_bounds for key, one in named.items() if one.missing_bounds is not None}
+            or UNSET,
             undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
             partial={
                 key: PartialValue(

@@ -24,6 +24,7 @@ from lmms_eval.api.records import JudgementLine, JudgeVerdict, Medium, Message, 
 from lmms_eval.engine.aggregate import TruncationScores
 from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.engine.outcomes import StopCounts
+from lmms_eval.engine.uncertainty import MissingBounds
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
@@ -259,6 +260,8 @@ class Outcome(Struct, kw_only=True):
     """Number of documents that have the metric, by ``METRIC,FILTER``."""
     truncation: dict[str, TruncationScores] | UnsetType = UNSET
     """Numbers of completed and truncated answers, by ``METRIC,FILTER``, if some answers are truncated."""
+    missing_bounds: dict[str, MissingBounds] | UnsetType = UNSET
+    """Bounds of the score whatever documents without one would score, by ``METRIC,FILTER``, if documents have none."""
     undrawn: dict[str, SubScore] | UnsetType = UNSET
     """The number over the other documents, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]

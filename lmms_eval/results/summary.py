@@ -94,6 +94,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
+        lines += [line for metric in group.metrics if (line := _missing(f"group {group.group.name}", metric))]
         for key, leaves in group.left_out.items():
             lines.append(
                 f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
@@ -209,6 +210,7 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    lines += [line for metric in result.metrics if (line := _missing(name, metric))]
     lines += _answer_notes(result) + _cluster_notes(result)
     tally = result.tally
     if tally.drew:
@@ -283,6 +285,17 @@ def _answer_notes(result: TaskResult) -> list[str]:
             "start the server with its reasoning parser, or allow more tokens"
         )
     return lines
+
+
+def _missing(task: str, metric: MetricResult) -> str:
+    """Return a line about what documents without a score could change; empty if that is nothing or not known."""
+    found = metric.missing_bounds
+    if found is None or found.low is None or found.high is None:
+        return ""
+    return (
+        f"{task}: {metric.metric}: {found.n} of {metric.n + found.n} documents have no score: {found.low:.4f} to "
+        f"{found.high:.4f} whatever they would score"
+    )
 
 
 def _truncation(task: str, metric: MetricResult) -> str:

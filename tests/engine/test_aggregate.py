@@ -425,6 +425,69 @@ def test_a_number_that_is_no_mean_over_documents_has_no_bounds(tmp_path: Path) -
     assert aggregated(tmp_path, task, records).metrics[0].truncation is None
 
 
+def with_missing(folder: Path, right: int, of: int, *absent: str, **facts: Any) -> MetricResult:
+    """A metric over right and wrong answers, and documents that failed or could not be scored."""
+    task = FakeTask(of + len(absent))
+    function = facts.pop("function", mean)
+    task.metrics = (structs.replace(metric("m", function), score_range=facts.pop("within", SHARE)),)
+    task.cluster_key = facts.pop("cluster_key", None)
+    values = facts.pop("values", [float(number < right) for number in range(of)])
+    records = values_of(task, "m", values)
+    for number, how in enumerate(absent, start=of):
+        unscored = PipelineScore("none", "said", {}, "unscored", "no judge")
+        records.append(failed(task, number, "timeout") if how == "failed" else scored(task, number, unscored))
+    return aggregated(folder, task, records, error_budget=0.5, **facts).metrics[0]
+
+
+def test_bounds_hold_whatever_documents_without_a_score_would_score(tmp_path: Path) -> None:
+    absent = ["failed"] * 35 + ["unscored"] * 5
+    found = with_missing(tmp_path / "a", 295, 360, *absent)
+    bounds = found.missing_bounds
+    assert bounds is not None and bounds.low is not None and bounds.high is not None
+    least, greatest = (
+        stats.score_interval(
+            right / 400, stats.MeanSpread.of_scores([1.0] * right + [0.0] * (400 - right), SHARE), SHARE
+        )
+        for right in (295, 335)
+    )
+    assert isinstance(least, stats.Interval) and isinstance(greatest, stats.Interval)
+    assert (bounds.n, bounds.low, bounds.high) == (40, pytest.approx(least.low), pytest.approx(greatest.high))
+    assert found.interval is not None and bounds.low < found.interval.low < found.interval.high < bounds.high
+    assert with_missing(tmp_path / "b", 295, 360).missing_bounds is None
+
+
+def test_bounds_of_clusters_are_wider(tmp_path: Path) -> None:
+    values = [{"score": float(number < 240), "video": number // 8} for number in range(360)]
+    bounds = []
+    for key in (None, "video"):
+        facts = {"values": values, "cluster_key": key, "function": lambda found: mean([one["score"] for one in found])}
+        bounds.append(with_missing(tmp_path / str(key), 0, 360, "failed", "failed", **facts).missing_bounds)
+    ends = [(one.low, one.high) for one in bounds if one is not None and one.low is not None and one.high is not None]
+    assert len(ends) == 2 and ends[1][0] < ends[0][0] - 0.03 and ends[1][1] > ends[0][1] + 0.03
+
+
+@for_each(
+    ("facts", "reason"),
+    [
+        ({"within": ScoreRange(0.0, math.inf), "values": [0.5] * 9 + [2.0]}, "no range with two ends is stated"),
+        ({"within": SHARE, "values": [0.5] * 9 + [2.0]}, "a score lies outside of the range, 0 to 1"),
+    ],
+)
+def test_scores_without_a_range_have_no_bounds(tmp_path: Path, facts: dict[str, Any], reason: str) -> None:
+    bounds = with_missing(tmp_path, 0, 10, "failed", **facts).missing_bounds
+    assert bounds is not None
+    assert (bounds.n, bounds.low, bounds.high, bounds.reason) == (1, None, None, reason)
+
+
+def test_other_numbers_than_means_and_withheld_scores_have_no_bounds(tmp_path: Path) -> None:
+    task = FakeTask(4)
+    task.metrics = (structs.replace(metric("m", max), score_range=SHARE),)
+    records = [*values_of(task, "m", [0.1, 0.9, 0.3]), failed(task, 3, "timeout")]
+    bounds = aggregated(tmp_path / "a", task, records, error_budget=0.5).metrics[0].missing_bounds
+    assert bounds is not None and (bounds.low, bounds.reason) == (None, "not a mean over documents")
+    assert aggregated(tmp_path / "b", task, records).metrics[0].missing_bounds is None
+
+
 @for_each("finish", ["stop", "content_filter", "tool_calls", "length", None])
 def test_a_score_that_rests_on_no_answer_is_withheld(tmp_path: Path, finish: str | None) -> None:
     task = FakeTask(2)

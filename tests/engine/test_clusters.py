@@ -176,7 +176,7 @@ def test_f1_and_correlations_are_over_clusters_too() -> None:
     few = certainty("matthews_corrcoef", pairs, [str(number // 10) for number in range(400)])
     assert few.no_interval == "n = 40 clusters, 40 of the rarest label: too few for a correlation"
     one = certainty("f1", pairs, ["a"] * 400)
-    assert (one.interval, one.no_interval) == (None, "one cluster")
+    assert (one.interval, one.no_interval) == (None, "n = 1")
 
 
 def test_a_task_about_one_picture_has_no_interval(tmp_path: Path) -> None:
@@ -187,5 +187,5 @@ def test_a_task_about_one_picture_has_no_interval(tmp_path: Path) -> None:
         records.append({**made, "media": ["only.png"]})
     result = aggregated(tmp_path, task, records)
     (found,) = result.metrics
-    assert (found.value, found.interval, found.certainty.no_interval) == (0.5, None, "one cluster")
+    assert (found.value, found.interval, found.certainty.no_interval) == (0.5, None, "n = 1")
     assert result.clusters.entry() == {"by": "first medium", "count": 1, "documents": 4, "media": "input_media"}
