@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,21 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
+from lmms_eval.engine.clusters import NO_CLUSTERS, ClusterFinder, Clusters
+from lmms_eval.engine.columns import (
+    Column,
+    Columns,
+    TruncationScores,
+    document_scores,
+    mean_and_error,
+    truncation_scores,
+    variance_in,
+)
 from lmms_eval.engine.headline import HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import Drawn, TaskPlan
-from lmms_eval.engine.records import failure, is_cut
+from lmms_eval.engine.records import failure
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.uncertainty import (
     NO_ERROR,
@@ -35,25 +44,10 @@ from lmms_eval.engine.uncertainty import (
     errors_of,
     filled_means,
     is_bounded,
-    variance_of,
 )
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
-
-
-class TruncationScores(Struct, frozen=True):
-    """Separate scores of documents with completed answers and of those with an answer truncated by the token limit."""
-
-    completed: SubScore | None
-    """Documents with completed answers only, if there are any."""
-    truncated: SubScore
-    """Documents with an answer that reached the token limit."""
-    low: float | None
-    """The score if every truncated document had the lowest number of the metric's range, if that range is finite. How
-    these answers would have ended is unknown, so the true score lies between ``low`` and ``high``."""
-    high: float | None
-    """The score if every truncated document had the highest number."""
 
 
 class MetricResult(Struct, frozen=True):
@@ -114,6 +108,7 @@ class TaskResult(Struct, frozen=True):
     tally: TaskTally
     early_stop: LookStop | None = None
     """Set if the numbers are based only on the first documents."""
+    clusters: Clusters = NO_CLUSTERS
 
     @property
     def task(self) -> Task:
@@ -123,61 +118,6 @@ class TaskResult(Struct, frozen=True):
     def doc_ids(self) -> Sequence[int]:
         """The counted documents in ascending order."""
         return self.plan.doc_ids if self.early_stop is None else sorted(self.early_stop.doc_ids)
-
-
-class _Column(Struct):
-    """The values of one metric and pipeline in document order; the lists are parallel except the last two."""
-
-    values: list[Any] = field(default_factory=list)
-    doc_ids: list[int] = field(default_factory=list)
-    drew: list[bool] = field(default_factory=list)
-    """Scoring used a random choice."""
-    truncated: list[bool] = field(default_factory=list)
-    """An answer of the document was truncated by the token limit."""
-    per_answer: list[list[Any]] = field(default_factory=list)
-    per_verdict: list[list[list[Any]]] = field(default_factory=list)
-    """For each document and answer, the values by each asking of the judge."""
-    unscored: int = 0
-    """Documents that could not be scored in this pipeline, without a value of this metric."""
-
-
-class _Columns:
-    """The columns of a task by metric and pipeline."""
-
-    def __init__(self) -> None:
-        self.found: dict[tuple[str, str], _Column] = {}
-        self.scored: set[str] = set()
-        """Pipelines with at least one scored document."""
-        self._unscored: Counter[str] = Counter()
-        """By pipeline, documents that could not be scored."""
-        self._partly: Counter[tuple[str, str]] = Counter()
-        """By metric and pipeline, documents among them with a value of the metric."""
-
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Add a document's journal record."""
-        is_truncated = any(is_cut(answer) for answer in record["answers"])
-        for score in record["scores"]:
-            if score.get("status", "scored") == "scored":
-                self.scored.add(score["filter"])
-            else:
-                self._unscored[score["filter"]] += 1
-                self._partly.update((metric, score["filter"]) for metric in score["metrics"])
-            for metric, value in score["metrics"].items():
-                column = self.found.setdefault((metric, score["filter"]), _Column())
-                column.values.append(value)
-                column.doc_ids.append(record["doc_id"])
-                column.drew.append(score.get("drew", False))
-                column.truncated.append(is_truncated)
-                answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
-                if answers:
-                    column.per_answer.append(answers)
-                judged = [[one[metric] for one in answer if metric in one] for answer in score.get("per_verdict", ())]
-                if judged:
-                    column.per_verdict.append(judged)
-
-    def column(self, metric: str, pipeline: str) -> _Column:
-        unscored = self._unscored[pipeline] - self._partly[metric, pipeline]
-        return structs.replace(self.found.get((metric, pipeline), _Column()), unscored=unscored)
 
 
 def aggregate_task(
@@ -201,7 +141,7 @@ def aggregate_task(
     doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
     if stop is not None:
         counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
-    columns = _Columns()
+    columns, finder = Columns(), ClusterFinder(plan.task)
     tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
@@ -215,6 +155,7 @@ def aggregate_task(
             continue
         digest.update(f"sample_{record['doc_id']}{record['doc_hash']}".encode())
         columns.add(record)
+        finder.add(record)
         reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
         if reasons:
             counter.unscored(reasons[0])
@@ -225,7 +166,8 @@ def aggregate_task(
     outcome = counter.outcome(
         tally.answer_counts, options, tally.judge_unread, is_mute=tally.judge_unread > 0 == tally.judge_answered
     )
-    options = _for_control(plan.task, options)
+    options, clusters = _for_control(plan.task, options), finder.clusters()
+    columns.place_clusters(clusters)
     metrics = tuple(
         result
         for name in plan.task.pipelines
@@ -238,14 +180,14 @@ def aggregate_task(
         metrics = tuple(
             structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample)) for metric in metrics
         )
-    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
+    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters)
 
 
 def _result(
     plan: TaskPlan,
     definition: MetricDefinition,
     pipeline: str,
-    columns: _Columns,
+    columns: Columns,
     outcome: TaskOutcome,
     options: AggregateOptions,
 ) -> MetricResult | None:
@@ -264,7 +206,7 @@ def _result(
     return structs.replace(found, notes=(*found.notes, *_reduced_notes(plan.task, definition, pipeline, columns)))
 
 
-def _reduced_notes(task: Task, definition: MetricDefinition, pipeline: str, columns: _Columns) -> Iterator[str]:
+def _reduced_notes(task: Task, definition: MetricDefinition, pipeline: str, columns: Columns) -> Iterator[str]:
     """Yield a sentence for each reduced metric that some documents with the metric lack."""
     n = len(columns.column(definition.name, pipeline).values)
     for reduced in task.metrics:
@@ -287,7 +229,7 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
 
 
 def _with_looks(
-    task: Task, metric: MetricResult, columns: _Columns, order: Sequence[int], stop: LookStop | None
+    task: Task, metric: MetricResult, columns: Columns, order: Sequence[int], stop: LookStop | None
 ) -> MetricResult:
     """Add the numbers for anytime-valid intervals; for a task that ended early replace its errors and interval."""
     declared = next(one for one in task.metrics if one.name == metric.metric)
@@ -321,9 +263,7 @@ def _finite_range(metric: MetricResult, declared: MetricDefinition) -> ScoreRang
     return (declared.score_range if declared.macro_scale else None) or metric.certainty.score_range
 
 
-def _numbers(
-    task: Task, metric: MetricResult, declared: MetricDefinition, columns: _Columns
-) -> dict[int, float] | None:
+def _numbers(task: Task, metric: MetricResult, declared: MetricDefinition, columns: Columns) -> dict[int, float] | None:
     """Return the documents' numbers in the units of the value; ``None`` if it is no mean within two ends."""
     within, scale = _finite_range(metric, declared), declared.macro_scale or metric.scale
     if not scale or not math.isfinite(within.high - within.low):
@@ -336,7 +276,7 @@ def _numbers(
     }
 
 
-def _over_list(task: Task, metric: MetricResult, columns: _Columns, sample: Drawn) -> Certainty:
+def _over_list(task: Task, metric: MetricResult, columns: Columns, sample: Drawn) -> Certainty:
     """Return the interval of a metric over the whole list that its documents were drawn from."""
     declared = next(one for one in task.metrics if one.name == metric.metric)
     is_macro, within = bool(declared.macro_scale), _finite_range(metric, declared)
@@ -383,7 +323,7 @@ def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None,
     return MissingBounds(missing.n, interval.low, interval.high)
 
 
-def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
+def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: Columns) -> MetricResult:
     """Return the result of a declared metric that no document has.
 
     That is an error only if no declared metric has values: a task may declare metrics that only some documents have.
@@ -408,7 +348,7 @@ def _metric_result(
     task: Task,
     definition: MetricDefinition,
     pipeline: str,
-    column: _Column,
+    column: Column,
     outcome: TaskOutcome,
     options: AggregateOptions,
 ) -> MetricResult | None:
@@ -426,10 +366,9 @@ def _metric_result(
     value = value if estimate is None else estimate.value
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # of numpy or torch: JSON would hold it as a text
         value = value.tolist()
-    errors = errors_of(
-        task, definition, values, value if estimate is None else replace(estimate, value=value), options.bootstrap_iters
-    )
-    scores = _document_scores(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key)
+    whole = value if estimate is None else replace(estimate, value=value)
+    errors = errors_of(task, definition, values, whole, options.bootstrap_iters, column.clusters)
+    scores = document_scores(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key)
     reason = "the run was interrupted" if options.interrupted else outcome.withheld
     if not reason and withheld is not None:
         reason = withheld.reason or "withheld by the task"
@@ -455,60 +394,11 @@ def _metric_result(
         notes=estimate.notes if estimate is not None else (),
         undrawn=None
         if scores is None or not any(column.drew)
-        else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
-        variance=_variance(column, errors, value, task.score_key),
-        truncation=_truncation(column, scores, errors.certainty.score_range),
+        else mean_and_error([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
+        variance=variance_in(column, errors, value, task.score_key),
+        truncation=truncation_scores(column, scores, errors.certainty.score_range),
     )
     return made if reason else _with_missing(made, column.unscored + outcome.failed, scores, errors)
-
-
-def _variance(column: _Column, errors: Errors, value: Any, score_key: str) -> Variance | None:
-    """Return the sources of the variance of a mean over documents whose values are the means over their answers.
-
-    ``None`` without repeats, or if the value is another one, such as that of a vote.
-    """
-    answers = _numbers(column.per_answer, errors.scale, score_key)
-    verdicts = [_numbers(judged, errors.scale, score_key) for judged in column.per_verdict]
-    if not answers:  # one answer each
-        answers = [[one[0] for one in document if one] for document in verdicts]
-    means = _numbers([[item] for item in column.values], errors.scale, score_key)
-    if not errors.scale or len(answers) != len(means) or (verdicts and len(verdicts) != len(means)):
-        return None
-    for of_answers, mean in zip(answers, means, strict=True):
-        if not of_answers or not mean or not math.isclose(math.fsum(of_answers) / len(of_answers), mean[0]):
-            return None
-    return variance_of(float(value), answers, verdicts, errors.certainty)
-
-
-def _numbers(rows: Sequence[Sequence[Any]], scale: float, score_key: str) -> list[list[float]]:
-    """Return the numbers of values, times the scale."""
-    return [
-        [scale * number for item in row if (number := stats.item_number(item, score_key)) is not None] for row in rows
-    ]
-
-
-def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
-    """Return the documents' numbers whose mean is the score; ``None`` if it is not a mean over documents.
-
-    ``stated``: the numbers that the aggregation returned, if any. ``scale``: ``MetricResult.scale``.
-    """
-    if len(stated) == len(column.values):
-        return stated
-    if not scale:
-        return None
-    return [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
-
-
-def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRange) -> TruncationScores | None:
-    if scores is None or not any(column.truncated):
-        return None
-    completed = [score for score, is_cut in zip(scores, column.truncated, strict=True) if not is_cut]
-    truncated = _mean_of([score for score, is_cut in zip(scores, column.truncated, strict=True) if is_cut])
-    assert truncated is not None
-    low = high = None
-    if is_bounded(scores, within):
-        low, high = ((math.fsum(completed) + end * truncated.n) / len(scores) for end in (within.low, within.high))
-    return TruncationScores(_mean_of(completed), truncated, low, high)
 
 
 def _with_missing(made: MetricResult, missing: int, scores: Sequence[float] | None, errors: Errors) -> MetricResult:
@@ -525,14 +415,6 @@ def _with_missing(made: MetricResult, missing: int, scores: Sequence[float] | No
     filled = filled_means(scores, missing, certainty.score_range, certainty.spread)
     bounds = MissingBounds.of(missing, filled, certainty.score_range)
     return structs.replace(made, missing_bounds=bounds, filled=filled)
-
-
-def _mean_of(scores: Sequence[float]) -> SubScore | None:
-    if not scores:
-        return None
-    return SubScore(
-        math.fsum(scores) / len(scores), len(scores), stats.mean_stderr(scores) if len(scores) > 1 else None
-    )
 
 
 def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -19,6 +19,8 @@ from lmms_eval.utils.numbers import SHARES, ScoreRange
 NOT_AVAILABLE = "N/A"
 NO_ERROR = "no standard error"
 _LEAST_PAIRS, _LEAST_OF_LABEL = 50, 10
+_CLUSTER_DRAWS = 2000
+"""Most redraws of clusters: the error is then known to 1.6 %."""
 
 
 class Certainty(Struct, frozen=True):
@@ -31,14 +33,16 @@ class Certainty(Struct, frozen=True):
     spread: stats.MeanSpread | None = None
     """Error that gives the interval; ``None`` if it is undefined."""
     score_range: ScoreRange = stats.ANY_NUMBER
+    is_clustered: bool = False
+    """The interval is over the task's clusters."""
 
     @classmethod
-    def of(cls, value: float, spread: stats.MeanSpread, within: ScoreRange) -> Certainty:
+    def of(cls, value: float, spread: stats.MeanSpread, within: ScoreRange, is_clustered: bool = False) -> Certainty:
         """Compute the interval by the standard rule (``stats.score_interval``)."""
         found = stats.score_interval(value, spread, within)
         if isinstance(found, stats.NoInterval):
-            return cls(None, found.reason, spread, within)
-        return cls(found, "", spread, within)
+            return cls(None, found.reason, spread, within, is_clustered)
+        return cls(found, "", spread, within, is_clustered)
 
 
 UNKNOWN = Certainty()
@@ -175,29 +179,37 @@ def variance_of(
 class _Sample(Struct, frozen=True):
     """The documents' values that have a number, in relation to the aggregated value."""
 
-    items: Sequence[Any]
     numbers: Sequence[float]
     scale: float
     """0 if the central limit theorem does not apply to the aggregated value."""
     is_mean: bool
     """The aggregated value is ``scale`` times the mean of the numbers."""
+    clusters: Sequence[str] | None
+    """Cluster of each number; ``None`` if documents are independent."""
 
     @classmethod
-    def of(cls, values: Sequence[Any], whole: float, score_key: str, can_be_mean: bool) -> _Sample:
-        found = [(item, number) for item in values if (number := stats.item_number(item, score_key)) is not None]
-        numbers = [number for _, number in found]
+    def of(
+        cls, values: Sequence[Any], whole: float, score_key: str, can_be_mean: bool, clusters: Sequence[str] | None
+    ) -> _Sample:
+        known = [(place, number) for place, value in enumerate(values)
+                 if (number := stats.item_number(value, score_key)) is not None]  # fmt: skip
+        numbers = [number for _, number in known]
         mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
         scale = _scale(numbers, mean, whole)
         is_mean = can_be_mean and scale > 0 and math.isclose(whole, scale * mean, rel_tol=1e-9, abs_tol=1e-12)
-        return cls([item for item, _ in found], numbers, scale, is_mean)
+        return cls(numbers, scale, is_mean, None if clusters is None else [clusters[place] for place, _ in known])
 
 
 def errors_of(
-    task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Any, bootstrap_iterations: int
-) -> Errors:
+    task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Any, bootstrap_iterations: int,
+    clusters: Sequence[str] | None = None,
+) -> Errors:  # fmt: skip
     """Return the errors and the interval of a metric, according to the kind of aggregation.
 
-    ``whole`` is the result of the aggregation: any value, or an ``Estimate`` with its own error.
+    Args:
+        whole: the result of the aggregation: any value, or an ``Estimate`` with its own error.
+        clusters: the cluster of each value; ``None`` if the documents are independent. The interval is then over
+            clusters. The standard errors are those of independent documents, as in the family's results.
     """
     value = whole.value if isinstance(whole, Estimate) else whole
     name = definition.aggregation_name
@@ -205,28 +217,48 @@ def errors_of(
         return Errors()
     # A median, or a sum over groups of documents, may equal the mean by chance.
     can_be_mean = AGGREGATIONS[name].is_mean if name in AGGREGATIONS else not _may_coincide(task, values)
-    sample = _Sample.of(values, float(value), task.score_key, can_be_mean)
+    sample = _Sample.of(values, float(value), task.score_key, can_be_mean, clusters)
     scale = sample.scale if sample.is_mean else 0.0
     if isinstance(whole, Estimate):
         own = None if whole.stderr is None else float(whole.stderr)
-        certainty = _of_estimate(task, definition, values, whole, sample)
+        certainty = _of_estimate(definition, whole, sample, clusters, len(values))
         return Errors(_shown(own), certainty=certainty, scale=scale)
-    stderr: float | None = None
-    if name == "mean" and len(sample.numbers) == len(values) > 1:
-        stderr = stats.mean_stderr(sample.numbers)
-    elif name in AGGREGATIONS and len(values) > 1:
-        entry = AGGREGATIONS[name]
-        draws = min(bootstrap_iterations, entry.bootstrap_iterations)
-        if draws >= 2:
-            stderr = stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
+    stderr = _stderr(definition, values, sample, bootstrap_iterations)
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
-    of_labels = _of_labels(name, values)
-    certainty = of_labels or _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
+    labelled = _of_labels(name, values, clusters)
+    if labelled is not None:
+        certainty = labelled
+    elif sample.is_mean:
+        certainty = _of_mean(definition, float(value), sample)
+    else:
+        redrawn = stderr
+        if clusters is not None and stderr is not None:
+            redrawn = _stderr(definition, values, sample, min(bootstrap_iterations, _CLUSTER_DRAWS), clusters)
+        spread = _whole_spread(redrawn, len(values), clusters)
+        within = definition.score_range or stats.ANY_NUMBER
+        certainty = Certainty.of(float(value), spread, within, clusters is not None)
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
 
 
+def _stderr(
+    definition: MetricDefinition, values: Sequence[Any], sample: _Sample, iterations: int,
+    clusters: Sequence[str] | None = None,
+) -> float | None:  # fmt: skip
+    """Return the standard error of a built-in aggregation, by redraws if it is not a mean; else ``None``."""
+    name = definition.aggregation_name
+    if name not in AGGREGATIONS or len(values) < 2:
+        return None
+    if name == "mean" and clusters is None and len(sample.numbers) == len(values):
+        return stats.mean_stderr(sample.numbers)
+    entry = AGGREGATIONS[name]
+    draws = min(iterations, entry.bootstrap_iterations)
+    if draws < 2:
+        return None
+    return stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws, clusters)
+
+
 def _of_estimate(
-    task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Estimate, sample: _Sample
+    definition: MetricDefinition, whole: Estimate, sample: _Sample, clusters: Sequence[str] | None, n: int
 ) -> Certainty:
     """Return the certainty that an aggregate states, or that follows from what it states."""
     if whole.low is not None and whole.high is not None:
@@ -234,37 +266,47 @@ def _of_estimate(
     value = float(whole.value or 0.0)
     if whole.scores:
         within = _range(definition, whole.scores, whole.scale)
-        if whole.clusters:
-            spread = stats.MeanSpread.clustered(whole.scores, whole.clusters)
-        else:
-            spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
-        return _within(value, whole.scores, within, spread)
-    if whole.stderr is None:
-        return Certainty.of(value, _whole_spread(None, len(values)), stats.ANY_NUMBER)
-    return _certainty(task, definition, sample, value, _whole_spread(float(whole.stderr), len(values)))
+        return _within(value, whole.scores, within, whole.clusters or (clusters if len(whole.scores) == n else None))
+    if sample.is_mean and whole.stderr is not None:
+        return _of_mean(definition, value, sample)
+    within = stats.ANY_NUMBER if whole.stderr is None else definition.score_range or stats.ANY_NUMBER
+    return Certainty.of(value, _whole_spread(whole.stderr, n), within)
 
 
-def _of_labels(name: str | None, pairs: Sequence[tuple[Any, Any]]) -> Certainty | None:
+def _of_labels(
+    name: str | None, pairs: Sequence[tuple[Any, Any]], clusters: Sequence[str] | None = None
+) -> Certainty | None:
     """Return the certainty of F1 and, over too few documents, of a correlation; ``None`` if the usual rule applies.
 
     F1 = 2J / (1 + J) grows with J, the share of true positives among all documents that either side calls positive.
     So its interval is that of the share J. Intervals of a correlation by the bootstrap hold in as few as half of the
-    cases with few documents or few of the rarest label.
+    cases with few documents (clusters) or few of the rarest label.
     """
+    units: Sequence[Hashable] = range(len(pairs)) if clusters is None else clusters
     if name == "f1":
-        found = [bool(gold) and bool(predicted) for gold, predicted in pairs if gold or predicted]
+        found = [
+            (float(bool(gold) and bool(predicted)), unit)
+            for (gold, predicted), unit in zip(pairs, units, strict=True)
+            if gold or predicted
+        ]
         if not found:
             return Certainty(no_interval="no positive label")
-        shares = stats.MeanSpread.of_scores([float(one) for one in found], SHARES)
-        interval = stats.score_interval(sum(found) / len(found), shares, SHARES)
+        shares = [share for share, _ in found]
+        spread = _spread(shares, SHARES, None if clusters is None else [unit for _, unit in found])
+        interval = stats.score_interval(math.fsum(shares) / len(shares), spread, SHARES)
         if isinstance(interval, stats.NoInterval):
-            return Certainty(no_interval="one document with a positive label")
+            is_single = len(found) == 1
+            return Certainty(no_interval="one document with a positive label" if is_single else interval.reason)
         low, high = (2 * end / (1 + end) for end in (interval.low, interval.high))
-        return Certainty(stats.Interval(low, high, f"{interval.method}, of TP / (TP + FP + FN)"))
+        method = f"{interval.method}, of TP / (TP + FP + FN)"
+        return Certainty(stats.Interval(low, high, method), is_clustered=clusters is not None)
     if name == "matthews_corrcoef":
-        rarest = min(Counter(gold for gold, _ in pairs).values(), default=0)
-        if len(pairs) < _LEAST_PAIRS or rarest < _LEAST_OF_LABEL:
-            return Certainty(no_interval=f"n = {len(pairs)}, {rarest} of the rarest label: too few for a correlation")
+        n = len(set(units))
+        labels = {(gold, unit) for (gold, _), unit in zip(pairs, units, strict=True)}
+        rarest = min(Counter(gold for gold, _ in labels).values(), default=0)
+        if n < _LEAST_PAIRS or rarest < _LEAST_OF_LABEL:
+            of = "" if clusters is None else " clusters"
+            return Certainty(no_interval=f"n = {n}{of}, {rarest} of the rarest label: too few for a correlation")
     return None
 
 
@@ -280,20 +322,21 @@ def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
     return len(values) < stats.MANY or len({stats.item_number(value, task.score_key) for value in values}) < 2
 
 
-def _whole_spread(stderr: float | None, n: int) -> stats.MeanSpread:
+def _whole_spread(stderr: float | None, n: int, clusters: Sequence[str] | None = None) -> stats.MeanSpread:
     """Return the spread of an aggregated value that is not a mean."""
-    return stats.MeanSpread(math.nan if stderr is None else stderr, n - 1, n, is_mean=False)
+    error = math.nan if stderr is None else float(stderr)
+    if clusters is None:
+        return stats.MeanSpread(error, n - 1, n, is_mean=False)
+    sizes = list(Counter(clusters).values())
+    effective = n * n / sum(size * size for size in sizes)
+    largest = stats.dominant_share(max(sizes), n, len(sizes))
+    return stats.MeanSpread(error, effective - 1, effective, is_mean=False, dominant=largest)
 
 
-def _certainty(
-    task: Task, definition: MetricDefinition, sample: _Sample, value: float, otherwise: stats.MeanSpread
-) -> Certainty:
-    """Return the certainty of a mean, or of another value with the spread ``otherwise``."""
-    if not sample.is_mean:
-        return Certainty.of(value, otherwise, definition.score_range or stats.ANY_NUMBER)
+def _of_mean(definition: MetricDefinition, value: float, sample: _Sample) -> Certainty:
+    """Return the certainty of a mean of the documents' numbers."""
     scores = [sample.scale * number for number in sample.numbers]
-    within = _range(definition, scores, sample.scale)
-    return _within(value, scores, within, _spread(task, sample.items, scores, within))
+    return _within(value, scores, _range(definition, scores, sample.scale), sample.clusters)
 
 
 def _range(definition: MetricDefinition, scores: Sequence[float], right: float) -> ScoreRange:
@@ -303,19 +346,17 @@ def _range(definition: MetricDefinition, scores: Sequence[float], right: float) 
     return definition.score_range or stats.ANY_NUMBER
 
 
-def _within(value: float, scores: Sequence[float], within: ScoreRange, spread: stats.MeanSpread) -> Certainty:
+def _within(
+    value: float, scores: Sequence[float], within: ScoreRange, clusters: Sequence[Hashable] | None
+) -> Certainty:
     if not all(score in within for score in scores):
         return Certainty(no_interval=f"a score lies outside of the range, {within}")
-    return Certainty.of(value, spread, within)
+    return Certainty.of(value, _spread(scores, within, clusters), within, bool(clusters))
 
 
-def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.MeanSpread:
-    """Return the spread of scores, over clusters if the documents name them."""
-    if task.cluster_key and all(isinstance(item, Mapping) for item in items):
-        clusters = [item.get(task.cluster_key) for item in items]
-        if any(cluster is not None for cluster in clusters):
-            return stats.MeanSpread.clustered(scores, clusters)
-    return stats.MeanSpread.of_scores(scores, within)
+def _spread(scores: Sequence[float], within: ScoreRange, clusters: Sequence[Hashable] | None) -> stats.MeanSpread:
+    """Return the spread of scores, over clusters if the documents have them."""
+    return stats.MeanSpread.clustered(scores, clusters) if clusters else stats.MeanSpread.of_scores(scores, within)
 
 
 def _shown(error: float | None) -> float | str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from loguru import logger
 from msgspec.structs import replace
 
-from lmms_eval.api.task import Group, MetricDefinition, Selection
+from lmms_eval.api.task import Group, MetricDefinition, Selection, Task
 from lmms_eval.config import RunConfig
 from lmms_eval.config.convert import StoppingRule, stopping_rules
 from lmms_eval.engine.aggregate import leaves_of
@@ -17,6 +17,7 @@ from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.baseline import BaselineRow, BaselineSamples, find_baseline
+from lmms_eval.tasks.yaml.task import YamlTask
 from lmms_eval.utils.numbers import SHARES
 
 
@@ -107,9 +108,15 @@ def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: boo
         )
     return HeadlinePart(
         task.name, metric.name, pipeline, within, task.score_key,
-        is_binary=metric.score_range is None, is_clustered=bool(task.cluster_key),
+        is_binary=metric.score_range is None, is_clustered=_may_share(task),
         strata=strata_of(task, plan.doc_ids), is_macro=bool(metric.macro_scale), scale=metric.macro_scale or 1.0,
     )  # fmt: skip
+
+
+def _may_share(task: Task) -> bool:
+    """Return whether documents may share a cluster, so that the interval over all of them is known at the end only."""
+    has_media = isinstance(task, YamlTask) and (task.config.doc_to_visual or task.config.doc_to_messages) is not None
+    return bool(task.cluster_key) or has_media
 
 
 def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[HeadlinePart, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL
-from lmms_eval.results.facts import metric_range, part_of
+from lmms_eval.results.facts import metric_range, part_of, sample_keys
 from lmms_eval.results.reading import OtherScore, Reading, reading_of
 from lmms_eval.results.run import Choice, Run, RunTask
 from lmms_eval.results.sample import Sample, cluster_in
@@ -83,8 +83,7 @@ class Auditor:
 
     def __init__(self, task: str, facts: Mapping[str, Any], without_interval: str = "") -> None:
         self.task, self.facts, self.without_interval = task, facts, without_interval
-        cluster_key = part_of(facts, "configs", task).get("cluster_key")
-        self._cluster_key = cluster_key if isinstance(cluster_key, str) else ""
+        self._keys = sample_keys(facts, task)
         self._audits: dict[str, Audit] = {}
         self._pairs: dict[str, dict[tuple[str, str], list[tuple[OtherScore, str | None]]]] = {}
         """By pipeline and names of the two metrics: the scores, with the clusters of their documents."""
@@ -112,7 +111,7 @@ class Auditor:
             counts[rule] = counts.get(rule, 0) + 1
         for score in reading.others:
             pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), [])
-            pairs.append((score, cluster_in(sample.record, self._cluster_key)))
+            pairs.append((score, cluster_in(sample.record, self._keys)))
         return reading
 
     def audits(self) -> tuple[Audit, ...]:
@@ -143,7 +142,7 @@ class Auditor:
         if self.without_interval:
             return None, None, self.without_interval
         within = range_of_scores([*first, *second], metric_range(self.facts, self.task, metric))
-        found = compare_pairs(second, first, clusters if self._cluster_key else None, PairOptions(within=within))
+        found = compare_pairs(second, first, clusters if self._keys.has_clusters else None, PairOptions(within=within))
         if isinstance(found.interval, Interval):
             return found.interval.low, found.interval.high, found.interval.method
         return None, None, found.interval.reason

@@ -353,7 +353,7 @@ class _Rows(Struct, frozen=True):
         return MetricDocuments.of(
             scores,
             metric_range(run.facts, task.name, self.metric),
-            None if task.keys.cluster_key is None else self.clusters,
+            self.clusters if task.keys.has_clusters else None,
             None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, self.ids),
         )
 
@@ -387,7 +387,7 @@ def _blind_answers(
     explained = MetricDocuments.of(
         np.where(counts & right, right_blind * 1.0, np.nan),
         SHARES,
-        None if task.keys.cluster_key is None else rows.clusters,
+        rows.clusters if task.keys.has_clusters else None,
     )
     rest = rows.documents(run, task, np.where(counts & ~right_blind, plain, np.nan))
     both = np.flatnonzero(counts & right & right_blind).tolist()

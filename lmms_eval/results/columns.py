@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from lmms_eval.engine.clusters import label
 from lmms_eval.results.reading import PREFIX, reading_columns
-from lmms_eval.results.sample import OWN_KEYS, Sample, json_cell, label
+from lmms_eval.results.sample import OWN_KEYS, Sample, json_cell
 
 if TYPE_CHECKING:
     import pandas

@@ -270,12 +270,10 @@ def document_scores(result: TaskResult, store: RunStore) -> dict[BaselineRow, Do
 
 
 def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any]) -> DocumentScores | None:
-    key, scale = result.task.cluster_key, metric.scale
+    scale = metric.scale
     numbers = {doc_id: stats.item_number(value, result.task.score_key) or 0.0 for doc_id, value in values.items()}
-    clusters = {
-        doc_id: str(value[key]) if key and isinstance(value, Mapping) and value.get(key) is not None else None
-        for doc_id, value in values.items()
-    }
+    names = result.clusters.of(list(numbers))
+    clusters: dict[int, str | None] = {} if names is None else dict(zip(numbers, names, strict=True))
     if scale > 0:
         scaled = {doc_id: scale * number for doc_id, number in numbers.items()}
         return DocumentScores(metric, scaled, clusters, {})

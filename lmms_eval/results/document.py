@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import platform
 import socket
@@ -12,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from msgspec import UNSET, Struct, field, structs
+from msgspec import UNSET, Struct, field
 
 from lmms_eval import stats
-from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.task import Selection
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
@@ -25,8 +23,9 @@ from lmms_eval.engine.headline import LEVEL
 from lmms_eval.engine.looks import LookStop, headline_metric
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
-from lmms_eval.engine.uncertainty import NOT_AVAILABLE, Certainty
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.certainty import intervals_of, plain, sampled_of, variances_of
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.results.schema import (
@@ -34,17 +33,12 @@ from lmms_eval.results.schema import (
     EarlyStopEntry,
     EfficiencyEntry,
     JudgeCounts,
-    MissingInterval,
     Outcome,
     PartialValue,
     SampleCounts,
-    SampledEntry,
-    SourceError,
-    StatedInterval,
     Throughput,
     TokenSums,
     UsagePart,
-    VarianceEntry,
 )
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.installed import git, package_version
@@ -167,7 +161,7 @@ def cost_part(spent: RunSpending, tariffs: Tariffs) -> Any:
     for media and some media were not measured.
     """
     model, judge = _cost(tariffs.model, spent.model), _cost(tariffs.judge, spent.judge)
-    return _plain(
+    return plain(
         Cost(
             model=model,
             judge=judge,
@@ -376,15 +370,6 @@ def _config_part(facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return a record as it is written, without the fields that are not set. Values of tasks stay as they are."""
-    if isinstance(value, Struct):
-        return {name: _plain(item) for name, item in structs.asdict(value).items() if item is not UNSET}
-    if isinstance(value, stats.Interval | SubScore):
-        return to_dict(value)
-    return {name: _plain(item) for name, item in value.items()} if isinstance(value, dict) else value
-
-
 def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
     found: dict[str, tuple[EarlyStop | LookStop, stats.Interval | None, stats.Interval | None]] = {}
@@ -409,7 +394,7 @@ def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, A
         return {**to_dict(interval), "level": LEVEL}
 
     return {
-        name: _plain(
+        name: plain(
             EarlyStopEntry(
                 rule=stop.rule,
                 order=stop.order,
@@ -557,10 +542,10 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
     sent = {name: media for name, result in tasks.items() if (media := result.tally.seen.summary())}
     return {
         "intervals": {
-            **{name: _intervals(result.metrics) for name, result in tasks.items()},
-            **{group.group.name: _intervals(group.metrics) for group in run.groups if group.metrics},
+            **{name: intervals_of(result.metrics) for name, result in tasks.items()},
+            **{group.group.name: intervals_of(group.metrics) for group in run.groups if group.metrics},
         },
-        **({"variance": split} if (split := _variances(tasks)) else {}),
+        **({"variance": split} if (split := variances_of(tasks)) else {}),
         "outcomes": {
             **{
                 name: _outcome(result.outcome, result.metrics)
@@ -574,11 +559,12 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
                 if group.metrics
             },
         },
+        "clusters": {name: result.clusters.entry() for name, result in tasks.items()},
         **({"data_files": files} if files else {}),
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
-        **({"sampled": drawn} if (drawn := _sampled(tasks)) else {}),
+        **({"sampled": drawn} if (drawn := sampled_of(tasks)) else {}),
         "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
@@ -601,81 +587,10 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
     }
 
 
-def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
-    return {
-        f"{metric.metric},{metric.filter}": _interval(metric.certainty)
-        for metric in metrics
-        if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
-    }
-
-
-def _variances(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """Return the sources of the variance by task and ``METRIC,FILTER``."""
-    found = {
-        name: {
-            f"{metric.metric},{metric.filter}": _plain(
-                VarianceEntry(
-                    n=metric.variance.split.n,
-                    questions=metric.variance.split.questions,
-                    answers=metric.variance.split.answers,
-                    judge=metric.variance.split.judge,
-                    like_these=_source(metric.variance.like_these),
-                    again=_source(metric.variance.again),
-                    rejudged=_source(metric.variance.rejudged),
-                )
-            )
-            for metric in result.metrics
-            if metric.value is not None and metric.variance is not None
-        }
-        for name, result in tasks.items()
-    }
-    return {name: rows for name, rows in found.items() if rows}
-
-
-def _source(certainty: Certainty) -> SourceError:
-    """Return an error and interval as they are written."""
-    error = None if certainty.spread is None or math.isnan(certainty.spread.error) else certainty.spread.error
-    interval = certainty.interval
-    if interval is None:
-        return SourceError(stderr=error, low=None, high=None, reason=certainty.no_interval)
-    return SourceError(stderr=error, low=interval.low, high=interval.high, method=interval.method)
-
-
-def _interval(certainty: Certainty, estimand: Estimand | None = None) -> dict[str, Any]:
-    found = certainty.interval
-    if found is None:
-        return to_dict(MissingInterval(low=None, high=None, reason=certainty.no_interval))
-    return to_dict(
-        StatedInterval(low=found.low, high=found.high, method=found.method, estimand=estimand or found.estimand)
-    )
-
-
-def _sampled(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """Return, by task, how its documents were drawn, with the intervals over the whole list."""
-    return {
-        name: _plain(
-            SampledEntry(
-                design=sample.design,
-                seed=sample.seed,
-                asked=result.plan.requested,
-                of=sample.of,
-                about=f"the score over all {sample.of:,} documents of this list",
-                intervals={
-                    f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
-                    for metric in result.metrics
-                    if metric.over_list is not None and metric.value is not None
-                },
-            )
-        )
-        for name, result in tasks.items()
-        if (sample := result.plan.sample) is not None
-    }
-
-
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
     named = {f"{metric.metric},{metric.filter}": metric for metric in metrics}
     counts = outcome.answers
-    found: dict[str, Any] = _plain(
+    found: dict[str, Any] = plain(
         Outcome(
             requested=outcome.requested,
             scored=outcome.scored,

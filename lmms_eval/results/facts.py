@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from lmms_eval.engine.clusters import MediaKey
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.results.sample import SampleKeys, finite
@@ -33,6 +34,7 @@ _COUNTS = (
     "repeated", "judge_unread",
 )  # fmt: skip
 _SHAPE: Mapping[str, Any] = {
+    "clusters": {EACH: {"by": str, "count": int, "documents": int, "media": str}},
     "config": {},
     "configs": {EACH: {"metric_list": [{}]}},
     "early_stop": {EACH: {"asked": int, "of": int, "order": str, "rule": str, "interval": {}}},
@@ -108,8 +110,19 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
     return SampleKeys(
         score_key=score_key if isinstance(score_key, str) else "score",
         cluster_key=cluster_key if isinstance(cluster_key, str) else None,
+        clusters=_clusters(part_of(document, "clusters", task)),
         metrics=tuple(dict.fromkeys(name for name in names if name in known)) if declared else (),
     )
+
+
+def _clusters(entry: Mapping[str, Any]) -> Literal["column", "sent_media", "input_media", "none"] | None:
+    """Return what the clusters are by a task's entry in ``clusters``; ``None`` if it has none."""
+    if "count" not in entry or "documents" not in entry:
+        return None
+    if entry["count"] >= entry["documents"]:
+        return "none"
+    media: MediaKey | None = next((key for key in get_args(MediaKey) if key == entry.get("media")), None)
+    return media or "column"
 
 
 def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:

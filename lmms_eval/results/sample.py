@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import Message
+from lmms_eval.engine.clusters import cluster_of, first_medium, own_cluster
 from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
@@ -269,6 +270,14 @@ class SampleKeys(Struct, frozen=True):
     metrics: tuple[str, ...] = ()
     """Names of the task's metrics, in the order of the table; empty if they are not known."""
     cluster_key: str | None = None
+    """The column or field that the task names for clusters."""
+    clusters: Literal["column", "sent_media", "input_media", "none"] | None = None
+    """What the results state as the cluster: that column, or the first of these media; ``None`` if they do not."""
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether documents share clusters, as far as it is known."""
+        return self.cluster_key is not None if self.clusters is None else self.clusters != "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,9 +435,8 @@ class Sample:
 
     @property
     def cluster(self) -> str | None:
-        """The cluster by the task's ``cluster_key``; ``None`` if the sample has no cluster."""
-        key = self.keys.cluster_key
-        return None if key is None else cluster_of(key, self.metrics.values(), self.doc)
+        """The cluster by the task's ``cluster_key`` or first medium; ``None`` if the sample has no cluster."""
+        return cluster_in(self.record, self.keys)
 
     @property
     def media(self) -> tuple[str, ...]:
@@ -467,32 +475,21 @@ def finite(value: Any, score_key: str = "score") -> float | None:
         return None
 
 
-def label(value: Any) -> str | None:
-    """Return the text of a cluster or metadata value; ``None`` if it is empty or not a plain value."""
-    if value is None or isinstance(value, Mapping | list) or value == "":
-        return None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value)
-
-
 def doc_text(value: Any) -> str:
     """Return the text of a document's id; whole numbers have no decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
-    """Find a document's cluster in its metrics' values, else in its own fields."""
-    for value in (*values, doc):
-        if isinstance(value, Mapping) and value.get(key) is not None:
-            return label(value[key])
-    return None
-
-
-def cluster_in(record: Mapping[str, Any], key: str | None) -> str | None:
-    """Find the cluster of a sample's line, whatever the names of its metrics; ``None`` without a key."""
-    values = [value for name, value in record.items() if name not in OWN_KEYS] if key else []
-    return cluster_of(key, values, record.get("doc")) if key else None
+def cluster_in(record: Mapping[str, Any], keys: SampleKeys) -> str | None:
+    """Find the cluster of a sample's line, whatever the names of its metrics; ``None`` without clusters."""
+    if not keys.has_clusters:
+        return None
+    if keys.clusters == "sent_media" or keys.clusters == "input_media":
+        found = first_medium(record.get(keys.clusters))
+    else:
+        values = [value for name, value in record.items() if name not in OWN_KEYS]
+        found = cluster_of(keys.cluster_key or "", values, record.get("doc"))
+    return own_cluster(doc_text(record.get("doc_id"))) if found is None and keys.clusters is not None else found
 
 
 def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:

@@ -75,14 +75,14 @@ _DIGITS = 12
 
 
 def asked_lines(document: Mapping[str, Any], task: str = "") -> list[str]:
-    """Describe the requests of one task or all: options, prompts, media limits, and statistics of the media sent.
+    """Describe the requests of one task or all: options, prompts, media limits, statistics of the media, and clusters.
 
     The list is empty for results of earlier versions and of the lmms-eval family, which do not record requests.
     """
     lines, ignored = list(_requests(document, task)), document.get("ignored_gen_kwargs")
     if isinstance(ignored, list) and ignored:
         lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(map(str, ignored))}")
-    return [*lines, *_media(document, task)]
+    return [*lines, *_media(document, task), *_clusters(document, task)]
 
 
 def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
@@ -115,6 +115,18 @@ def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
             found.setdefault(f"{entry.get('documents')} documents, {', '.join(parts)}", []).append(task)
     for text, tasks in found.items():
         yield f"media of {some_of(tasks, _MOST_NAMED)} (min / median / max): {text}"
+
+
+def _clusters(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
+    """Yield a line for each task whose intervals are over clusters."""
+    clusters = part_of(document, "clusters")
+    for task in clusters:
+        entry = part_of(clusters, task)
+        count, documents = entry.get("count"), entry.get("documents")
+        if wanted not in ("", task) or not isinstance(count, int) or not isinstance(documents, int):
+            continue
+        if count < documents:
+            yield f"clusters of {task}: {count:,} by {entry.get('by')} ({documents:,} documents)"
 
 
 def _shown(part: str, value: Any) -> str:

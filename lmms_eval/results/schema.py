@@ -21,19 +21,23 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from lmms_eval.api import records
 from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.records import JudgementLine, JudgeVerdict, Medium, Message, OnlyTrue, ResponseLine, ScoreLine
-from lmms_eval.engine.aggregate import TruncationScores
 from lmms_eval.engine.batch_check import BatchDifference, Trouble
+from lmms_eval.engine.columns import TruncationScores
 from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.engine.uncertainty import MissingBounds
 from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.certainty import (
+    AnyInterval,
+    ClustersEntry,
+    HumanScoresEntry,
+    MissingInterval,
+    Open,
+    SampledEntry,
+    StatedInterval,
+    VarianceEntry,
+)
 from lmms_eval.stats import Interval
-from lmms_eval.stats.agreement import HumanAgreement
-from lmms_eval.stats.interval import Estimand
 from lmms_eval.storage.run_folder import RunFile, RunState
-
-
-class Open(Struct, kw_only=True):
-    """A type with further keys, which depend on the task."""
 
 
 class Throughput(Struct, kw_only=True):
@@ -194,70 +198,6 @@ class ResultEntry(Open, kw_only=True):
     """p-value. These keys hold the comparison of the task's first row that has one; ``paired`` has all."""
 
 
-class StatedInterval(Open, kw_only=True):
-    """A 95 % interval and what it is about."""
-
-    low: float
-    """Lower end."""
-    high: float
-    """Upper end."""
-    method: str
-    """``wilson``, ``t``, ``betting`` and the like."""
-    estimand: Estimand | UnsetType = UNSET
-    """The score over all documents of this list, or over documents like these; absent in results of 1.0.0."""
-
-
-class MissingInterval(Open, kw_only=True):
-    """The reason for a missing interval."""
-
-    low: None
-    """Always null."""
-    high: None
-    """Always null."""
-    reason: str
-    """Why the interval is missing, such as ``n = 1`` or ``no spread``."""
-
-
-class SourceError(Open, kw_only=True):
-    """Error and interval of a score with respect to one source of variance."""
-
-    stderr: float | None
-    """Standard error; null if it is not known."""
-    low: float | None
-    """Lower end of the 95 % interval."""
-    high: float | None
-    """Upper end."""
-    method: str | UnsetType = UNSET
-    """The method of the interval."""
-    reason: str | UnsetType = UNSET
-    """Why the interval is missing, such as ``no repeats``."""
-
-
-class VarianceEntry(Open, kw_only=True):
-    """Sources of the variance of a score, in its squared units, and the errors that follow."""
-
-    n: int
-    """Questions."""
-    questions: float
-    """Variance between the expected scores of questions."""
-    answers: float | None
-    """Variance between answers to one question; null without repeats. Without repeats of the judge it includes the
-    variance of its verdicts."""
-    judge: float | None
-    """Variance between verdicts on one answer; null without repeats of the judge."""
-    like_these: SourceError
-    """For other questions like these; the interval is that of ``intervals``."""
-    again: SourceError
-    """If the same questions were asked again."""
-    rejudged: SourceError
-    """If the judge judged the same answers again."""
-
-
-AnyInterval = Annotated[
-    Any, Meta(extra_json_schema={"anyOf": [{"$ref": "#/$defs/StatedInterval"}, {"$ref": "#/$defs/MissingInterval"}]})
-]
-
-
 class PartialValue(Struct, kw_only=True):
     """A value that is not a score because samples are missing."""
 
@@ -348,52 +288,6 @@ class EarlyStopEntry(Struct, kw_only=True):
     """``low``, ``high``, ``method`` and ``level``. The interval holds at every look."""
     difference: dict[str, Any] | UnsetType = UNSET
     """Difference from the baseline that the rule names, in the form of ``interval``."""
-
-
-class SampledEntry(Struct, kw_only=True):
-    """A task whose documents are a random sample of its list (``--sample``)."""
-
-    design: Literal["simple", "stratified"]
-    """Drawn from all documents, or from each stratum in proportion to its size."""
-    seed: int
-    """Seed of the draw."""
-    asked: int
-    """Documents that were drawn."""
-    of: int
-    """Documents of the list."""
-    about: str
-    """What ``intervals`` are about; those of the part ``intervals`` are about questions like these."""
-    intervals: dict[str, AnyInterval]
-    """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
-
-
-class HumanScoresEntry(Struct, kw_only=True):
-    """A judged score, and its correction by human scores of some documents."""
-
-    metric: str
-    """``METRIC,FILTER``."""
-    judge: float
-    """Score by the judge, over all documents."""
-    corrected: float
-    """Estimate of the mean human score, in units of the metric."""
-    stderr: float
-    """Standard error for questions like these."""
-    interval: dict[str, Any]
-    """``low``, ``high``, ``method`` or ``reason``, and ``about``: 95 % interval for questions like these."""
-    on_list: dict[str, Any]
-    """The same for the mean over these documents: only the choice of the labelled ones varies."""
-    weight: float
-    """Weight of the judge's scores within the strata, from 0 to 1."""
-    labels: int
-    """Documents with a human score."""
-    documents: int
-    """Documents of the score."""
-    drawn: Literal["planned", "taken as random"]
-    """Whether the file states the probability of each document."""
-    without_score: int
-    """Drawn documents without a human score."""
-    agreement: HumanAgreement
-    """Judge against people, over the labelled documents."""
 
 
 class Spread(Struct, kw_only=True):
@@ -532,6 +426,8 @@ class ResultsDocument(Open, kw_only=True):
     """With repeats of the questions or of the judge: sources of the variance, by task and ``METRIC,FILTER``."""
     outcomes: dict[str, Outcome]
     """Counts of documents by outcome, by task and aggregating group."""
+    clusters: dict[str, ClustersEntry] | UnsetType = UNSET
+    """For each task, the clusters that its intervals are over."""
     left_out: dict[str, dict[str, Any]]
     """By group: leaf tasks that lack the group's metric."""
     state: RunState

@@ -287,7 +287,7 @@ def _task_notes(result: TaskResult) -> list[str]:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
     lines += _variance(result)
     lines += [line for metric in result.metrics if (line := _missing(name, metric))]
-    lines += _answer_notes(result)
+    lines += _answer_notes(result) + _cluster_notes(result)
     tally = result.tally
     if tally.drew:
         lines.append(
@@ -344,6 +344,23 @@ def _variance(result: TaskResult) -> list[str]:
         if one.no_interval not in (NO_REPEATS, NO_JUDGE_REPEATS)
     ]
     return [f"{result.task.name}: {metric.metric}: variance {shares}; {', '.join(ranges)}"]
+
+
+def _cluster_notes(result: TaskResult) -> list[str]:
+    """Return lines about the clusters that intervals are over, and about a ``cluster_key`` that no document has."""
+    name, clusters = result.task.name, result.clusters
+    lines = []
+    if clusters.absent_key and clusters.documents:
+        lines.append(
+            f"{name}: no document has its cluster_key {clusters.absent_key!r}, so clusters are by {clusters.by}; name "
+            "a column of the documents, or a field of the metric's value"
+        )
+    shown = [metric for metric in result.metrics if metric.interval is not None]
+    if not any(metric.certainty.is_clustered for metric in shown):
+        return lines
+    others = [metric.metric for metric in shown if not metric.certainty.is_clustered]
+    but = f", except that of {', '.join(others)}" if others else ""
+    return [*lines, f"{name}: intervals over {clusters.described()}{but}"]
 
 
 def _answer_notes(result: TaskResult) -> list[str]:

@@ -24,6 +24,7 @@ from lmms_eval.stats.interval import NoInterval as NoInterval
 from lmms_eval.stats.interval import aggregate_subtask_metrics as aggregate_subtask_metrics
 from lmms_eval.stats.interval import clustered_stderr as clustered_stderr
 from lmms_eval.stats.interval import combined_sample_stderr as combined_sample_stderr
+from lmms_eval.stats.interval import dominant_share as dominant_share
 from lmms_eval.stats.interval import item_errors as item_errors
 from lmms_eval.stats.interval import item_number as item_number
 from lmms_eval.stats.interval import mean_stderr as mean_stderr

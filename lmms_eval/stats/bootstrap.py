@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -202,33 +202,55 @@ NAMED_STATISTICS = frozenset(_ROW_STATISTICS)
 """Aggregations that ``bootstrap_stderr`` accepts by name and evaluates for many draws at once."""
 
 
-def _draw_values(statistic: Statistic, items: Sequence[Any], iterations: int) -> list[float]:
+def _draw_values(
+    statistic: Statistic, items: Sequence[Any], iterations: int, clusters: Sequence[Hashable] | None = None
+) -> list[float]:
     if iterations < 2:
         raise UsageError(f"bootstrap: {iterations} draws; give at least 2")
     if isinstance(statistic, str):
         if statistic not in _ROW_STATISTICS:
             raise UsageError(f"bootstrap: unknown statistic {statistic!r}; one of {sorted(_ROW_STATISTICS)}")
         by_rows = _ROW_STATISTICS[statistic](items)
+        if clusters is not None:
+            return [float(by_rows(row[None])[0]) for row in _cluster_rows(clusters, iterations)]
         return [float(value) for rows in _index_blocks(len(items), iterations) for value in by_rows(rows)]
-    return [
-        float(statistic([items[index] for index in row]))
-        for rows in _index_blocks(len(items), iterations)
-        for row in rows
-    ]
+    if clusters is not None:
+        drawn: Iterator[Any] = _cluster_rows(clusters, iterations)
+    else:
+        drawn = (row for rows in _index_blocks(len(items), iterations) for row in rows)
+    return [float(statistic([items[index] for index in row])) for row in drawn]
 
 
-def bootstrap_stderr(statistic: Statistic, items: Sequence[Any], iterations: int = 100_000) -> float:
-    """Sample standard deviation of the statistic over draws with replacement; NaN for fewer than two items.
+def _cluster_rows(clusters: Sequence[Hashable], iterations: int) -> Iterator[Indices]:
+    """Yield the indices of the documents of as many clusters as there are, drawn with replacement."""
+    import numpy as np
+
+    members: dict[Hashable, list[int]] = {}
+    for index, name in enumerate(clusters):
+        members.setdefault(name, []).append(index)
+    parts = [np.asarray(each, dtype=np.int64) for each in members.values()]
+    generator = np.random.default_rng(0)
+    for _ in range(iterations):
+        yield np.concatenate([parts[number] for number in generator.integers(0, len(parts), len(parts))])
+
+
+def bootstrap_stderr(
+    statistic: Statistic, items: Sequence[Any], iterations: int = 100_000, clusters: Sequence[Hashable] | None = None
+) -> float:
+    """Sample standard deviation of the statistic over draws with replacement; NaN for fewer than two items (clusters).
 
     ``statistic`` is a name of ``NAMED_STATISTICS`` or a function of the drawn items. Corpus scores of texts (BLEU,
-    chrF, TER) are functions; the family uses ``iterations=100`` for them.
+    chrF, TER) are functions; the family uses ``iterations=100`` for them. With ``clusters``, one name for each item,
+    whole clusters are drawn.
 
     Raises:
-        UsageError: an unknown name, or fewer than two draws.
+        UsageError: an unknown name, fewer than two draws, or not one cluster for each item.
     """
-    if len(items) < 2:
+    if clusters is not None and len(clusters) != len(items):
+        raise UsageError(f"bootstrap: {len(items)} items but {len(clusters)} clusters; give one for each")
+    if len(items if clusters is None else set(clusters)) < 2:
         return math.nan
-    values = _draw_values(statistic, items, iterations)
+    values = _draw_values(statistic, items, iterations, clusters)
     centre = math.fsum(values) / len(values)
     return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
 

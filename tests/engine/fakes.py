@@ -31,7 +31,7 @@ class EchoExchange(Exchange):
             kind="generate_until",
             task=self.task,
             doc_id=self.doc_id,
-            build_messages=lambda: ChatMessages(messages=build_user_turn(None, text)),
+            build_messages=lambda: ChatMessages.model_validate({"messages": build_user_turn(None, text)}),
             context=text,
             repeat=self.repeat,
             round=len(self.responses),

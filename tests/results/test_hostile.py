@@ -15,9 +15,11 @@ from lmms_eval.results import load
 from lmms_eval.results.audit import audit, audit_text
 from lmms_eval.results.breakdown import breakdown, breakdown_text
 from lmms_eval.results.columns import Columns, column_names, row_of, value_of
+from lmms_eval.results.facts import sample_keys
 from lmms_eval.results.sample import OWN_KEYS, Sample, SampleKeys
 from lmms_eval.results.sample_text import sample_text, samples_table
 from lmms_eval.storage.lines import sealed
+from tests.cases import for_each
 from tests.results.runs import KEY, STAMP, document, write_record, write_run
 
 _VALUES = st.recursive(
@@ -94,3 +96,25 @@ def test_any_results_document_is_read_or_refused(parts: dict[str, Any]) -> None:
             assert len(list(found.samples())) in (0, 4)
             return
     assert refused
+
+
+@for_each("media", [None, [], "1.png", {"0": "x"}, [None], [["x"]], [{}], [{"sha256": None}], [3.5]])
+def test_media_of_any_form_name_a_cluster_or_none(media: Any) -> None:
+    keys = SampleKeys(clusters="sent_media")
+    found = Sample("quiz", {"doc_id": 7, "sent_media": media}, keys).cluster
+    assert found == ("3.5" if media == [3.5] else "document 7")
+    assert Sample("quiz", {"doc_id": 7, "sent_media": media}).cluster is None
+
+
+@for_each(
+    "entry, clusters",
+    [
+        ({"by": "none", "count": 4, "documents": 4}, "none"),
+        ({"by": "column video", "count": 2, "documents": 4}, "column"),
+        ({"by": "first medium", "count": 2, "documents": 4, "media": "sent_media"}, "sent_media"),
+        ({"by": "first medium"}, None),
+        (None, None),
+    ],
+)
+def test_the_results_state_how_clusters_are_read(entry: Any, clusters: str | None) -> None:
+    assert sample_keys({"clusters": {"quiz": entry}}, "quiz").clusters == clusters

@@ -4,6 +4,7 @@ import math
 import random
 import statistics
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,3 +79,19 @@ def test_edges() -> None:
     with pytest.raises(UsageError, match="level"):
         bootstrap_interval("mean", [1, 2], level=2)
     assert "median" in NAMED_STATISTICS
+
+
+def test_whole_clusters_are_drawn() -> None:
+    generator = np.random.default_rng(3)
+    values = np.repeat(generator.normal(size=50), 4).tolist()
+    names = [str(number // 4) for number in range(200)]
+    means = values[::4]
+    expected = np.std(means) / math.sqrt(50)  # of the mean of 50 redrawn means
+    assert bootstrap_stderr("mean", values, 2000, names) == pytest.approx(expected, rel=0.06)
+    assert bootstrap_stderr(lambda drawn: sum(drawn) / len(drawn), values, 1000, names) == pytest.approx(
+        expected, rel=0.08
+    )
+    assert bootstrap_stderr("mean", values, 2000) == pytest.approx(expected / 2, rel=0.08)
+    assert math.isnan(bootstrap_stderr("mean", values, 100, ["one"] * 200))
+    with pytest.raises(UsageError, match="200 items but 3 clusters; give one for each"):
+        bootstrap_stderr("mean", values, 100, ["a", "b", "c"])

@@ -35,12 +35,14 @@ def doc_to_visual(doc):
 
 
 def write_task(folder: Path, rows: list[dict[str, Any]], name: str = "quiz") -> Path:
+    """Write a task whose documents are independent, also if they share pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "utils.py").write_text(UTILS)
     (folder / f"{name}.yaml").write_text(
         f"task: {name}\ndataset_path: json\ndataset_kwargs:\n  data_files: {{test: {name}.jsonl}}\ntest_split: test\n"
-        "doc_to_text: question\ndoc_to_target: answer\ndoc_to_visual: !function utils.doc_to_visual\n"
+        "cluster_key: question\ndoc_to_text: question\ndoc_to_target: answer\n"
+        "doc_to_visual: !function utils.doc_to_visual\n"
         "metric_list:\n  - {metric: exact_match, aggregation: mean, higher_is_better: true}\n"
     )
     return folder

@@ -199,9 +199,7 @@ class SampleCollector:
             status = "unscored" if stated == "unscored" else "failed"
         self.builder.end(row, status)
         stated_hash = sample.get("doc_hash")
-        self.builder.describe(
-            row, stated_hash if isinstance(stated_hash, str) else None, cluster_in(sample, self.keys.cluster_key)
-        )
+        self.builder.describe(row, stated_hash if isinstance(stated_hash, str) else None, cluster_in(sample, self.keys))
 
     def _take(self, row: int, pipeline: str, offset: int, is_scored: bool) -> bool:
         """Store the place of a line, unless a scored line of the document and pipeline is known."""

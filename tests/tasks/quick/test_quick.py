@@ -48,19 +48,26 @@ def root(tmp_path: Path) -> Path:
     import pyarrow.parquet as pq
     from PIL import Image
 
-    target = io.BytesIO()
-    Image.new("RGB", (2, 2)).save(target, "PNG")
-    picture = {"bytes": target.getvalue(), "path": None}
+    shown = []
+    for number in range(ROWS):
+        target = io.BytesIO()
+        Image.new("RGB", (2, 2), (number, 0, 0)).save(target, "PNG")
+        shown.append({"bytes": target.getvalue(), "path": None})
     for place, (column, row) in PLACES.items():
-        pictures = [picture] if column == "image_list" else picture
+        is_list = column == "image_list"
+        rows = [{**row, column: [one] if is_list else one, **_id_of(row, number)} for number, one in enumerate(shown)]
         file = tmp_path / "root" / f"{place}-00000-of-00001.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
         feature: Any = {"_type": "Image"}
-        features = {column: [feature] if column == "image_list" else feature}
-        table = pa.Table.from_pylist([{**row, column: pictures} for _ in range(ROWS)])
+        features = {column: [feature] if is_list else feature}
+        table = pa.Table.from_pylist(rows)
         described = json.dumps({"info": {"features": features}})
         pq.write_table(table.replace_schema_metadata({"huggingface": described}), file)
     return tmp_path / "root"
+
+
+def _id_of(row: dict[str, Any], number: int) -> dict[str, str]:
+    return {"image_id": str(number)} if "image_id" in row else {}
 
 
 def test_a_run_gives_one_number_with_its_interval(root: Path) -> None:

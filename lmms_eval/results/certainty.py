@@ -1,0 +1,224 @@
+"""What the results document says about certainty: intervals, sources of variance, samples, clusters, human scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import SubScore
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.uncertainty import Certainty
+from lmms_eval.stats.agreement import HumanAgreement
+from lmms_eval.stats.interval import BENCHMARK, Estimand
+from lmms_eval.utils.records import to_dict
+
+
+class Open(Struct, kw_only=True):
+    """A type with further keys, which depend on the task."""
+
+
+class StatedInterval(Open, kw_only=True):
+    """A 95 % interval and what it is about."""
+
+    low: float
+    """Lower end."""
+    high: float
+    """Upper end."""
+    method: str
+    """``wilson``, ``t``, ``betting`` and the like."""
+    estimand: Estimand | UnsetType = UNSET
+    """The score over all documents of this list, or over documents like these; absent in results of 1.0.0."""
+
+
+class MissingInterval(Open, kw_only=True):
+    """The reason for a missing interval."""
+
+    low: None
+    """Always null."""
+    high: None
+    """Always null."""
+    reason: str
+    """Why the interval is missing, such as ``n = 1`` or ``no spread``."""
+
+
+class SourceError(Open, kw_only=True):
+    """Error and interval of a score with respect to one source of variance."""
+
+    stderr: float | None
+    """Standard error; null if it is not known."""
+    low: float | None
+    """Lower end of the 95 % interval."""
+    high: float | None
+    """Upper end."""
+    method: str | UnsetType = UNSET
+    """The method of the interval."""
+    reason: str | UnsetType = UNSET
+    """Why the interval is missing, such as ``no repeats``."""
+
+
+class VarianceEntry(Open, kw_only=True):
+    """Sources of the variance of a score, in its squared units, and the errors that follow."""
+
+    n: int
+    """Questions."""
+    questions: float
+    """Variance between the expected scores of questions."""
+    answers: float | None
+    """Variance between answers to one question; null without repeats. Without repeats of the judge it includes the
+    variance of its verdicts."""
+    judge: float | None
+    """Variance between verdicts on one answer; null without repeats of the judge."""
+    like_these: SourceError
+    """For other questions like these; the interval is that of ``intervals``."""
+    again: SourceError
+    """If the same questions were asked again."""
+    rejudged: SourceError
+    """If the judge judged the same answers again."""
+
+
+AnyInterval = Annotated[
+    Any, Meta(extra_json_schema={"anyOf": [{"$ref": "#/$defs/StatedInterval"}, {"$ref": "#/$defs/MissingInterval"}]})
+]
+
+
+class ClustersEntry(Struct, kw_only=True):
+    """Clusters of a task's scored documents, such as the questions about one picture."""
+
+    by: str
+    """``column NAME``, ``first medium``, or ``none`` if documents are independent."""
+    count: int
+    """Number of clusters."""
+    documents: int
+    """Number of scored documents."""
+    media: Literal["sent_media", "input_media"] | UnsetType = UNSET
+    """Key of the samples whose first medium is the cluster."""
+
+
+class SampledEntry(Struct, kw_only=True):
+    """A task whose documents are a random sample of its list (``--sample``)."""
+
+    design: Literal["simple", "stratified"]
+    """Drawn from all documents, or from each stratum in proportion to its size."""
+    seed: int
+    """Seed of the draw."""
+    asked: int
+    """Documents that were drawn."""
+    of: int
+    """Documents of the list."""
+    about: str
+    """What ``intervals`` are about; those of the part ``intervals`` are about questions like these."""
+    intervals: dict[str, AnyInterval]
+    """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
+
+
+class HumanScoresEntry(Struct, kw_only=True):
+    """A judged score, and its correction by human scores of some documents."""
+
+    metric: str
+    """``METRIC,FILTER``."""
+    judge: float
+    """Score by the judge, over all documents."""
+    corrected: float
+    """Estimate of the mean human score, in units of the metric."""
+    stderr: float
+    """Standard error for questions like these."""
+    interval: dict[str, Any]
+    """``low``, ``high``, ``method`` or ``reason``, and ``about``: 95 % interval for questions like these."""
+    on_list: dict[str, Any]
+    """The same for the mean over these documents: only the choice of the labelled ones varies."""
+    weight: float
+    """Weight of the judge's scores within the strata, from 0 to 1."""
+    labels: int
+    """Documents with a human score."""
+    documents: int
+    """Documents of the score."""
+    drawn: Literal["planned", "taken as random"]
+    """Whether the file states the probability of each document."""
+    without_score: int
+    """Drawn documents without a human score."""
+    agreement: HumanAgreement
+    """Judge against people, over the labelled documents."""
+
+
+def plain(value: Any) -> Any:
+    """Return a record as it is written, without the fields that are not set. Values of tasks stay as they are."""
+    if isinstance(value, Struct):
+        return {name: plain(item) for name, item in structs.asdict(value).items() if item is not UNSET}
+    if isinstance(value, stats.Interval | SubScore):
+        return to_dict(value)
+    return {name: plain(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def intervals_of(metrics: Sequence[MetricResult]) -> dict[str, Any]:
+    return {
+        f"{metric.metric},{metric.filter}": _interval(metric.certainty)
+        for metric in metrics
+        if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
+    }
+
+
+def variances_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return the sources of the variance by task and ``METRIC,FILTER``."""
+    found = {
+        name: {
+            f"{metric.metric},{metric.filter}": plain(
+                VarianceEntry(
+                    n=metric.variance.split.n,
+                    questions=metric.variance.split.questions,
+                    answers=metric.variance.split.answers,
+                    judge=metric.variance.split.judge,
+                    like_these=_source(metric.variance.like_these),
+                    again=_source(metric.variance.again),
+                    rejudged=_source(metric.variance.rejudged),
+                )
+            )
+            for metric in result.metrics
+            if metric.value is not None and metric.variance is not None
+        }
+        for name, result in tasks.items()
+    }
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _source(certainty: Certainty) -> SourceError:
+    """Return an error and interval as they are written."""
+    error = None if certainty.spread is None or math.isnan(certainty.spread.error) else certainty.spread.error
+    interval = certainty.interval
+    if interval is None:
+        return SourceError(stderr=error, low=None, high=None, reason=certainty.no_interval)
+    return SourceError(stderr=error, low=interval.low, high=interval.high, method=interval.method)
+
+
+def _interval(certainty: Certainty, estimand: Estimand | None = None) -> dict[str, Any]:
+    found = certainty.interval
+    if found is None:
+        return to_dict(MissingInterval(low=None, high=None, reason=certainty.no_interval))
+    return to_dict(
+        StatedInterval(low=found.low, high=found.high, method=found.method, estimand=estimand or found.estimand)
+    )
+
+
+def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return, by task, how its documents were drawn, with the intervals over the whole list."""
+    return {
+        name: plain(
+            SampledEntry(
+                design=sample.design,
+                seed=sample.seed,
+                asked=result.plan.requested,
+                of=sample.of,
+                about=f"the score over all {sample.of:,} documents of this list",
+                intervals={
+                    f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
+                    for metric in result.metrics
+                    if metric.over_list is not None and metric.value is not None
+                },
+            )
+        )
+        for name, result in tasks.items()
+        if (sample := result.plan.sample) is not None
+    }
