@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
-from lmms_eval.engine.headline import HeadlinePart
+from lmms_eval.engine.headline import Anchors, HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import TaskPlan
@@ -196,7 +197,8 @@ def aggregate_task(
         for definition in plan.task.metrics
     )
     if order is not None:
-        metrics = tuple(_with_looks(plan.task, metric, columns, order, stop) for metric in metrics)
+        looks = partial(_with_looks, plan.task, columns=columns, order=order, stop=stop, anchors=options.anchors)
+        metrics = tuple(map(looks, metrics))
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
 
 
@@ -210,7 +212,12 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
 
 
 def _with_looks(
-    task: Task, metric: MetricResult, columns: _Columns, order: Sequence[int], stop: LookStop | None
+    task: Task,
+    metric: MetricResult,
+    columns: _Columns,
+    order: Sequence[int],
+    stop: LookStop | None,
+    anchors: Mapping[str, Anchors],
 ) -> MetricResult:
     """Add the numbers for anytime-valid intervals; for a task that ended early replace its errors and interval."""
     column = columns.column(metric.metric, metric.filter)
@@ -228,6 +235,7 @@ def _with_looks(
             task.name, metric.metric, metric.filter, within, task.score_key,
             strata=strata_of(task, order), is_macro=is_macro,
         )  # fmt: skip
+        part = structs.replace(part, anchors=anchors.get(part.key))
         looked = Looked(part, order, len(order) if stop is None else stop.asked, numbers)
     if stop is None:
         return structs.replace(metric, looked=looked)

@@ -172,7 +172,7 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     values = {
         name: value
         for name, value in record.get("arguments", {}).items()
-        if value is not None and name not in ("config", "baseline", *OF_ASKING, *JUDGE_OPTIONS)
+        if value is not None and name not in ("config", "baseline", "anchors", *OF_ASKING, *JUDGE_OPTIONS)
     }
     defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
     values = {**defaults, **values}

@@ -29,6 +29,7 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.results.schema import (
+    AnchorsEntry,
     Cost,
     EarlyStopEntry,
     EfficiencyEntry,
@@ -380,6 +381,30 @@ def _plain(value: Any) -> Any:
     return {name: _plain(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
+def _anchors(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return, by task, its estimate with the scores of earlier runs."""
+    found = {}
+    for name, result in tasks.items():
+        for metric in result.metrics:
+            if metric.looked is not None and (mean := metric.looked.anchored()) is not None and name not in found:
+                interval = None if result.early_stop is None else metric.interval
+                found[name] = _plain(
+                    AnchorsEntry(
+                        metric=metric.metric,
+                        filter=metric.filter,
+                        runs=list(mean.anchors.runs),
+                        digest=mean.anchors.digest,
+                        known=mean.anchors.known,
+                        of=result.plan.requested,
+                        asked=metric.looked.asked,
+                        estimate=mean.estimate,
+                        r_squared=mean.r_squared,
+                        method="" if interval is None else interval.method,
+                    )
+                )
+    return found
+
+
 def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
     found: dict[str, tuple[EarlyStop | LookStop, stats.Interval | None, stats.Interval | None]] = {}
@@ -572,6 +597,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
+        **({"anchors": anchors} if (anchors := _anchors(tasks)) else {}),
         "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
