@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.compare.comparing import compare_runs
+from lmms_eval.compare.gate import GatePolicy, check_gate
 from lmms_eval.compare.verdicts import CompareOptions, Difference
 from lmms_eval.engine.headline import place_in
 from lmms_eval.stats.sequence import Sampled
@@ -158,3 +159,13 @@ def test_runs_that_stopped_over_strata_have_no_interval_and_the_reason() -> None
     first = task([column([values[one] for one in ids])], ids=ids, early_stop=stopped(90, TOTAL, "strata:0:abcd"))
     row = row_of(first, whole(scores(0.5, 2)))
     assert row.interval is None and row.p is None and row.no_interval.startswith("stopped early over strata")
+
+
+@for_each(("chances", "outcome"), [((0.9, 0.2), "held"), ((0.2, 0.9), "fell"), ((0.53, 0.51), "cannot tell")])
+def test_a_gate_decides_for_questions_like_these(chances: tuple[float, float], outcome: str) -> None:
+    first, second = scores(chances[0], 1), scores(chances[1], 2)
+    policy = GatePolicy(tasks={"quiz": {}}, margin=0.02, minimum_coverage=0.5)
+    (check,) = check_gate(run("a", early(first, 590)), run("b", whole(second)), policy).checks
+    assert check.outcome == outcome
+    if outcome == "cannot tell":  # nearly all of the list is known, and it says nothing of other questions
+        assert check.reason == "held on this list of documents; unknown for questions like these"
