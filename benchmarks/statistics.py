@@ -4,8 +4,9 @@
 
 Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``errors`` (rejections at 5 % if the true
 difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm), ``power`` (rejections at the
-difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised) and
-``ranks`` (all true ranks of five runs within their intervals). Printed as JSON; the exit code is 1 if a bound of
+difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised),
+``ranks`` (all true ranks of five runs within their intervals) and ``missing`` (a model that fails on some of its wrong
+answers: verdicts on it and bounds of its score). Printed as JSON; the exit code is 1 if a bound of
 ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
 number of draws and flips of each simulated comparison.
 """
@@ -23,6 +24,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmms_eval.api.outcome import Status
+from lmms_eval.compare.comparing import compare_runs
+from lmms_eval.compare.gate import GatePolicy, check_gate
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
+from lmms_eval.compare.verdicts import CompareOptions
+from lmms_eval.engine.uncertainty import MissingBounds, filled_means
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs, equivalence_p, holm
 from lmms_eval.stats.power import detectable, documents_needed
@@ -309,7 +316,80 @@ def _true_ranks_held(simulation: Simulation, chances: Sequence[float], n: int, w
         )
 
 
-SECTIONS = {each.__name__: each for each in (intervals, errors, families, power, ranks)}
+FAILING = {"a tenth of its wrong answers": 0.1, "a third of its wrong answers": 1 / 3}
+"""Shares of the wrong answers that are missing. A third is a tenth of all documents at a true score of 0.7."""
+BOUND = 0.05
+"""The margin of the gate, and of equivalence."""
+
+
+def missing(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate a model that fails on some of its wrong answers, against one that answers everything."""
+    equal, worse, graded_equal = right_or_wrong(0.7, 0.7), right_or_wrong(0.7, 0.75), graded(1.0, 5)
+    for name, share in FAILING.items():
+        for n in (500, 2_000):
+            compared = list(_with_failures(simulation, equal, n, share))
+            rates = [simulation.share(iter(claims)) for claims in zip(*compared, strict=True)]
+            yield Measured("missing", f"scored documents alone, fails on {name}", n, rates[0], 0.0, 1.0)
+            yield Measured("missing", f"better or worse, fails on {name}", n, rates[1], 0.0, 0.055)
+        compared = list(_with_failures(simulation, graded_equal, 500, share))
+        rates = [simulation.share(iter(claims)) for claims in zip(*compared, strict=True)]
+        yield Measured("missing", f"graded, scored alone, fails on {name}", 500, rates[0], 0.0, 1.0)
+        yield Measured("missing", f"graded, better or worse, fails on {name}", 500, rates[1], 0.0, 0.055)
+        held = simulation.share(_gate_held(simulation, worse, 2_000, share))
+        yield Measured("missing", f"gate held at the margin, fails on {name}", 2_000, held, 0.0, 0.055)
+        for n in (50, 400):
+            covered = simulation.share(_bounds_hold(simulation, n, share))
+            yield Measured("missing", f"bounds hold the score, fails on {name}", n, covered, 0.95, 1.0)
+
+
+def _failing_runs(generator: Generator, scenario: Scenario, n: int, share: float) -> tuple[RunRows, RunRows]:
+    """Draw two runs. The first one lacks a random ``share`` of the documents that it does not answer right."""
+    import numpy as np
+
+    first, second, _ = scenario.draw(generator, n)
+    first = np.where((first < 1) & (generator.random(n) < share), np.nan, first)
+    ids = [str(number) for number in range(n)]
+
+    def run(name: str, scores: NDArray[float64]) -> RunRows:
+        statuses: list[Status] = ["failed" if np.isnan(score) else "scored" for score in scores]
+        column = MetricColumn("acc", "none", scores, score_range=SHARE)
+        return RunRows(name, name, "csv", {"quiz": TaskRows("quiz", ids, statuses, {"acc,none": column})})
+
+    return run("first", first), run("second", second)
+
+
+def _with_failures(simulation: Simulation, scenario: Scenario, n: int, share: float) -> Iterator[tuple[bool, bool]]:
+    """Yield whether the scored documents alone show a difference, and whether the verdict claims one."""
+    generator = simulation.generator(f"missing {scenario.name} {n} {share}")
+    for seed in range(simulation.draws):
+        options = CompareOptions(draws=max(100, simulation.redraws), seed=seed)
+        (row,) = compare_runs(_failing_runs(generator, scenario, n, share), options).pairs[0].rows
+        yield row.p is not None and row.p <= ALPHA, row.verdict in ("better", "worse")
+
+
+def _gate_held(simulation: Simulation, scenario: Scenario, n: int, share: float) -> Iterator[bool]:
+    generator = simulation.generator(f"gate {scenario.name} {n} {share}")
+    policy = GatePolicy.model_validate({"tasks": ["quiz"], "margin": BOUND, "minimum_coverage": 0.5})
+    for _ in range(simulation.draws):
+        first, second = _failing_runs(generator, scenario, n, share)
+        yield check_gate(first, second, policy).outcome == "held"
+
+
+def _bounds_hold(simulation: Simulation, n: int, share: float) -> Iterator[bool]:
+    """Yield whether the bounds of a score hold the share of right answers over all documents."""
+    import numpy as np
+
+    generator, truth = simulation.generator(f"bounds {n} {share}"), 0.7
+    for _ in range(simulation.draws):
+        scores = (generator.random(n) < truth) * 1.0
+        kept = scores[(scores > 0) | (generator.random(n) >= share)]
+        missing = n - len(kept)
+        found = MissingBounds.of(missing, filled_means(kept.tolist(), missing, SHARE), SHARE)
+        low, high = (np.nan if end is None else end for end in (found.low, found.high))
+        yield bool(low <= truth <= high)
+
+
+SECTIONS = {each.__name__: each for each in (intervals, errors, families, power, ranks, missing)}
 
 
 def main() -> int:

@@ -259,6 +259,8 @@ class PipelineRecord(Struct, kw_only=True, frozen=True):
     """Why the document is unscored."""
     per_answer: list[dict[str, Any]] | UnsetType = UNSET
     """Metrics of each repeat."""
+    per_verdict: list[list[dict[str, Any]]] | UnsetType = UNSET
+    """For each repeat, its metrics by each asking of the judge."""
     drew: OnlyTrue | UnsetType = UNSET
     """Scoring drew a choice at random."""
     reading: dict[str, Any] | UnsetType = UNSET

@@ -70,6 +70,8 @@ class PipelineScore(Struct, frozen=True):
     reason: str = ""
     per_answer: tuple[Mapping[str, Any], ...] = ()
     """The metrics of each single answer, for the stability metrics; only with repeats."""
+    per_verdict: tuple[tuple[Mapping[str, Any], ...], ...] = ()
+    """For each answer its metrics by each asking of the judge; only with repeats of the judge."""
     drew: bool = False
     """Scoring used a random choice, for example for an answer that names no choice."""
     reading: AnswerReading = NO_READING
@@ -228,6 +230,8 @@ class TaskOptions(Struct, frozen=True):
     """Settings that override ``lmms_eval_specific_kwargs`` of every task."""
     num_fewshot: int | None = None
     repeats: int | None = None
+    reduce: tuple[str, ...] = ()
+    """Reducers of the answers to a document (``--reduce``), such as ``pass@4``."""
     system_instruction: str | None = None
     apply_chat_template: bool = False
     fewshot_as_multiturn: bool = False
@@ -274,6 +278,8 @@ class MetricDefinition(Struct, frozen=True):
     """Range of the aggregated value; ``None``: unknown."""
     macro_scale: float = 0.0
     """Factor between the value and the mean over ``Task.strata`` of their means; 0: it is not such a mean."""
+    reduces: str = ""
+    """The metric whose scores of a document's answers this metric reduces (``--reduce``)."""
 
 
 @dataclass(frozen=True, slots=True)

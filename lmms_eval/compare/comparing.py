@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
-from lmms_eval.compare.headlines import find_headlines
+from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import MatchedPair, match_runs, runs_of
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
@@ -181,13 +181,24 @@ def _with_headlines(
     shared = {column.task: column.shared for column in pair.columns}
     redrawing = Redrawing(level=1 - options.alpha, draws=options.draws, seed=options.seed)
     added = [
-        UncorrectedDifference(
-            one.row,
-            one.error * math.sqrt(one.row.pairing.paired),
-            None if options.margin is None else one.equivalence_p(options.margin),
-        )
+        _uncorrected(one, options.margin)
         for one in find_headlines(pair.first, pair.second, shared, redrawing)
         if one.row.metric in options.metrics or not options.metrics
     ]
     made = {(one.row.name, one.row.metric, one.row.filter) for one in added}
     return [one for one in rows if (one.row.name, one.row.metric, one.row.filter) not in made] + added
+
+
+def _uncorrected(found: HeadlineFinding, margin: float | None) -> UncorrectedDifference:
+    """Convert a finding, with the p-values that hold whatever documents without a score would score."""
+    row = found.row
+    spread = found.error * math.sqrt(row.pairing.paired)
+    equivalence = None if margin is None else found.equivalence_p(margin)
+    if found.ends is None:
+        unknown = 1.0 if found.missing else None
+        return UncorrectedDifference(row, spread, equivalence, 0.0, found.missing, unknown, unknown, is_endless=True)
+    against = found.ends[0 if row.value > 0 else 1]
+    p = against.row.p if against.row.value * row.value > 0 else 1.0
+    ends = [None if margin is None else one.equivalence_p(margin) for one in found.ends]
+    largest = max(1.0 if one is None else one for one in ends)
+    return UncorrectedDifference(row, spread, equivalence, 0.0, found.missing, p, largest)

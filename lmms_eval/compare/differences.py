@@ -23,7 +23,7 @@ from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
-    from numpy import bool_
+    from numpy import bool_, float64
     from numpy.typing import NDArray
 
     from lmms_eval.stats.differences import PairedFinding
@@ -171,6 +171,19 @@ class UncorrectedDifference(Struct, frozen=True):
     """p of the hypothesis that the difference is outside the margin; ``None`` without a margin or a test."""
     step: float = 0.0
     """The score of a right answer if McNemar's exact test is used, else 0 (``stats.power.detectable``)."""
+    missing: int = 0
+    """Documents without a score in one of the runs that count against the verdict."""
+    p_missing: float | None = None
+    """The row's p if these documents had the scores that speak most against its difference."""
+    equivalence_p_missing: float | None = None
+    """``equivalence_p`` for the scores of these documents that make it largest."""
+    is_endless: bool = False
+    """The range of the scores lacks an end, so that one document could outweigh all others."""
+
+    @property
+    def certain_ps(self) -> tuple[float | None, float | None]:
+        """The p of the difference and of equivalence that hold whatever missing documents would score."""
+        return (self.p_missing, self.equivalence_p_missing) if self.missing else (self.row.p, self.equivalence_p)
 
 
 def find_difference(
@@ -185,13 +198,14 @@ def find_difference(
     """
     import numpy as np
 
-    from lmms_eval.stats.differences import PairOptions, compare_pairs, equivalence_p
+    from lmms_eval.stats.differences import equivalence_p
 
     inside = np.ones(len(column.first), bool) if where is None else where
     paired = column.has_both & inside
     count = int(paired.sum())
     if not count:
         return None
+    expected = paired if count == inside.sum() else column.expected & inside
     first, second = column.first[paired], column.second[paired]
     better = column.better()[paired]
     row = Difference(
@@ -208,24 +222,67 @@ def find_difference(
         notes=column.notes,
         higher_is_better=column.higher_is_better,
         changed=(int((better > 0).sum()), int((better < 0).sum())),
-        sensitivity=_sensitivity(column, inside, count),
+        sensitivity=_sensitivity(column, expected, count),
     )
     if not column.is_mean:
         row = replace(row, notes=(*row.notes, "means over documents, not the task's own number"))
     if column.shared.stopped_early:
         # A confidence sequence holds whenever a run stopped.
-        found = sequential(column, options, None if inside.all() else inside)
-        row = replace(row, notes=(*row.notes, found.note) if found.note else row.notes)
+        early = sequential(column, options, None if inside.all() else inside)
+        row = replace(row, notes=(*row.notes, early.note) if early.note else row.notes)
         # How many documents a fixed number would need is another question than when a sequence decides.
-        row = replace(_tested(row, found), p_list=found.p_list)
-        return UncorrectedDifference(row, math.nan, found.equivalence_p)
-    names = column.shared.clusters
-    clusters = None if names is None else [name for name, has in zip(names, paired, strict=True) if has]
-    pair_options = PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within)
-    pairs = compare_pairs(first, second, clusters, pair_options)
+        row = replace(_tested(row, early), p_list=early.p_list)
+        return UncorrectedDifference(row, math.nan, early.equivalence_p)
+    pairs = _paired_finding(column, (column.first, column.second), paired, options)
     p = None if options.margin is None else equivalence_p(pairs, options.margin)  # None without an interval
     step = pairs.scale if pairs.test == "mcnemar exact" else 0.0
-    return UncorrectedDifference(_tested(row, pairs), pairs.spread, p, step)
+    found = UncorrectedDifference(_tested(row, pairs), pairs.spread, p, step)
+    return found if count == expected.sum() else _with_missing(found, column, expected, options)
+
+
+def _paired_finding(
+    column: PairedColumn,
+    scores: tuple[NDArray[float64], NDArray[float64]],
+    where: NDArray[bool_],
+    options: CompareOptions,
+) -> PairedFinding:
+    """Compare the scores of the marked documents."""
+    from lmms_eval.stats.differences import PairOptions, compare_pairs
+
+    names = column.shared.clusters
+    clusters = None if names is None else [name for name, has in zip(names, where, strict=True) if has]
+    pair_options = PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within)
+    return compare_pairs(scores[0][where], scores[1][where], clusters, pair_options)
+
+
+def _with_missing(
+    found: UncorrectedDifference, column: PairedColumn, expected: NDArray[bool_], options: CompareOptions
+) -> UncorrectedDifference:
+    """Add the p-values that hold whatever the documents without a score would score.
+
+    A difference is tested with the missing scores that speak most against it. It is equivalence if it is with the
+    missing scores in favour of either run. Only p-values that reject are computed again, since the others cannot fall.
+    """
+    from lmms_eval.stats.differences import equivalence_p
+
+    def tested(favours_first: bool) -> PairedFinding | None:
+        scores = column.completed(favours_first)
+        return None if scores is None else _paired_finding(column, scores, expected, options)
+
+    row, p, equivalence = found.row, found.row.p, found.equivalence_p
+    if p is not None and p <= options.alpha:
+        against = tested((row.value > 0) != row.higher_is_better)
+        p = 1.0 if against is None or against.value * row.value <= 0 else against.p
+    if equivalence is not None and options.margin is not None and equivalence <= options.alpha:
+        ends = [None if one is None else equivalence_p(one, options.margin) for one in (tested(True), tested(False))]
+        equivalence = max(1.0 if one is None else one for one in ends)
+    return replace(
+        found,
+        missing=int(expected.sum()) - row.pairing.paired,
+        p_missing=p,
+        equivalence_p_missing=equivalence,
+        is_endless=not math.isfinite(column.within.high - column.within.low),
+    )
 
 
 def _tested(row: Difference, found: SequentialFinding | PairedFinding) -> Difference:
@@ -235,17 +292,22 @@ def _tested(row: Difference, found: SequentialFinding | PairedFinding) -> Differ
     return replace(row, interval=found.interval, no_interval="", p=found.p, test=found.test)
 
 
-def _sensitivity(column: PairedColumn, inside: NDArray[bool_], paired: int) -> Sensitivity | None:
+def _sensitivity(column: PairedColumn, expected: NDArray[bool_], paired: int) -> Sensitivity | None:
     """Count documents without a number as wrong; ``None`` if every document has one or the worst score is not known."""
     import numpy as np
 
-    documents = int(inside.sum())
+    documents = int(expected.sum())
     worst = column.within.low if column.higher_is_better else column.within.high
     if documents == paired or not math.isfinite(worst):
         return None
-    sides = (np.where(np.isfinite(side), side, worst)[inside] for side in (column.first, column.second))
+    sides = (np.where(np.isfinite(side), side, worst)[expected] for side in (column.first, column.second))
     first, second = (math.fsum(side) / documents for side in sides)
-    return Sensitivity(first - second, documents)
+    ends = [
+        math.fsum(scores[0][expected] - scores[1][expected]) / documents
+        for favours in (False, True)
+        if (scores := column.completed(favours)) is not None
+    ]
+    return Sensitivity(first - second, documents, *sorted(ends))
 
 
 POWER = 0.8
@@ -255,38 +317,54 @@ _ROUNDING = 1e-12
 def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions) -> list[Difference]:
     """Correct the p-values of a family and give a verdict on each of its differences.
 
-    Verdicts follow the p-values adjusted by Holm. A difference shown to lie within the margin is ``equivalent`` even if
-    it is not 0. Detectable differences and needed documents are computed at ``alpha`` divided by the number of tests,
-    which suffices whatever the other tests show.
+    Verdicts follow the p-values adjusted by Holm, and hold whatever the documents without a score would score. A
+    difference shown to lie within the margin is ``equivalent`` even if it is not 0. Detectable differences and needed
+    documents are computed at ``alpha`` divided by the number of tests, which suffices whatever the other tests show.
     """
     from lmms_eval.stats.differences import benjamini_hochberg, holm
 
     ps = [one.row.p for one in found]
-    equivalences = holm([one.equivalence_p for one in found])
     lists = holm([one.row.p_list for one in found])
+    certain = [one.certain_ps for one in found]
+    of_scored = zip(holm(ps), holm([one.equivalence_p for one in found]), lists, strict=True)
+    of_all = zip(holm([p for p, _ in certain]), holm([equivalence for _, equivalence in certain]), lists, strict=True)
     alpha = options.alpha / max(1, sum(p is not None for p in ps))
     judged = []
-    for one, p_holm, p_bh, equivalence, p_list in zip(
-        found, holm(ps), benjamini_hochberg(ps), equivalences, lists, strict=True
-    ):
-        row = replace(one.row, p_holm=p_holm, p_bh=p_bh)
-        stopped_early = row.p_list is not None
-        is_real, is_real_here = (p is not None and p <= options.alpha for p in (p_holm, p_list))
-        is_better = (row.value > 0) == row.higher_is_better
-        verdict: Verdict = "cannot tell"
-        if equivalence is not None and equivalence <= options.alpha:
-            verdict = "equivalent on this list" if stopped_early else "equivalent"
-            if is_real or is_real_here:
-                row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
-        elif is_real and row.value != 0:
-            verdict = "better" if is_better else "worse"
-        elif is_real_here and row.value != 0:
-            verdict = "ahead on this list" if is_better else "behind on this list"
-        needed = _needed(one, alpha, options.margin) if verdict == "cannot tell" else (None, None)
+    for one, p_bh, scored, whole in zip(found, benjamini_hochberg(ps), of_scored, of_all, strict=True):
+        row = replace(one.row, p_holm=scored[0], p_bh=p_bh)
+        seen, verdict = (_verdict(row, *adjusted, options.alpha) for adjusted in (scored, whole))
+        is_open = verdict == seen == "cannot tell"
+        if verdict != seen:
+            row = replace(row, notes=(*row.notes, _depends(one, seen)))
+        if verdict.startswith("equivalent") and _verdict(row, whole[0], None, whole[2], options.alpha) != "cannot tell":
+            row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
+        needed = _needed(one, alpha, options.margin) if is_open else (None, None)
         judged.append(
             replace(row, verdict=verdict, detectable=_detectable(one, alpha), needed=needed[0], needed_least=needed[1])
         )
     return judged
+
+
+def _verdict(
+    row: Difference, p: float | None, equivalence: float | None, p_list: float | None, alpha: float
+) -> Verdict:
+    """Return the verdict of adjusted p-values."""
+    is_equivalent, is_real, is_real_here = (one is not None and one <= alpha for one in (equivalence, p, p_list))
+    is_better = (row.value > 0) == row.higher_is_better
+    if is_equivalent:
+        return "equivalent" if row.p_list is None else "equivalent on this list"
+    if is_real and row.value != 0:
+        return "better" if is_better else "worse"
+    if is_real_here and row.value != 0:
+        return "ahead on this list" if is_better else "behind on this list"
+    return "cannot tell"
+
+
+def _depends(found: UncorrectedDifference, seen: Verdict) -> str:
+    """Return a note about a verdict that documents without a score could change."""
+    documents = "1 document" if found.missing == 1 else f"{found.missing:,} documents"
+    endless = "; scores have no range with two ends" if found.is_endless else ""
+    return f"depends on {documents} without a score: {seen} over the others{endless}"
 
 
 def _detectable(found: UncorrectedDifference, alpha: float) -> float | None:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from xml.etree import ElementTree as ET
 
 import yaml
@@ -37,6 +37,12 @@ from lmms_eval.errors import ConfigError
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import escaped, named_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
+
+if TYPE_CHECKING:
+    from numpy import bool_, float64
+    from numpy.typing import NDArray
+
+    from lmms_eval.stats.differences import PairedFinding
 
 Correction = Literal["holm", "bh", "none"]
 _Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -186,6 +192,11 @@ class Check(Struct, frozen=True):
     """Documents with a number in both runs."""
     coverage: float = 0.0
     higher_is_better: bool = True
+    missing: int = 0
+    """Documents that both runs have, without a number in one of them."""
+    p_missing: tuple[float, float] | None = None
+    """``p_held`` if their numbers were those that speak most against RUN, and most in its favour; ``None`` if there
+    are no such documents, or an interval takes them into account."""
 
 
 class GateResult(Struct, frozen=True):
@@ -294,16 +305,29 @@ def _of_headline(found: HeadlineFinding, rule: Rule) -> Check:
     )  # fmt: skip
     if row.interval is None or not found.error > 0:
         return replace(check, reason=row.no_interval or "no standard error")
-    if row.higher_is_better:
-        return replace(check, p_held=found.tail(-rule.margin))
-    above = found.tail(rule.margin)
-    return replace(check, p_held=None if above is None else 1 - above)
+    check = replace(check, p_held=_headline_p(found, rule.margin))
+    if not found.missing:
+        return check
+    worst, best = 1.0, 0.0  # an unknown p neither holds nor falls
+    if found.ends is not None:
+        ends = found.ends if row.higher_is_better else found.ends[::-1]
+        ps = [_headline_p(one, rule.margin) for one in ends]
+        worst, best = worst if ps[0] is None else ps[0], best if ps[1] is None else ps[1]
+    return replace(check, missing=found.missing, p_missing=(worst, best))
+
+
+def _headline_p(found: HeadlineFinding, margin: float) -> float | None:
+    """Return the p of the hypothesis that RUN is worse by the margin or more."""
+    if found.row.higher_is_better:
+        return found.tail(-margin)
+    above = found.tail(margin)
+    return None if above is None else 1 - above
 
 
 def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
     import numpy as np
 
-    from lmms_eval.stats.differences import PairOptions, compare_pairs, non_inferiority_p
+    from lmms_eval.stats.differences import non_inferiority_p
 
     both = column.has_both
     first, second = column.first[both], column.second[both]
@@ -316,17 +340,42 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
     )  # fmt: skip
     if column.shared.stopped_early:
         return check
-    names = column.shared.clusters
-    clusters = None if names is None else [name for name, has in zip(names, both, strict=True) if has]
-    options = PairOptions(level=1 - 2 * alpha, within=column.within)
-    sides = (first, second) if column.higher_is_better else (second, first)
-    found = compare_pairs(*sides, clusters, options)
+    found = _paired(column, (column.first, column.second), both, alpha)
+    check = _with_missing(check, column, rule, alpha)
     if isinstance(found.interval, stats.NoInterval):
         return _alike(check, column, found.interval.reason)
     low, high = found.interval.low, found.interval.high
     ends = (low, high) if column.higher_is_better else (-high, -low)
     bounds = stats.Interval(*ends, found.interval.method)
     return replace(check, interval=bounds, p_held=non_inferiority_p(found, rule.margin))
+
+
+def _paired(
+    column: PairedColumn, scores: tuple[NDArray[float64], NDArray[float64]], where: NDArray[bool_], alpha: float
+) -> PairedFinding:
+    """Compare the scores of the marked documents, with positive differences if RUN is better."""
+    from lmms_eval.stats.differences import PairOptions, compare_pairs
+
+    names = column.shared.clusters
+    clusters = None if names is None else [name for name, has in zip(names, where, strict=True) if has]
+    first, second = scores if column.higher_is_better else scores[::-1]
+    return compare_pairs(first[where], second[where], clusters, PairOptions(level=1 - 2 * alpha, within=column.within))
+
+
+def _with_missing(check: Check, column: PairedColumn, rule: Rule, alpha: float) -> Check:
+    """Add the p-values if documents without a number speak against RUN, and in its favour."""
+    from lmms_eval.stats.differences import non_inferiority_p
+
+    expected = column.expected
+    missing = int(expected.sum()) - check.documents
+    if not missing:
+        return check
+    ps = []
+    for favours_first, unknown in ((False, 1.0), (True, 0.0)):  # an unknown p neither holds nor falls
+        scores = column.completed(favours_first)
+        p = None if scores is None else non_inferiority_p(_paired(column, scores, expected, alpha), rule.margin)
+        ps.append(unknown if p is None else p)
+    return replace(check, missing=missing, p_missing=(ps[0], ps[1]))
 
 
 def _alike(check: Check, column: PairedColumn, reason: str) -> Check:
@@ -370,19 +419,31 @@ def _early(check: Check, found: _Candidates, alpha: float) -> Check:
 def _decide(checks: Sequence[Check], policy: GatePolicy) -> Iterator[Check]:
     from lmms_eval.stats.differences import benjamini_hochberg, holm
 
-    fell: list[float | None] = [None if check.p_held is None else 1 - check.p_held for check in checks]
-    if policy.correction != "none":
-        fell = (holm if policy.correction == "holm" else benjamini_hochberg)(fell)
-    for check, p_fell in zip(checks, fell, strict=True):
-        if check.p_held is None or p_fell is None:
+    def corrected(ps: list[float | None]) -> list[float | None]:
+        if policy.correction == "none":
+            return ps
+        return holm(ps) if policy.correction == "holm" else benjamini_hochberg(ps)
+
+    def outcome(held: float, fell: float) -> Outcome:
+        return "held" if held <= policy.alpha else "fell" if fell <= policy.alpha else "cannot tell"
+
+    fell = corrected([None if check.p_held is None else 1 - check.p_held for check in checks])
+    # Documents without a number must not be able to change an outcome.
+    ends = [(check.p_held, check.p_held) if check.p_missing is None else check.p_missing for check in checks]
+    fell_whatever = corrected([
+        None if check.p_held is None or best is None else 1 - best
+        for check, (_, best) in zip(checks, ends, strict=True)
+    ])  # fmt: skip
+    for check, p_fell, (worst, _), p_whatever in zip(checks, fell, ends, fell_whatever, strict=True):
+        if check.p_held is None or p_fell is None or worst is None or p_whatever is None:
             yield check
             continue
-        outcome: Outcome = "cannot tell"
-        if check.p_held <= policy.alpha:
-            outcome = "held"
-        elif p_fell <= policy.alpha:
-            outcome = "fell"
-        yield replace(check, outcome=outcome, p_fell=p_fell)
+        seen, found = outcome(check.p_held, p_fell), outcome(worst, p_whatever)
+        reason = ""
+        if seen != found:
+            documents = "1 document" if check.missing == 1 else f"{check.missing} documents"
+            reason = f"depends on {documents} without a score: {seen} over the others"
+        yield replace(check, outcome=found, reason=reason, p_fell=p_fell)
 
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

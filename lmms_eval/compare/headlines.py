@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
@@ -49,7 +49,6 @@ def own_aggregations(
             made = function_part(pair, key, first)
             if made is None:
                 continue
-            part, taken = made
             number = Number(
                 pair.task,
                 column.metric,
@@ -58,11 +57,34 @@ def own_aggregations(
                 within=column.score_range or ANY_NUMBER,
                 higher_is_better=column.higher_is_better is not False,
             )
-            tasks, pairings = {pair.task: pair.task}, {pair.task: taken.pairing}
-            yield Headlines({pair.task: number}, {pair.task: part}, dict, tasks, pairings)
+            tasks, pairings = {pair.task: pair.task}, {pair.task: made.taken.pairing}
+            missing, ends = _ends_of({pair.task: made})
+            parts: dict[str, PairedStratum] = {pair.task: made.part}
+            yield Headlines({pair.task: number}, parts, dict, tasks, pairings, missing=missing, ends=ends)
 
 
-def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart | MeanPart, Kept] | None:
+class _Made(Struct, frozen=True):
+    """The part of a column."""
+
+    part: FunctionPart | MeanPart
+    taken: Kept
+    ends: tuple[MeanPart, MeanPart] | None = None
+    """As in ``Headlines.ends``."""
+
+
+def _ends_of(made: Mapping[str, _Made]) -> tuple[int, dict[str, tuple[MeanPart, MeanPart]] | None]:
+    """Return the number of documents without a score, and the parts' ends if all that have such documents have them.
+
+    Numbers that are a function of all documents have no ends: their missing documents are left out.
+    """
+    having = {name: one for name, one in made.items() if one.taken.missing}
+    if any(isinstance(one.part, FunctionPart) for one in made.values()):
+        return 0, None
+    ends = {name: one.ends for name, one in having.items() if one.ends is not None}
+    return sum(len(one.taken.missing) for one in having.values()), ends if len(ends) == len(having) else None
+
+
+def function_part(pair: Shared, key: str, first: RunRows) -> _Made | None:
     """Make the part of a column from its aggregation; ``None`` if that is not available or gives other numbers.
 
     It is a mean if the aggregation states the documents' numbers whose mean it is (``Estimate.scores``).
@@ -81,8 +103,12 @@ def function_part(pair: Shared, key: str, first: RunRows) -> tuple[FunctionPart 
     means = [_mean_of(aggregation, values) for values in (firsts, seconds)]
     if means[0] is not None and means[1] is not None:
         clusters = means[0].clusters or taken.clusters
-        return MeanPart.of(list(zip(means[0].scores, means[1].scores, strict=True)), clusters), taken
-    return FunctionPart(function, firsts, seconds, taken.clusters), taken
+        scores = list(zip(means[0].scores, means[1].scores, strict=True))
+        within = pair.first.columns[key].score_range or ANY_NUMBER
+        unknown: list[tuple[float | None, float | None]] = [(None, None)] * len(taken.missing)
+        ends = taken.ends(scores, unknown, within) if not means[0].clusters or not taken.missing else None
+        return _Made(MeanPart.of(scores, clusters), taken, ends)
+    return _Made(FunctionPart(function, firsts, seconds, taken.clusters), taken)
 
 
 def _mean_of(aggregation: Callable[..., Any], values: Sequence[Any]) -> Estimate | None:
@@ -94,24 +120,35 @@ def _mean_of(aggregation: Callable[..., Any], values: Sequence[Any]) -> Estimate
     return found if isinstance(found, Estimate) and len(found.scores) == len(values) else None
 
 
-def column_part(
-    pair: Shared, key: str, first: RunRows, scale: float = 1.0, shift: float = 0.0
-) -> tuple[PairedStratum, Kept] | None:
+def column_part(pair: Shared, key: str, first: RunRows, scale: float = 1.0, shift: float = 0.0) -> _Made | None:
     """Make the part of a column whose value is ``scale`` times the task's own number, plus ``shift``."""
     column, other = pair.first.columns[key], pair.second.columns[key]
     if not (column.scale and other.scale):
         made = function_part(pair, key, first)
         if made is None:
             return None
-        if isinstance(made[0], MeanPart):
-            return made[0].scaled(scale, shift), made[1]
-        own = made[0].function
-        return replace(made[0], function=lambda items: scale * own(items) + shift), made[1]
+        if isinstance(made.part, MeanPart):
+            ends = None
+            if made.ends is not None:
+                ends = (made.ends[0].scaled(scale, shift), made.ends[1].scaled(scale, shift))
+            return _Made(made.part.scaled(scale, shift), made.taken, ends)
+        own = made.part.function
+        return _Made(replace(made.part, function=lambda items: scale * own(items) + shift), made.taken)
     taken = kept(pair, lambda side, row: finite(side.columns[key].scores[row].item()))
     if not taken.values:
         return None
-    values = [(scale * column.scale * a + shift, scale * other.scale * b + shift) for a, b in taken.values]
-    return MeanPart.of(values, taken.clusters), taken
+
+    def value(score: float, side: MetricColumn) -> float:
+        return scale * side.scale * score + shift
+
+    values = [(value(a, column), value(b, other)) for a, b in taken.values]
+    missing = [(None if a is None else value(a, column), None if b is None else value(b, other))
+        for a, b in taken.missing]  # fmt: skip
+    known = column.score_range
+    within = ANY_NUMBER
+    if known is not None and known == other.score_range and column.scale == other.scale > 0 < scale:
+        within = ScoreRange(value(known.low, column), value(known.high, column))
+    return _Made(MeanPart.of(values, taken.clusters), taken, taken.ends(values, missing, within))
 
 
 def _gives_aggregation(function: Aggregation, side: TaskRows, column: MetricColumn) -> bool:
@@ -259,13 +296,12 @@ def _gives_group(leaves: Sequence[_Leaf], group: str, key: str, run: RunRows, si
 
 
 def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) -> Headlines | None:
-    parts: dict[str, PairedStratum] = {}
-    taken: dict[str, Kept] = {}
+    parts: dict[str, _Made] = {}
     for leaf in leaves:
         made = column_part(leaf.pair, leaf.key, first, leaf.scale, leaf.shift)
         if made is None:
             return None
-        parts[leaf.pair.task], taken[leaf.pair.task] = made
+        parts[leaf.pair.task] = made
     whole = math.fsum(leaf.weight for leaf in leaves)
 
     def numbers(values: Mapping[str, float]) -> Mapping[str, float]:
@@ -288,7 +324,16 @@ def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) ->
         (f"mean over {len(leaves)} tasks" + ("" if len({one.weight for one in leaves}) == 1 else ", by size"),),
     )
     tasks = {leaf.pair.task: leaf.pair.task for leaf in leaves}
-    return Headlines({key: number}, parts, numbers, tasks, {task: one.pairing for task, one in taken.items()})
+    missing, ends = _ends_of(parts)
+    return Headlines(
+        {key: number},
+        {task: one.part for task, one in parts.items()},
+        numbers,
+        tasks,
+        {task: one.taken.pairing for task, one in parts.items()},
+        missing=missing,
+        ends=ends,
+    )
 
 
 class HeadlineFinding(Struct, frozen=True):
@@ -299,6 +344,10 @@ class HeadlineFinding(Struct, frozen=True):
     """Standard error of the difference; NaN if it is not known."""
     freedom: float
     """Degrees of freedom of the error."""
+    missing: int = 0
+    """Documents without a score that could change a verdict."""
+    ends: tuple[HeadlineFinding, HeadlineFinding] | None = None
+    """The least and the greatest difference that these documents allow; ``None`` if their range lacks an end."""
 
     def tail(self, bound: float) -> float | None:
         """Return the one-sided p of a true difference of at most ``bound``; ``None`` without an error."""
@@ -379,4 +428,38 @@ def _compare(headlines: Headlines, tasks: Sequence[Shared], options: Redrawing) 
             notes=(*number.notes, *filter(None, [found.note])),
             higher_is_better=number.higher_is_better,
         )
-        yield HeadlineFinding(row, math.nan if is_stopped else found.error, found.freedom)
+        if is_stopped:
+            yield HeadlineFinding(row, math.nan, found.freedom)
+        elif headlines.missing:
+            yield HeadlineFinding(row, found.error, found.freedom, headlines.missing, _ends(headlines, tasks, options))
+        else:
+            lost = any(sum(one.failed) + sum(one.unscored) for one in pairings)
+            notes = (*row.notes, LEFT_OUT) if lost else row.notes
+            yield HeadlineFinding(structs.replace(row, notes=notes), found.error, found.freedom)
+
+
+LEFT_OUT = "documents without a score are left out; the verdict may depend on them"
+
+
+def _ends(
+    headlines: Headlines, tasks: Sequence[Shared], options: Redrawing
+) -> tuple[HeadlineFinding, HeadlineFinding] | None:
+    """Return the findings with the least and the greatest difference, of a single number."""
+    if headlines.ends is None:
+        return None
+    least, greatest = (
+        next(
+            _compare(
+                structs.replace(
+                    headlines,
+                    parts={**headlines.parts, **{name: ends[side] for name, ends in headlines.ends.items()}},
+                    missing=0,
+                    ends=None,
+                ),
+                tasks,
+                options,
+            )
+        )
+        for side in (0, 1)
+    )
+    return least, greatest

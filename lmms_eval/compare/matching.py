@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,11 +48,15 @@ class Shared(Struct, frozen=True):
 
     @property
     def clusters(self) -> Sequence[str | None] | None:
-        """Cluster names of the shared documents; ``None`` if neither run has clusters."""
-        for task, rows in ((self.first, self.first_rows), (self.second, self.second_rows)):
-            if task.clusters is not None:
-                return [task.clusters[row] for row in rows]
-        return None
+        """Cluster names of the shared documents, from the first run that names them; ``None`` if neither run does."""
+        named = [
+            [task.clusters[row] for row in rows]
+            for task, rows in ((self.first, self.first_rows), (self.second, self.second_rows))
+            if task.clusters is not None
+        ]
+        if len(named) < 2:
+            return named[0] if named else None
+        return [first if first is not None else second for first, second in zip(*named, strict=True)]
 
     @property
     def stopped_early(self) -> bool:
@@ -257,6 +262,40 @@ class PairedColumn(Struct, frozen=True):
 
         found: NDArray[bool_] = np.isfinite(self.first) & np.isfinite(self.second)
         return found
+
+    @property
+    def expected(self) -> NDArray[bool_]:
+        """Marks of the documents that have a number in both runs, or lack it because of a run.
+
+        The others were scored in both runs and do not have this metric.
+        """
+        import numpy as np
+
+        found: NDArray[bool_] = np.isfinite(self.first) | np.isfinite(self.second)
+        for task, rows in (
+            (self.shared.first, self.shared.first_rows),
+            (self.shared.second, self.shared.second_rows),
+        ):
+            found = found | np.fromiter((task.statuses[row] != "scored" for row in rows), bool, len(rows))
+        return found
+
+    def completed(self, favours_first: bool) -> tuple[NDArray[float64], NDArray[float64]] | None:
+        """Return the scores with missing ones at the ends of the range; ``None`` if the range lacks an end.
+
+        Args:
+            favours_first: whether missing scores are the best ones in the first run and the worst ones in the second;
+                otherwise it is the reverse.
+        """
+        import numpy as np
+
+        if not math.isfinite(self.within.high - self.within.low):
+            return None
+        is_high = favours_first == self.higher_is_better
+        ends = (self.within.high, self.within.low) if is_high else (self.within.low, self.within.high)
+        first, second = (
+            np.where(np.isfinite(side), side, end) for side, end in zip((self.first, self.second), ends, strict=True)
+        )
+        return first, second
 
 
 class MatchedPair(Struct, frozen=True):

@@ -86,6 +86,8 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "failed_first": pairing.failed[0],
         "failed_second": pairing.failed[1],
         "difference_counted_wrong": sensitivity.difference if sensitivity else None,
+        "least_difference": sensitivity.low if sensitivity else None,
+        "greatest_difference": sensitivity.high if sensitivity else None,
         "notes": "; ".join(row.notes),
     }
     return {key: no_formula(value) if isinstance(value, str) else _plain(value) for key, value in found.items()}
@@ -221,7 +223,10 @@ def row_lines(row: Difference) -> Iterator[str]:
     yield f"{_named(row)}: {'; '.join(counts)}"
     if row.sensitivity is not None:
         left, wrong = (difference_text(value, row) for value in (row.value, row.sensitivity.difference))
-        yield f"  documents without a score left out: {left}; counted wrong: {wrong} (n = {row.sensitivity.n:,})"
+        ends = [difference_text(end, row) for end in (row.sensitivity.low, row.sensitivity.high) if end is not None]
+        between = f"; {ends[0]} to {ends[1]} whatever they would score" if len(ends) == 2 else ""
+        found = f"documents without a score left out: {left}; counted wrong: {wrong} (n = {row.sensitivity.n:,})"
+        yield f"  {found}{between}"
 
 
 def _absences(row: Difference) -> list[str]:

@@ -70,6 +70,10 @@ class Sensitivity(Struct, frozen=True):
     difference: float
     n: int
     """Documents that both runs have, paired or not. Documents of only one run were not asked in the other."""
+    low: float | None = None
+    """The least difference whatever these documents would score; ``None`` if the range lacks an end."""
+    high: float | None = None
+    """The greatest such difference."""
 
 
 class Pairing(Struct, frozen=True):

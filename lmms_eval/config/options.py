@@ -256,6 +256,9 @@ class RunConfig:
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
         "rotations of a question's choices; each is asked", metavar="N", least=2)
+    reduce: str | None = run(None, STATISTICS,
+        "further metrics of the answers to each document, with --repeats: pass@K, pass^K, maj@K, mean@K",
+        form="names", metavar="NAME@K,...")
     ids: str | None = option(None, TASKS,
         "only these documents: numbers and ranges, or TASK:1,2;TASK2:5, or a file of them; --limit counts among them",
         form="ids", metavar="FILE|N,N-N")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,10 +24,23 @@ from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutc
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
+from lmms_eval.engine.uncertainty import (
+    NO_ERROR,
+    NOT_AVAILABLE,
+    UNKNOWN,
+    Certainty,
+    Errors,
+    FilledMean,
+    MissingBounds,
+    Variance,
+    errors_of,
+    filled_means,
+    is_bounded,
+    variance_of,
+)
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 
 class TruncationScores(Struct, frozen=True):
@@ -74,8 +88,14 @@ class MetricResult(Struct, frozen=True):
     undrawn: SubScore | None = None
     """Score over the documents that were scored without a random choice; ``None`` if that is all of them, or the value
     is not a mean over documents."""
+    variance: Variance | None = None
+    """Sources of the variance of a mean, with repeats of the questions or of the judge."""
     truncation: TruncationScores | None = None
     """``None`` if no answer was truncated, or the value is not a mean over documents."""
+    missing_bounds: MissingBounds | None = None
+    """``None`` if every document has a score, or the score is withheld or not a number."""
+    filled: tuple[FilledMean, FilledMean] | None = None
+    """What ``missing_bounds`` are computed from."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -105,7 +125,7 @@ class TaskResult(Struct, frozen=True):
 
 
 class _Column(Struct):
-    """The values of one metric and pipeline in document order; the lists are parallel except ``per_answer``."""
+    """The values of one metric and pipeline in document order; the lists are parallel except the last two."""
 
     values: list[Any] = field(default_factory=list)
     doc_ids: list[int] = field(default_factory=list)
@@ -114,6 +134,10 @@ class _Column(Struct):
     truncated: list[bool] = field(default_factory=list)
     """An answer of the document was truncated by the token limit."""
     per_answer: list[list[Any]] = field(default_factory=list)
+    per_verdict: list[list[list[Any]]] = field(default_factory=list)
+    """For each document and answer, the values by each asking of the judge."""
+    unscored: int = 0
+    """Documents that could not be scored in this pipeline, without a value of this metric."""
 
 
 class _Columns:
@@ -123,6 +147,10 @@ class _Columns:
         self.found: dict[tuple[str, str], _Column] = {}
         self.scored: set[str] = set()
         """Pipelines with at least one scored document."""
+        self._unscored: Counter[str] = Counter()
+        """By pipeline, documents that could not be scored."""
+        self._partly: Counter[tuple[str, str]] = Counter()
+        """By metric and pipeline, documents among them with a value of the metric."""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a document's journal record."""
@@ -130,6 +158,9 @@ class _Columns:
         for score in record["scores"]:
             if score.get("status", "scored") == "scored":
                 self.scored.add(score["filter"])
+            else:
+                self._unscored[score["filter"]] += 1
+                self._partly.update((metric, score["filter"]) for metric in score["metrics"])
             for metric, value in score["metrics"].items():
                 column = self.found.setdefault((metric, score["filter"]), _Column())
                 column.values.append(value)
@@ -139,9 +170,13 @@ class _Columns:
                 answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
                 if answers:
                     column.per_answer.append(answers)
+                judged = [[one[metric] for one in answer if metric in one] for answer in score.get("per_verdict", ())]
+                if judged:
+                    column.per_verdict.append(judged)
 
     def column(self, metric: str, pipeline: str) -> _Column:
-        return self.found.get((metric, pipeline), _Column())
+        unscored = self._unscored[pipeline] - self._partly[metric, pipeline]
+        return structs.replace(self.found.get((metric, pipeline), _Column()), unscored=unscored)
 
 
 def aggregate_task(
@@ -191,15 +226,51 @@ def aggregate_task(
     )
     options = _for_control(plan.task, options)
     metrics = tuple(
-        _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
-        or _missing_metric(plan, definition, name, columns)
+        result
         for name in plan.task.pipelines
         for definition in plan.task.metrics
+        if (result := _result(plan, definition, name, columns, outcome, options)) is not None
     )
     if order is not None:
         looks = partial(_with_looks, plan.task, columns=columns, order=order, stop=stop, anchors=options.anchors)
         metrics = tuple(map(looks, metrics))
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
+
+
+def _result(
+    plan: TaskPlan,
+    definition: MetricDefinition,
+    pipeline: str,
+    columns: _Columns,
+    outcome: TaskOutcome,
+    options: AggregateOptions,
+) -> MetricResult | None:
+    """Return the result of a metric; ``None`` for a reduced one of a metric whose answers have no number each."""
+    column = columns.column(definition.name, pipeline)
+    if definition.reduces:
+        of_answers = columns.column(definition.reduces, pipeline).per_answer
+        if not column.values and not outcome.withheld:
+            return None
+        numbers = {stats.item_number(item, plan.task.score_key) for each in of_answers for item in each}
+        if definition.score_range is None and numbers <= {0, 1}:
+            definition = structs.replace(definition, score_range=SHARES)
+    found = _metric_result(plan.task, definition, pipeline, column, outcome, options)
+    if found is None:
+        return _missing_metric(plan, definition, pipeline, columns)
+    return structs.replace(found, notes=(*found.notes, *_reduced_notes(plan.task, definition, pipeline, columns)))
+
+
+def _reduced_notes(task: Task, definition: MetricDefinition, pipeline: str, columns: _Columns) -> Iterator[str]:
+    """Yield a sentence for each reduced metric that some documents with the metric lack."""
+    n = len(columns.column(definition.name, pipeline).values)
+    for reduced in task.metrics:
+        of = len(columns.column(reduced.name, pipeline).values)
+        if reduced.reduces == definition.name and of < n:
+            shown = f"is based on {of} of {n} documents" if of else "is left out"
+            yield (
+                f"{reduced.name!r} {shown}: scoring gave the answers of {n - of} documents no number each, or "
+                "extracted no answer"
+            )
 
 
 def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
@@ -249,7 +320,18 @@ def _with_looks(
         stderr_clt=NOT_AVAILABLE,
         stderr_clustered=NOT_AVAILABLE,
         certainty=Certainty(interval, "" if interval is not None else reason, score_range=within),
+        variance=None,
+        missing_bounds=_of_sequence(metric.missing_bounds, interval, reason),
     )
+
+
+def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None, reason: str) -> MissingBounds | None:
+    """Return the bounds of a task that ended early, whose interval takes documents without a score into account."""
+    if missing is None:
+        return None
+    if interval is None:
+        return MissingBounds(missing.n, reason=reason)
+    return MissingBounds(missing.n, interval.low, interval.high)
 
 
 def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
@@ -306,7 +388,7 @@ def _metric_result(
         [number for item in row if (number := stats.item_number(item, task.score_key)) is not None]
         for row in column.per_answer
     ]
-    return MetricResult(
+    made = MetricResult(
         metric=definition.name,
         filter=pipeline,
         value=None if reason else value,
@@ -325,8 +407,35 @@ def _metric_result(
         undrawn=None
         if scores is None or not any(column.drew)
         else _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew]),
+        variance=_variance(column, errors, value, task.score_key),
         truncation=_truncation(column, scores, errors.certainty.score_range),
     )
+    return made if reason else _with_missing(made, column.unscored + outcome.failed, scores, errors)
+
+
+def _variance(column: _Column, errors: Errors, value: Any, score_key: str) -> Variance | None:
+    """Return the sources of the variance of a mean over documents whose values are the means over their answers.
+
+    ``None`` without repeats, or if the value is another one, such as that of a vote.
+    """
+    answers = _numbers(column.per_answer, errors.scale, score_key)
+    verdicts = [_numbers(judged, errors.scale, score_key) for judged in column.per_verdict]
+    if not answers:  # one answer each
+        answers = [[one[0] for one in document if one] for document in verdicts]
+    means = _numbers([[item] for item in column.values], errors.scale, score_key)
+    if not errors.scale or len(answers) != len(means) or (verdicts and len(verdicts) != len(means)):
+        return None
+    for of_answers, mean in zip(answers, means, strict=True):
+        if not of_answers or not mean or not math.isclose(math.fsum(of_answers) / len(of_answers), mean[0]):
+            return None
+    return variance_of(float(value), answers, verdicts, errors.certainty)
+
+
+def _numbers(rows: Sequence[Sequence[Any]], scale: float, score_key: str) -> list[list[float]]:
+    """Return the numbers of values, times the scale."""
+    return [
+        [scale * number for item in row if (number := stats.item_number(item, score_key)) is not None] for row in rows
+    ]
 
 
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
@@ -348,9 +457,25 @@ def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRa
     truncated = _mean_of([score for score, is_cut in zip(scores, column.truncated, strict=True) if is_cut])
     assert truncated is not None
     low = high = None
-    if math.isfinite(within.high - within.low) and all(score in within for score in scores):
+    if is_bounded(scores, within):
         low, high = ((math.fsum(completed) + end * truncated.n) / len(scores) for end in (within.low, within.high))
     return TruncationScores(_mean_of(completed), truncated, low, high)
+
+
+def _with_missing(made: MetricResult, missing: int, scores: Sequence[float] | None, errors: Errors) -> MetricResult:
+    """Add the bounds of a score if documents are missing."""
+    if not missing or isinstance(made.value, bool) or not isinstance(made.value, int | float):
+        return made
+    certainty = errors.certainty
+    reason = "not a mean over documents" if scores is None else certainty.no_interval
+    if scores is None or reason:
+        return structs.replace(made, missing_bounds=MissingBounds(missing, reason=reason))
+    if not is_bounded(scores, certainty.score_range):
+        reason = "no range with two ends is stated"
+        return structs.replace(made, missing_bounds=MissingBounds(missing, reason=reason))
+    filled = filled_means(scores, missing, certainty.score_range, certainty.spread)
+    bounds = MissingBounds.of(missing, filled, certainty.score_range)
+    return structs.replace(made, missing_bounds=bounds, filled=filled)
 
 
 def _mean_of(scores: Sequence[float]) -> SubScore | None:
@@ -438,12 +563,22 @@ def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> M
         return metric
     scale, spread = 100 / (within.high - within.low), metric.certainty.spread
     error = metric.stderr if isinstance(metric.stderr, str) else scale * metric.stderr
+
+    def scaled(spread: stats.MeanSpread) -> stats.MeanSpread:
+        graded = tuple(scale * (score - within.low) for score in spread.graded)
+        return structs.replace(spread, error=scale * spread.error, graded=graded)
+
     certainty = Certainty(
-        spread=structs.replace(spread, error=scale * spread.error) if spread is not None else None,
+        spread=scaled(spread) if spread is not None else None,
         no_interval=metric.certainty.no_interval,
         score_range=ScoreRange(0.0, 100.0),
     )
-    return structs.replace(metric, value=scale * (metric.value - within.low), stderr=error, certainty=certainty)
+    filled = None
+    if metric.filled is not None:
+        least, greatest = (FilledMean(scale * (end.value - within.low), scaled(end.spread)) for end in metric.filled)
+        filled = (least, greatest)
+    value = scale * (metric.value - within.low)
+    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
@@ -462,9 +597,12 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     looked = [metric.looked for metric, _ in parts]
     if any(one is not None and one.asked < len(one.order) for one in looked):
         certainty = _looked_certainty(wanted, parts)
+        missing = sum(metric.missing_bounds.n for metric, _ in parts if metric.missing_bounds is not None)
+        bounds = _of_sequence(MissingBounds(missing) if missing else None, certainty.interval, NO_EARLY_INTERVAL)
     else:
         certainty = _certainty(wanted, value, parts)
-    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty)
+        bounds = _group_bounds(wanted, parts)
+    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds)
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
@@ -480,6 +618,36 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
     return Certainty.of(
         float(value), stats.MeanSpread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
     )
+
+
+def _group_bounds(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> MissingBounds | None:
+    """Return the bounds of the mean over parts; ``None`` if no part has documents without a score."""
+    missing = sum(metric.missing_bounds.n for metric, _ in parts if metric.missing_bounds is not None)
+    if not missing:
+        return None
+    if wanted.aggregation != "mean":
+        return MissingBounds(missing, reason="not a mean over tasks")
+    if unknown := [one.reason for metric, _ in parts if (one := metric.missing_bounds) is not None and one.reason]:
+        return MissingBounds(missing, reason=unknown[0])
+    found = []
+    for side in (0, 1):
+        filled = [
+            structs.replace(
+                metric,
+                value=metric.filled[side].value,
+                certainty=structs.replace(metric.certainty, spread=metric.filled[side].spread),
+            )
+            if metric.filled is not None
+            else metric
+            for metric, _ in parts
+        ]
+        sized = list(zip(filled, [size for _, size in parts], strict=True))
+        mean = _value(wanted, [metric.value for metric in filled], [size for _, size in parts])
+        found.append(_certainty(wanted, mean, sized))
+    least, greatest = (one.interval for one in found)
+    if least is None or greatest is None:
+        return MissingBounds(missing, reason=found[0].no_interval or found[1].no_interval)
+    return MissingBounds(missing, least.low, greatest.high)
 
 
 def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:

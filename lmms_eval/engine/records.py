@@ -504,6 +504,8 @@ def scored_part(scored: ScoredDoc) -> dict[str, Any]:
             record |= {"status": score.status, "reason": score.reason}
         if score.per_answer:
             record["per_answer"] = [dict(metrics) for metrics in score.per_answer]
+        if score.per_verdict:
+            record["per_verdict"] = [[dict(metrics) for metrics in answer] for answer in score.per_verdict]
         if score.drew:
             record["drew"] = True
         if score.reading.rule:

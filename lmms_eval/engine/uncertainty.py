@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.stats.repeats import VarianceSplit, spread_within, variance_split
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 NOT_AVAILABLE = "N/A"
@@ -43,6 +44,80 @@ class Certainty(Struct, frozen=True):
 UNKNOWN = Certainty()
 
 
+class FilledMean(Struct, frozen=True):
+    """A mean over all documents if missing ones have the number at one end of the range."""
+
+    value: float
+    spread: stats.MeanSpread
+
+
+class MissingBounds(Struct, frozen=True):
+    """Bounds of a score that hold whatever the documents without a score would score."""
+
+    n: int
+    """Documents without a score."""
+    low: float | None = None
+    """Low end of the 95 % interval if each of them had the lowest number of the metric's range."""
+    high: float | None = None
+    """High end of the 95 % interval if each of them had the highest number."""
+    reason: str = ""
+    """Why there are no bounds."""
+
+    @classmethod
+    def of(cls, missing: int, ends: tuple[FilledMean, FilledMean], within: ScoreRange) -> MissingBounds:
+        """Compute the bounds from the means with missing documents at the low and at the high end of the range."""
+        found = []
+        for end in ends:
+            interval = stats.score_interval(end.value, end.spread, within)
+            if isinstance(interval, stats.NoInterval):
+                return cls(missing, reason=interval.reason)
+            found.append(interval)
+        return cls(missing, found[0].low, found[1].high)
+
+
+def filled_means(
+    scores: Sequence[float], missing: int, within: ScoreRange, spread: stats.MeanSpread | None = None
+) -> tuple[FilledMean, FilledMean]:
+    """Return the means with missing documents at the low and at the high end of the range.
+
+    The missing documents count in the spread too, since their number would differ over other questions. In clusters,
+    they are as alike as the scored documents.
+
+    Args:
+        scores: numbers of the scored documents.
+        missing: number of documents without a score.
+        within: the range of the scores, with two ends.
+        spread: the spread of the mean of ``scores``, if documents come in clusters.
+    """
+
+    def filled(end: float) -> FilledMean:
+        numbers = [*scores, *[end] * missing]
+        return FilledMean(math.fsum(numbers) / len(numbers), _filled_spread(numbers, within, scores, spread))
+
+    return filled(within.low), filled(within.high)
+
+
+def is_bounded(scores: Sequence[float], within: ScoreRange) -> bool:
+    """Return whether a range has two ends and contains all scores."""
+    return math.isfinite(within.high - within.low) and all(score in within for score in scores)
+
+
+def _filled_spread(
+    filled: Sequence[float], within: ScoreRange, scores: Sequence[float], spread: stats.MeanSpread | None
+) -> stats.MeanSpread:
+    """Return the spread of scores that include missing ones, with the design effect of the clusters of ``scores``."""
+    plain = stats.MeanSpread.of_scores(filled, within)
+    if spread is not None and spread.dominant:
+        return structs.replace(plain, dominant=spread.dominant)
+    if spread is None or not spread.size < len(scores):
+        return plain
+    alone = stats.mean_stderr(scores) if len(scores) > 1 else 0.0
+    effect = spread.error / alone if alone > 0 and spread.error > 0 else math.sqrt(len(scores) / spread.size)
+    size = len(filled) * spread.size / len(scores)
+    silent = 0.0 if plain.error > 0 else 1 / size
+    return stats.MeanSpread(effect * plain.error, min(spread.freedom, plain.freedom), size, silent=silent)
+
+
 class Errors(Struct, frozen=True):
     """Errors of a metric: numbers or ``"N/A"``. ``scale`` is ``MetricResult.scale``."""
 
@@ -51,6 +126,50 @@ class Errors(Struct, frozen=True):
     clustered: float | str = NOT_AVAILABLE
     certainty: Certainty = UNKNOWN
     scale: float = 0.0
+
+
+NO_REPEATS = "no repeats"
+NO_JUDGE_REPEATS = "no repeats of the judge"
+
+
+class Variance(Struct, frozen=True):
+    """The sources of the variance of a mean over documents, and what would vary if parts were drawn again."""
+
+    split: VarianceSplit
+    """Components, in squared units of the score."""
+    like_these: Certainty
+    """If other questions like these were asked: the certainty of the score."""
+    again: Certainty
+    """If the same questions were asked again, and the answers judged."""
+    rejudged: Certainty
+    """If the judge judged the same answers again."""
+
+
+def variance_of(
+    value: float, answers: Sequence[Sequence[float]], verdicts: Sequence[Sequence[Sequence[float]]], whole: Certainty
+) -> Variance | None:
+    """Split the variance of a mean of scores by its sources; ``None`` for fewer than two documents.
+
+    Args:
+        value: the mean over the documents of the means over their answers.
+        answers: for each document, the scores of its answers.
+        verdicts: for each document and answer, the scores by each asking of the judge (the first one counts); empty
+            without repeats of the judge.
+        whole: the certainty of the mean.
+    """
+    n = len(answers)
+    if n < 2:
+        return None
+    again, rejudged = Certainty(no_interval=NO_REPEATS), Certainty(no_interval=NO_JUDGE_REPEATS)
+    if all(len(each) > 1 for each in answers):
+        spread = spread_within(answers, [1 / n] * n, [len(each) for each in answers])
+        again = Certainty.of(value, spread, whole.score_range)
+    groups = [one for document in verdicts for one in document]
+    if groups and all(len(one) > 1 for one in groups):
+        weights = [1 / n / len(document) for document in verdicts for _ in document]
+        rejudged = Certainty.of(value, spread_within(groups, weights, [1] * len(groups)), whole.score_range)
+    split = variance_split(verdicts or [[[score] for score in each] for each in answers])
+    return Variance(split, whole, again, rejudged)
 
 
 class _Sample(Struct, frozen=True):
@@ -101,9 +220,8 @@ def errors_of(
         if draws >= 2:
             stderr = stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
-    certainty = _of_labels(name, values)
-    if certainty is None:
-        certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
+    of_labels = _of_labels(name, values)
+    certainty = of_labels or _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
 
 

@@ -257,6 +257,7 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         task_kwargs=config.arguments("task_kwargs"),
         num_fewshot=config.num_fewshot,
         repeats=config.repeats,
+        reduce=config.names("reduce"),
         system_instruction=config.system_instruction,
         apply_chat_template=config.apply_chat_template,
         fewshot_as_multiturn=config.fewshot_as_multiturn,

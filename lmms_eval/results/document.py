@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import socket
@@ -24,7 +25,7 @@ from lmms_eval.engine.headline import LEVEL
 from lmms_eval.engine.looks import LookStop, headline_metric
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
-from lmms_eval.engine.uncertainty import NOT_AVAILABLE
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE, Certainty
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
@@ -38,9 +39,11 @@ from lmms_eval.results.schema import (
     Outcome,
     PartialValue,
     SampleCounts,
+    SourceError,
     Throughput,
     TokenSums,
     UsagePart,
+    VarianceEntry,
 )
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.installed import git, package_version
@@ -580,6 +583,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
             **{name: _intervals(result.metrics) for name, result in tasks.items()},
             **{group.group.name: _intervals(group.metrics) for group in run.groups if group.metrics},
         },
+        **({"variance": split} if (split := _variances(tasks)) else {}),
         "outcomes": {
             **{
                 name: _outcome(result.outcome, result.metrics)
@@ -630,6 +634,38 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     }
 
 
+def _variances(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return the sources of the variance by task and ``METRIC,FILTER``."""
+    found = {
+        name: {
+            f"{metric.metric},{metric.filter}": _plain(
+                VarianceEntry(
+                    n=metric.variance.split.n,
+                    questions=metric.variance.split.questions,
+                    answers=metric.variance.split.answers,
+                    judge=metric.variance.split.judge,
+                    like_these=_source(metric.variance.like_these),
+                    again=_source(metric.variance.again),
+                    rejudged=_source(metric.variance.rejudged),
+                )
+            )
+            for metric in result.metrics
+            if metric.value is not None and metric.variance is not None
+        }
+        for name, result in tasks.items()
+    }
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _source(certainty: Certainty) -> SourceError:
+    """Return an error and interval as they are written."""
+    error = None if certainty.spread is None or math.isnan(certainty.spread.error) else certainty.spread.error
+    interval = certainty.interval
+    if interval is None:
+        return SourceError(stderr=error, low=None, high=None, reason=certainty.no_interval)
+    return SourceError(stderr=error, low=interval.low, high=interval.high, method=interval.method)
+
+
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
     named = {f"{metric.metric},{metric.filter}": metric for metric in metrics}
     counts = outcome.answers
@@ -653,6 +689,8 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
             over_truncation_budget=outcome.over_truncation_budget,
             n={key: metric.n for key, metric in named.items()},
             truncation={key: one.truncation for key, one in named.items() if one.truncation is not None} or UNSET,
+            missing_bounds={key: one.missing_bounds for key, one in named.items() if one.missing_bounds is not None}
+            or UNSET,
             undrawn={key: one.undrawn for key, one in named.items() if one.undrawn is not None} or UNSET,
             partial={
                 key: PartialValue(

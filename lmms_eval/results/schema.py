@@ -24,6 +24,7 @@ from lmms_eval.api.records import JudgementLine, JudgeVerdict, Medium, Message, 
 from lmms_eval.engine.aggregate import TruncationScores
 from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.engine.outcomes import StopCounts
+from lmms_eval.engine.uncertainty import MissingBounds
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
@@ -202,6 +203,41 @@ class MissingInterval(Open, kw_only=True):
     """Why the interval is missing, such as ``n = 1`` or ``no spread``."""
 
 
+class SourceError(Open, kw_only=True):
+    """Error and interval of a score with respect to one source of variance."""
+
+    stderr: float | None
+    """Standard error; null if it is not known."""
+    low: float | None
+    """Lower end of the 95 % interval."""
+    high: float | None
+    """Upper end."""
+    method: str | UnsetType = UNSET
+    """The method of the interval."""
+    reason: str | UnsetType = UNSET
+    """Why the interval is missing, such as ``no repeats``."""
+
+
+class VarianceEntry(Open, kw_only=True):
+    """Sources of the variance of a score, in its squared units, and the errors that follow."""
+
+    n: int
+    """Questions."""
+    questions: float
+    """Variance between the expected scores of questions."""
+    answers: float | None
+    """Variance between answers to one question; null without repeats. Without repeats of the judge it includes the
+    variance of its verdicts."""
+    judge: float | None
+    """Variance between verdicts on one answer; null without repeats of the judge."""
+    like_these: SourceError
+    """For other questions like these; the interval is that of ``intervals``."""
+    again: SourceError
+    """If the same questions were asked again."""
+    rejudged: SourceError
+    """If the judge judged the same answers again."""
+
+
 AnyInterval = Annotated[
     Any, Meta(extra_json_schema={"anyOf": [{"$ref": "#/$defs/Interval"}, {"$ref": "#/$defs/MissingInterval"}]})
 ]
@@ -259,6 +295,8 @@ class Outcome(Struct, kw_only=True):
     """Number of documents that have the metric, by ``METRIC,FILTER``."""
     truncation: dict[str, TruncationScores] | UnsetType = UNSET
     """Numbers of completed and truncated answers, by ``METRIC,FILTER``, if some answers are truncated."""
+    missing_bounds: dict[str, MissingBounds] | UnsetType = UNSET
+    """Bounds of the score whatever documents without one would score, by ``METRIC,FILTER``, if documents have none."""
     undrawn: dict[str, SubScore] | UnsetType = UNSET
     """The number over the other documents, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
@@ -455,6 +493,8 @@ class ResultsDocument(Open, kw_only=True):
     """Seconds, as text."""
     intervals: dict[str, dict[str, AnyInterval]]
     """95 % intervals, by task or group and ``METRIC,FILTER``."""
+    variance: dict[str, dict[str, VarianceEntry]] | UnsetType = UNSET
+    """With repeats of the questions or of the judge: sources of the variance, by task and ``METRIC,FILTER``."""
     outcomes: dict[str, Outcome]
     """Counts of documents by outcome, by task and aggregating group."""
     left_out: dict[str, dict[str, Any]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePath
@@ -13,6 +14,7 @@ from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.uncertainty import NO_JUDGE_REPEATS, NO_REPEATS
 from lmms_eval.results.document import RunFacts, cost_lines
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.signatures import place_of
@@ -94,6 +96,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
+        lines += [line for metric in group.metrics if (line := _missing(f"group {group.group.name}", metric))]
         for key, leaves in group.left_out.items():
             lines.append(
                 f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
@@ -218,6 +221,8 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    lines += _variance(result)
+    lines += [line for metric in result.metrics if (line := _missing(name, metric))]
     lines += _answer_notes(result)
     tally = result.tally
     if tally.drew:
@@ -255,6 +260,28 @@ def _task_notes(result: TaskResult) -> list[str]:
     return lines
 
 
+def _variance(result: TaskResult) -> list[str]:
+    """Return a line about the sources of the variance of the task's first number that has them, if there is one."""
+    metric = next((one for one in result.metrics if one.variance is not None and one.value is not None), None)
+    if metric is None or metric.variance is None:
+        return []
+    found = metric.variance
+    parts = {"questions": found.split.questions, "answers": found.split.answers, "judge": found.split.judge}
+    known = {name: part for name, part in parts.items() if part is not None}
+    whole = math.fsum(known.values())
+    shares = ", ".join(f"{part / whole:.0%} {name}" for name, part in known.items()) if whole else "none"
+    ranges = [
+        f"{'no interval' if one.interval is None else f'[{one.interval.low:.4f}, {one.interval.high:.4f}]'} {what}"
+        for what, one in (
+            ("for questions like these", found.like_these),
+            ("if asked again on this list", found.again),
+            ("if the same answers were judged again", found.rejudged),
+        )
+        if one.no_interval not in (NO_REPEATS, NO_JUDGE_REPEATS)
+    ]
+    return [f"{result.task.name}: {metric.metric}: variance {shares}; {', '.join(ranges)}"]
+
+
 def _answer_notes(result: TaskResult) -> list[str]:
     """Return lines about empty and truncated answers, and about what ended them."""
     name, outcome, tally = result.task.name, result.outcome, result.tally
@@ -275,6 +302,17 @@ def _answer_notes(result: TaskResult) -> list[str]:
             "start the server with its reasoning parser, or allow more tokens"
         )
     return lines
+
+
+def _missing(task: str, metric: MetricResult) -> str:
+    """Return a line about what documents without a score could change; empty if that is nothing or not known."""
+    found = metric.missing_bounds
+    if found is None or found.low is None or found.high is None:
+        return ""
+    return (
+        f"{task}: {metric.metric}: {found.n} of {metric.n + found.n} documents have no score: {found.low:.4f} to "
+        f"{found.high:.4f} whatever they would score"
+    )
 
 
 def _truncation(task: str, metric: MetricResult) -> str:

@@ -1,8 +1,9 @@
 """Scores of documents that were answered several times, and what their variance comes from (``docs/statistics.md``).
 
-``pass_at``, ``all_of`` and ``majority_at`` are exact expectations over the subsets of k of a document's n answers, so
-that they are unbiased for a draw of k answers. ``variance_split`` separates the variance of questions, of answers to
-the same question, and of the judge's verdicts on the same answer.
+``pass_at``, ``all_of``, ``best_of``, ``worst_of`` and ``majority_at`` are exact expectations over the subsets of k of a
+document's n answers, so that they are unbiased for a draw of k answers. ``reducers`` reads them from ``--reduce``.
+``variance_split`` separates the variance of questions, of answers to the same question, and of the judge's verdicts on
+the same answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.interval import MeanSpread
 
 
 def _check_draw(k: int, n: int) -> None:
@@ -46,6 +48,28 @@ def all_of(k: int, right: int, n: int) -> float:
     """
     _check_draw(k, n)
     return math.comb(right, k) / math.comb(n, k)
+
+
+def best_of(k: int, scores: Sequence[float]) -> float:
+    """Return the expected greatest score among ``k`` scores that are drawn without replacement.
+
+    Σ x₍ᵢ₎ C(i − 1, k − 1) / C(n, k) over the scores in ascending order; ``pass_at`` if all scores are 0 or 1.
+
+    Raises:
+        UsageError: ``k`` is not between 1 and the number of scores.
+    """
+    _check_draw(k, len(scores))
+    draws = math.comb(len(scores), k)
+    return math.fsum(score * (math.comb(i, k - 1) / draws) for i, score in enumerate(sorted(scores)))
+
+
+def worst_of(k: int, scores: Sequence[float]) -> float:
+    """Return the expected least score among ``k`` drawn ones; ``all_of`` if all scores are 0 or 1.
+
+    Raises:
+        UsageError: ``k`` is not between 1 and the number of scores.
+    """
+    return -best_of(k, [-score for score in scores])
 
 
 def majority_at(k: int, answers: Sequence[tuple[Hashable, float]]) -> float:
@@ -91,6 +115,65 @@ def _share_of_wins(others: Sequence[int], most: int, draws: int) -> Fraction:
     return sum((Fraction(n, ties + 1) for (drawn, ties), n in ways.items() if drawn == draws), start=Fraction(0))
 
 
+class Reducer(Struct, frozen=True):
+    """A number that ``--reduce`` makes of the scores of a document's answers."""
+
+    kind: str
+    """A key of ``_KINDS``."""
+    k: int
+
+    @property
+    def name(self) -> str:
+        """The reducer as it is given, such as ``pass@4``."""
+        return f"{self.kind}{self.k}"
+
+    @property
+    def needs_answers(self) -> bool:
+        """Whether the extracted answers count, in addition to their scores."""
+        return self.kind == _MAJORITY
+
+    def value(self, scores: Sequence[float], answers: Sequence[Hashable] = (), higher_is_better: bool = True) -> float:
+        """Return the expected value of the reducer for ``k`` of these answers.
+
+        Args:
+            scores: the score of each answer.
+            answers: the extracted answers, if ``needs_answers``.
+            higher_is_better: ``pass@`` takes the best score, ``pass^`` the worst.
+
+        Raises:
+            UsageError: ``k`` is greater than the number of answers.
+        """
+        _check_draw(self.k, len(scores))
+        if self.kind == _MAJORITY:
+            return majority_at(self.k, list(zip(answers, scores, strict=True)))
+        if self.kind == _MEAN:
+            return math.fsum(scores) / len(scores)
+        takes_greatest = (self.kind == _PASS) == higher_is_better
+        found = best_of(self.k, scores) if takes_greatest else worst_of(self.k, scores)
+        return min(max(found, min(scores)), max(scores))  # rounding
+
+
+_PASS, _ALL, _MAJORITY, _MEAN = "pass@", "pass^", "maj@", "mean@"
+_KINDS = (_PASS, _ALL, _MAJORITY, _MEAN)
+
+
+def reducers(texts: Iterable[str]) -> tuple[Reducer, ...]:
+    """Read reducers such as ``pass@4``, each once.
+
+    Raises:
+        UsageError: a text is not the name of a reducer with a number of answers.
+    """
+    found: dict[Reducer, None] = {}
+    for text in texts:
+        kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
+        number = text.removeprefix(kind)
+        if not kind or not (number.isascii() and number.isdecimal() and int(number) > 0):
+            known = ", ".join(f"{kind}K" for kind in _KINDS)
+            raise UsageError(f"--reduce: {text!r} is not known; give {known} with K answers, K from 1 on")
+        found[Reducer(kind, int(number))] = None
+    return tuple(found)
+
+
 class VarianceSplit(Struct, frozen=True):
     """Components of the variance of a score, by ANOVA of a nested random-effects model; the components are at least 0.
 
@@ -104,10 +187,6 @@ class VarianceSplit(Struct, frozen=True):
     variance of its verdicts."""
     judge: float | None
     """Variance between verdicts on one answer; ``None`` without repeats of the judge."""
-    again: float
-    """Standard error of the mean if the same questions were asked again; NaN without repeats."""
-    like_these: float
-    """Standard error of the mean for other questions like these."""
     n: int
     """Questions."""
 
@@ -145,8 +224,36 @@ def variance_split(scores: Iterable[Sequence[Sequence[float]]]) -> VarianceSplit
         for question in verdicts
     ]
     whole = _sample_variance(means)
-    again = math.sqrt(math.fsum(noise)) / n if between_answers is not None or judge is not None else math.nan
-    return VarianceSplit(max(0.0, whole - math.fsum(noise) / n), answers, judge, again, math.sqrt(whole / n), n)
+    return VarianceSplit(max(0.0, whole - math.fsum(noise) / n), answers, judge, n)
+
+
+def spread_within(groups: Sequence[Sequence[float]], weights: Sequence[float], draws: Sequence[int]) -> MeanSpread:
+    """Return the spread of a weighted mean over fixed groups whose values alone are drawn again.
+
+    The error is √(Σ w² s² / d) with the variance s² within each group, which may differ between groups, and its degrees
+    of freedom are Satterthwaite's (1946, "An approximate distribution of estimates of variance components", Biometrics
+    Bulletin 2). Groups are the answers to one question, or the judge's verdicts on one answer.
+
+    Args:
+        groups: the values of each group.
+        weights: the weight of each group's mean; they sum to 1.
+        draws: the number of values of each group that count in the mean.
+
+    Raises:
+        UsageError: a group has fewer than two values.
+    """
+    if min(map(len, groups), default=0) < 2:
+        raise UsageError("variance within groups: a group has fewer than two values; give each at least two")
+    squares = [
+        weight * weight * _sample_variance(group) / drawn
+        for group, weight, drawn in zip(groups, weights, draws, strict=True)
+    ]
+    total = math.fsum(squares)
+    below = math.fsum(square * square / (len(group) - 1) for square, group in zip(squares, groups, strict=True))
+    size = 1 / math.fsum(weight * weight / drawn for weight, drawn in zip(weights, draws, strict=True))
+    return MeanSpread(
+        math.sqrt(total), total * total / below if below else math.inf, size, silent=0.0 if total else 1 / size
+    )
 
 
 def _sample_variance(values: Sequence[float]) -> float:

@@ -28,6 +28,8 @@ WHOLE_ANSWER = "whole answer"
 _LONGEST = 80
 _NOTES: ContextVar[ScoringNotes | None] = ContextVar("_NOTES", default=None)
 T = TypeVar("T")
+NOTING = ("note_reading", "note_letter", "guessed", "named_choice", "clearest_choice", "extract_mcq_answer")
+"""Functions that note which answer they found."""
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
 """Seed of the run that calls a task's function; 0 outside a run."""
 
@@ -109,6 +111,20 @@ def scoring_notes(watch_generators: bool = False) -> Iterator[ScoringNotes]:
         _NOTES.reset(token)
         if before is not None:
             notes.drew = notes.drew or _generators() != before
+
+
+@contextmanager
+def reading_apart() -> Iterator[ScoringNotes]:
+    """Collect the notes made within the block, and make them outside of it too."""
+    outer = _NOTES.get()
+    with scoring_notes() as notes:
+        try:
+            yield notes
+        finally:
+            if outer is not None:
+                outer.drew = outer.drew or notes.drew
+                if outer.reading.rule in ("", NOTHING) and notes.reading.rule:
+                    outer.reading = notes.reading
 
 
 def _generators() -> tuple[Any, ...]:

@@ -100,7 +100,7 @@ def _general_bench(document: Mapping[str, Any]) -> Iterator[Plain]:
 FEW_TASKS = 3
 _OUTCOMES = (
     *("requested", "scored", "unscored", "failed", "not_asked", "coverage", "withheld", "reasons"),
-    *("answers", "blank", "filtered", "truncated", "judge_unread", "truncation"),
+    *("answers", "blank", "filtered", "truncated", "judge_unread", "truncation", "missing_bounds"),
 )
 
 
@@ -145,12 +145,13 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
     if counts.get("judge_unread"):
         text = f"{counts['judge_unread']} of {counts.get('requested')} samples lack a readable reply of the judge"
         yield warning("answers", task, text)
-    for column in part_of(counts, "truncation"):
-        found = part_of(part_of(counts, "truncation"), column)
-        low, high = found.get("low"), found.get("high")
-        if isinstance(low, int | float) and isinstance(high, int | float):
-            text = f"{column} lies between {low:.4g} and {high:.4g}, whatever the truncated answers are worth"
-            yield warning("answers", task, text)
+    for part, unknown in (("truncation", "the truncated answers"), ("missing_bounds", "documents without a score")):
+        for column in part_of(counts, part):
+            found = part_of(part_of(counts, part), column)
+            low, high = found.get("low"), found.get("high")
+            if isinstance(low, int | float) and isinstance(high, int | float):
+                text = f"{column} lies between {low:.4g} and {high:.4g}, whatever {unknown} are worth"
+                yield warning("answers", task, text)
 
 
 def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:

@@ -84,6 +84,32 @@ def test_documents_without_a_score_are_no_pass(tmp_path, capsys):
     assert "95.00 %" in capsys.readouterr().out
 
 
+def _with_failures(path: Path, scores: list[float], missing: int) -> Path:
+    """A run whose first documents failed."""
+    run = _samples(path, {"quiz": scores})
+    (samples,) = run.glob("*.jsonl")
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    for line in lines[:missing]:
+        del line["acc"]
+        line["failed"] = "timeout"
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+@for_each(
+    ("scores", "missing", "code"),
+    [(RIGHT, 4, 0), (RIGHT, 40, 5), (WORSE, 4, 4), ([0.0] * 60 + RIGHT[60:], 4, 4), (WORSE, 280, 5)],
+    ids=["held", "held without them", "fell", "fell as well", "fell without them"],
+)
+def test_an_outcome_holds_whatever_failed_documents_would_score(tmp_path, capsys, scores, missing, code):
+    base, run = _samples(tmp_path / "base", {"quiz": RIGHT}), _with_failures(tmp_path / "run", scores, missing)
+    policy = _policy(tmp_path, "tasks: [quiz]\nmargin: 0.03\nminimum_coverage: 0.1\n")
+    assert main(["gate", "--policy", policy, str(run), str(base), "--json", str(tmp_path / "found.json")]) == code
+    (check,) = json.loads((tmp_path / "found.json").read_text())["checks"]
+    assert check["missing"] == missing and check["p_missing"][0] >= check["p_held"] >= check["p_missing"][1]
+    assert (f"depends on {missing} documents without a score" in capsys.readouterr().out) == (code == 5)
+
+
 @for_each(
     ("text", "told"),
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.runs import TaskRows
@@ -157,6 +158,70 @@ def test_sensitivity_takes_the_worst_score_of_the_range_and_is_silent_without_on
     assert row.sensitivity is None
     (row,) = rows(task(right(3, 5)), task(right(2, 5)))
     assert row.sensitivity is None
+
+
+def without(scores: Sequence[float | None], *missing: int) -> TaskRows:
+    """A task in which some documents failed."""
+    kept = [None if number in missing else score for number, score in enumerate(scores)]
+    return task(kept, statuses=["failed" if number in missing else "scored" for number in range(len(scores))])
+
+
+@for_each(
+    ("missing", "verdict"),
+    [((), "better"), ((39,), "better"), (tuple(range(30, 40)), "better"), (tuple(range(10)), "cannot tell")],
+    ids=["none", "one wrong answer", "ten wrong answers", "ten right answers"],
+)
+def test_a_verdict_survives_whatever_missing_documents_would_score(missing: tuple[int, ...], verdict: str) -> None:
+    (row,) = rows(without(right(30, 40), *missing), task(right(20, 40)))
+    assert (row.verdict, row.p_holm is not None and row.p_holm < 0.01) == (verdict, True)
+    note = "depends on 10 documents without a score: better over the others"
+    assert (note in row.notes, row.needed) == (verdict == "cannot tell", None)
+    (reverse,) = rows(task(right(20, 40)), without(right(30, 40), *missing))
+    assert reverse.verdict == ("worse" if verdict == "better" else verdict)
+
+
+def test_missing_documents_of_the_other_run_count_as_its_best_ones() -> None:
+    (row,) = rows(task(right(30, 40)), without(right(20, 40), *range(30, 37)))
+    assert row.verdict == "cannot tell"
+    assert "depends on 7 documents without a score: better over the others" in row.notes
+    assert row.sensitivity is not None and row.sensitivity.low is not None and row.sensitivity.high is not None
+    assert (row.sensitivity.low, row.sensitivity.high) == (pytest.approx(3 / 40), pytest.approx(10 / 40))
+
+
+def test_lower_scores_that_are_better_and_ranges_without_an_end() -> None:
+    facts = {"higher_is_better": False, "statuses": ["scored"] * 39 + ["failed"]}
+    few = task([column([*right(10, 39), None], higher_is_better=False)], statuses=facts["statuses"])
+    (row,) = rows(few, task([column(right(30, 40), higher_is_better=False)]))
+    assert row.verdict == "better"
+    free = {"higher_is_better": False, "score_range": ScoreRange(0, math.inf)}
+    few = task([column([*right(10, 39), None], **free)], statuses=facts["statuses"])
+    (row,) = rows(few, task([column(right(30, 40), **free)]))
+    assert row.verdict == "cannot tell" and row.sensitivity is None
+    reason = "better over the others; scores have no range with two ends"
+    assert f"depends on 1 document without a score: {reason}" in row.notes
+
+
+def test_equivalence_survives_missing_documents_in_both_directions() -> None:
+    first, second = nearly_alike()
+    (row,) = rows(without(first, 50), task(second), margin=0.02)
+    assert row.verdict == "equivalent"
+    for sides in ((without(first, *range(50, 70)), task(second)), (task(first), without(second, *range(50, 70)))):
+        (row,) = rows(*sides, margin=0.02)
+        assert row.verdict == "cannot tell"
+        assert "depends on 20 documents without a score: equivalent over the others" in row.notes
+
+
+def test_documents_that_do_not_have_a_metric_are_not_missing() -> None:
+    absent: list[float | None] = [None] * 40
+    (row,) = rows(task([*right(30, 40), *absent]), task([*right(20, 40), *absent]))
+    assert (row.verdict, row.sensitivity) == ("better", None)
+
+
+def test_a_missing_document_is_in_the_cluster_that_the_other_run_names() -> None:
+    names = [str(number // 4) for number in range(80)]
+    first = structs.replace(without(right(60, 80), 79), clusters=[*names[:79], None])
+    (row,) = rows(first, task(right(10, 80), clusters=names))
+    assert row.verdict == "better"
 
 
 def test_scores_outside_of_the_stated_range_are_said_and_need_none() -> None:

@@ -4,16 +4,21 @@ import json
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lmms_eval.cli.main import main
-from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
+from lmms_eval.compare.comparing import compare_runs
+from lmms_eval.compare.gate import GatePolicy, check_gate
+from lmms_eval.compare.headlines import LEFT_OUT, HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.runs import RunRows
+from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.stats import bootstrap_stderr
 from lmms_eval.tasks.general_bench.facts import tasks_by_id
@@ -21,6 +26,7 @@ from lmms_eval.tasks.general_bench.levels import paper, registering, tables
 from lmms_eval.tasks.general_bench.levels.paper import final_levels
 from lmms_eval.tasks.general_bench.summary import TaskScore
 from lmms_eval.tasks.mmie.summary import table
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 from tests.compare.headline_runs import found, rows, run
 
 DEMOS = ("megabench_demo", "milebench_demo", "general_bench_demo_audio")
@@ -168,6 +174,59 @@ def test_group_takes_the_weights_that_give_the_runs_own_numbers():
         assert row.pairing.paired == 50
     runs[0].results["groups"]["both"]["acc,none"] += 0.3
     assert found(*runs) == {}
+
+
+def group_of_two(scores: list[list[float | None]], within: ScoreRange | None = SHARES) -> RunRows:
+    """A run with a group of two tasks, whose documents without a score are unscored."""
+    tasks = [rows(name, {"acc,none": values}, within=within) for name, values in zip("ab", scores, strict=True)]
+    means = [np.mean([one for one in values if one is not None]) for values in scores]
+    return run(*tasks, groups={"both": ["a", "b"]}, results={"groups": {"both": {"acc,none": float(np.mean(means))}}})
+
+
+def verdicts(first: RunRows, second: RunRows, **options: Any) -> tuple[str, tuple[str, ...]]:
+    named = [structs.replace(one, name=name) for one, name in ((first, "first"), (second, "second"))]
+    compared = compare_runs(named, CompareOptions(draws=500, **options))
+    return next((row.verdict, row.notes) for row in compared.pairs[0].rows if row.name == "both")
+
+
+def test_a_group_is_better_only_if_that_holds_whatever_missing_documents_would_score():
+    right = [float(number < 70) for number in range(100)]
+    plain = group_of_two([[1.0] * 40 + [0.0] * 60, right])
+    missing_wrong = [*right[:70], *[None] * 30]
+    better = group_of_two([missing_wrong, right])
+    assert verdicts(better, plain)[0] == "better"
+    assert verdicts(plain, better)[0] == "worse"
+    missing_right = [None if number < 40 else score for number, score in enumerate(right)]
+    found = verdicts(group_of_two([missing_right, right]), plain)
+    assert found[0] == "cannot tell"
+    assert "depends on 40 documents without a score: better over the others" in found[1]
+    endless = [group_of_two([missing_wrong, right], None), group_of_two([[1.0] * 40 + [0.0] * 60, right], None)]
+    found = verdicts(*endless)
+    assert found[0] == "cannot tell"
+    assert any("30 documents without a score" in note and "no range with two ends" in note for note in found[1])
+
+
+def test_equivalence_of_groups_and_the_gate_count_missing_documents():
+    right = [float(number < 700) for number in range(1000)]
+    few, many = ([None if number < count else score for number, score in enumerate(right)] for count in (5, 150))
+    plain = group_of_two([right, right])
+    assert verdicts(group_of_two([few, right]), plain, margin=0.05)[0] == "equivalent"
+    assert verdicts(group_of_two([many, right]), plain, margin=0.05)[0] == "cannot tell"
+    policy = GatePolicy.model_validate({"tasks": ["both"], "margin": 0.05, "minimum_coverage": 0.5})
+    held = [check_gate(group_of_two([one, right]), plain, policy) for one in (few, many)]
+    assert [one.outcome for one in held] == ["held", "cannot tell"]
+    assert held[1].checks[0].reason == "depends on 150 documents without a score: held over the others"
+
+
+def test_numbers_without_ends_say_that_missing_documents_are_left_out():
+    from lmms_eval.metrics.table import AGGREGATIONS
+
+    f1 = AGGREGATIONS["f1"].function()
+    values = [[number % 2, int(number % 3 == 0)] for number in range(60)]
+    config = {"configs": {"t": {"metric_list": [{"metric": "f1", "aggregation": "f1"}]}}}
+    sides = [values, [*values[:50], *[None] * 10]]
+    both = [run(rows("t", {"f1,none": one}, {"f1,none": f1(list(filter(None, one)))}), results=config) for one in sides]
+    assert LEFT_OUT in found(*both)["t"].row.notes
 
 
 def test_registered_aggregation_is_called_on_redrawn_documents():

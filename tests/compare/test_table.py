@@ -62,6 +62,7 @@ def test_sensitivity_and_what_is_absent() -> None:
     text = comparison_text(compare_runs([run("a", first), run("b", task([1, 0, 1]))], CompareOptions(draws=500)))
     assert "2 documents; first better on 1, worse on 0; only first has 1; failed: 1 in first, 0 in second" in text
     assert "documents without a score left out: +50.00 pp; counted wrong: +0.00 pp (n = 3)" in text
+    assert "(n = 3); +0.00 pp to +33.33 pp whatever they would score" in text
 
 
 def test_ranks_follow() -> None:

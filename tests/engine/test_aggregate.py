@@ -425,6 +425,69 @@ def test_a_number_that_is_no_mean_over_documents_has_no_bounds(tmp_path: Path) -
     assert aggregated(tmp_path, task, records).metrics[0].truncation is None
 
 
+def with_missing(folder: Path, right: int, of: int, *absent: str, **facts: Any) -> MetricResult:
+    """A metric over right and wrong answers, and documents that failed or could not be scored."""
+    task = FakeTask(of + len(absent))
+    function = facts.pop("function", mean)
+    task.metrics = (structs.replace(metric("m", function), score_range=facts.pop("within", SHARE)),)
+    task.cluster_key = facts.pop("cluster_key", None)
+    values = facts.pop("values", [float(number < right) for number in range(of)])
+    records = values_of(task, "m", values)
+    for number, how in enumerate(absent, start=of):
+        unscored = PipelineScore("none", "said", {}, "unscored", "no judge")
+        records.append(failed(task, number, "timeout") if how == "failed" else scored(task, number, unscored))
+    return aggregated(folder, task, records, error_budget=0.5, **facts).metrics[0]
+
+
+def test_bounds_hold_whatever_documents_without_a_score_would_score(tmp_path: Path) -> None:
+    absent = ["failed"] * 35 + ["unscored"] * 5
+    found = with_missing(tmp_path / "a", 295, 360, *absent)
+    bounds = found.missing_bounds
+    assert bounds is not None and bounds.low is not None and bounds.high is not None
+    least, greatest = (
+        stats.score_interval(
+            right / 400, stats.MeanSpread.of_scores([1.0] * right + [0.0] * (400 - right), SHARE), SHARE
+        )
+        for right in (295, 335)
+    )
+    assert isinstance(least, stats.Interval) and isinstance(greatest, stats.Interval)
+    assert (bounds.n, bounds.low, bounds.high) == (40, pytest.approx(least.low), pytest.approx(greatest.high))
+    assert found.interval is not None and bounds.low < found.interval.low < found.interval.high < bounds.high
+    assert with_missing(tmp_path / "b", 295, 360).missing_bounds is None
+
+
+def test_bounds_of_clusters_are_wider(tmp_path: Path) -> None:
+    values = [{"score": float(number < 240), "video": number // 8} for number in range(360)]
+    bounds = []
+    for key in (None, "video"):
+        facts = {"values": values, "cluster_key": key, "function": lambda found: mean([one["score"] for one in found])}
+        bounds.append(with_missing(tmp_path / str(key), 0, 360, "failed", "failed", **facts).missing_bounds)
+    ends = [(one.low, one.high) for one in bounds if one is not None and one.low is not None and one.high is not None]
+    assert len(ends) == 2 and ends[1][0] < ends[0][0] - 0.03 and ends[1][1] > ends[0][1] + 0.03
+
+
+@for_each(
+    ("facts", "reason"),
+    [
+        ({"within": ScoreRange(0.0, math.inf), "values": [0.5] * 9 + [2.0]}, "no range with two ends is stated"),
+        ({"within": SHARE, "values": [0.5] * 9 + [2.0]}, "a score lies outside of the range, 0 to 1"),
+    ],
+)
+def test_scores_without_a_range_have_no_bounds(tmp_path: Path, facts: dict[str, Any], reason: str) -> None:
+    bounds = with_missing(tmp_path, 0, 10, "failed", **facts).missing_bounds
+    assert bounds is not None
+    assert (bounds.n, bounds.low, bounds.high, bounds.reason) == (1, None, None, reason)
+
+
+def test_other_numbers_than_means_and_withheld_scores_have_no_bounds(tmp_path: Path) -> None:
+    task = FakeTask(4)
+    task.metrics = (structs.replace(metric("m", max), score_range=SHARE),)
+    records = [*values_of(task, "m", [0.1, 0.9, 0.3]), failed(task, 3, "timeout")]
+    bounds = aggregated(tmp_path / "a", task, records, error_budget=0.5).metrics[0].missing_bounds
+    assert bounds is not None and (bounds.low, bounds.reason) == (None, "not a mean over documents")
+    assert aggregated(tmp_path / "b", task, records).metrics[0].missing_bounds is None
+
+
 @for_each("finish", ["stop", "content_filter", "tool_calls", "length", None])
 def test_a_score_that_rests_on_no_answer_is_withheld(tmp_path: Path, finish: str | None) -> None:
     task = FakeTask(2)
@@ -531,3 +594,67 @@ def test_an_estimate_over_clusters_has_their_interval(tmp_path: Path) -> None:
         50.0, stats.MeanSpread.clustered([100 * score for score in scores], clusters), ScoreRange(0.0, 100.0)
     )
     assert mixed.interval == wide
+
+
+def test_reduced_metrics_keep_within_the_range_of_right_and_wrong_answers(tmp_path: Path) -> None:
+    task = FakeTask(3)
+    reduced = [MetricDefinition(f"m_{name}", mean, "mean", True, reduces="m") for name in ("pass@2", "maj@2")]
+    task.metrics = (metric("m", mean, "mean"), *reduced)
+    records = [
+        scored(task, number, PipelineScore("none", "said", values, per_answer=[{"m": one} for one in (1, 0, right)]))
+        for number, (right, values) in enumerate(
+            [(1, {"m": 2 / 3, "m_pass@2": 1.0}), (0, {"m": 1 / 3, "m_pass@2": 2 / 3}), (0, {"m": 1 / 3})]
+        )
+    ]
+    whole, first = aggregated(tmp_path, task, records).metrics
+    assert (first.metric, first.value, first.n) == ("m_pass@2", pytest.approx(5 / 6), 2)
+    assert first.interval is not None and first.interval.high <= 1.0
+    assert whole.notes == (
+        "'m_pass@2' is based on 2 of 3 documents: scoring gave the answers of 1 documents no number each, or extracted "
+        "no answer",
+        "'m_maj@2' is left out: scoring gave the answers of 3 documents no number each, or extracted no answer",
+    )
+
+
+def repeated(folder: Path, documents: Sequence[Sequence[Sequence[float]]], name: str = "none") -> MetricResult:
+    """One metric over documents with these scores, by document, answer and asking of the judge."""
+    task = FakeTask(len(documents))
+    task.metrics, task.pipelines = (structs.replace(metric("m", mean, "mean"), score_range=SHARE),), (name,)
+    records = []
+    for number, answers in enumerate(documents):
+        first = [each[0] for each in answers]
+        value = sum(first) / len(first) if name == "none" else max(first)
+        score = PipelineScore(
+            name, "said", {"m": value},
+            per_answer=[{"m": one} for one in first] if len(answers) > 1 else (),
+            per_verdict=[[{"m": one} for one in each] for each in answers] if len(answers[0]) > 1 else (),
+        )  # fmt: skip
+        records.append(scored(task, number, score))
+    return aggregated(folder, task, records).metrics[0]
+
+
+def test_the_variance_is_split_by_its_sources(tmp_path: Path) -> None:
+    answers = [[[1.0], [0.0]], [[1.0], [1.0]], [[0.0], [0.0]], [[1.0], [0.0]]]
+    found = repeated(tmp_path / "a", answers)
+    variance = found.variance
+    assert variance is not None
+    assert (variance.split.answers, variance.split.judge) == (0.25, None)
+    assert variance.like_these == found.certainty
+    assert variance.again.spread is not None and variance.again.interval is not None
+    assert variance.again.spread.error == pytest.approx(math.sqrt(0.5) / 4)
+    assert variance.rejudged.no_interval == "no repeats of the judge"
+    assert repeated(tmp_path / "b", answers, "best of them").variance is None  # not the mean over the answers
+    assert repeated(tmp_path / "c", [[[1.0]], [[0.0]]]).variance is None
+
+
+def test_a_judge_asked_twice_about_one_answer_has_a_variance(tmp_path: Path) -> None:
+    variance = repeated(tmp_path / "a", [[[1.0, 0.0]], [[1.0, 1.0]], [[0.0, 0.0]]]).variance
+    assert variance is not None
+    assert (variance.split.answers, variance.split.judge) == (None, pytest.approx(0.5 / 3))
+    assert variance.again.no_interval == "no repeats"
+    assert variance.rejudged.spread is not None
+    assert variance.rejudged.spread.error == pytest.approx(math.sqrt(0.5) / 3)
+    both = repeated(tmp_path / "b", [[[1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]).variance
+    assert both is not None and both.split.answers is not None
+    assert both.again.spread is not None and both.again.spread.error == 0.0
+    assert both.rejudged.spread is not None and both.rejudged.spread.error == pytest.approx(math.sqrt(0.5) / 4)

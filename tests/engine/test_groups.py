@@ -190,3 +190,44 @@ def test_a_metric_without_a_range_has_no_place_on_a_scale(tasks: dict[str, TaskR
     (made,) = aggregate_groups([group(wanted, children=("left", "other"))], tasks)
     assert made.metrics[0].value is None
     assert made.left_out == {"whole,none": ("left",)}
+
+
+def with_missing(folder: Path, name: str, values: Sequence[float], missing: int) -> TaskResult:
+    """A task with scores from 0 to 1 of which some documents failed within the error budget."""
+    task = FakeTask(len(values) + missing, name)
+    task.metrics = (structs.replace(metric("acc", mean, "mean"), score_range=ScoreRange(0.0, 1.0)),)
+    lost = [failed(task, len(values) + number, "timeout") for number in range(missing)]
+    return aggregated(folder / name, task, [*values_of(task, "acc", values), *lost], error_budget=0.5)
+
+
+def test_bounds_of_a_group_hold_whatever_missing_documents_of_its_tasks_would_score(tmp_path: Path) -> None:
+    scores = [1.0] * 60 + [0.0] * 30
+    tasks = {"left": with_missing(tmp_path, "left", scores, 10), "right": with_missing(tmp_path, "right", scores, 0)}
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"))], tasks)
+    (row,) = made.metrics
+    within, parts = ScoreRange(0.0, 1.0), []
+    for end in (0.0, 1.0):
+        spreads = [stats.MeanSpread.of_scores([*scores, *more], within) for more in ([end] * 10, [])]
+        parts.append((((60 + 10 * end) / 100 + 60 / 90) / 2, stats.MeanSpread.stratified(spreads, [1, 1])))
+    least, greatest = (stats.score_interval(*part, within) for part in parts)
+    assert isinstance(least, stats.Interval) and isinstance(greatest, stats.Interval)
+    bounds = row.missing_bounds
+    assert bounds is not None
+    assert (bounds.n, bounds.low, bounds.high) == (10, pytest.approx(least.low), pytest.approx(greatest.high))
+    (other,) = aggregate_groups([group(GroupMetric("acc", "median"))], tasks)
+    bounds = other.metrics[0].missing_bounds
+    assert bounds is not None and (bounds.low, bounds.reason) == (None, "not a mean over tasks")
+    (whole,) = aggregate_groups([group(GroupMetric("acc", "mean"), children=("right",))], tasks)
+    assert whole.metrics[0].missing_bounds is None
+
+
+def test_a_group_of_one_task_in_percent_has_its_interval_and_bounds(tmp_path: Path) -> None:
+    tasks = {"left": with_missing(tmp_path, "left", [0.5, 0.25, 0.75, 0.5, 0.9], 1)}
+    wanted = GroupMetric("acc", "mean", of={"left": "acc,none"})
+    (made,) = aggregate_groups([group(wanted, children=("left",))], tasks)
+    (own,), (row,) = tasks["left"].metrics, made.metrics
+    assert own.interval is not None and row.interval is not None and own.interval.method == "gaffke"
+    assert (row.interval.low, row.interval.high) == pytest.approx((100 * own.interval.low, 100 * own.interval.high))
+    mine, its = row.missing_bounds, own.missing_bounds
+    assert mine is not None and its is not None and mine.low is not None and its.low is not None
+    assert mine.low == pytest.approx(100 * its.low, abs=1e-3) and mine.low < row.interval.low

@@ -82,6 +82,24 @@ def test_a_judge_rates_and_everything_is_recorded(tmp_path: Path, scoring: str) 
     assert SECRET not in written
 
 
+@pytest.mark.parametrize("scoring", ["inline", "process"])
+def test_results_state_the_sources_of_the_variance(tmp_path: Path, scoring: str) -> None:
+    rated_task(tmp_path / "tasks", DOCUMENTS, scoring=scoring)
+    with StubServer() as server:
+        given = judged(server, judge_repeats=2, repeats=3, reduce="pass^2")
+        report = run(config(tmp_path, **given), Told())
+    assert report.results["results"][NAME]["rating_pass^2,none"] == MEAN
+    found = report.results["variance"][NAME]["rating,none"]
+    assert (found["n"], found["answers"], found["judge"]) == (DOCUMENTS, 0.0, 0.0)
+    assert found["questions"] == pytest.approx(3.5)
+    interval = report.results["intervals"][NAME]["rating,none"]
+    assert (found["like_these"]["low"], found["like_these"]["high"]) == (interval["low"], interval["high"])
+    assert found["again"] == {"stderr": 0.0, "low": None, "high": None, "reason": "no spread"}
+    (line,) = (line for line in report.lines if "variance" in line)
+    assert line.startswith("rated: rating: variance 100% questions, 0% answers, 0% judge; [")
+    assert line.endswith("no interval if the same answers were judged again")
+
+
 def test_unreadable_replies_are_asked_again_then_scored_as_the_task_says(tmp_path: Path) -> None:
     rated_task(tmp_path / "tasks", DOCUMENTS, unreadable=(1, 5))
     with StubServer() as server:

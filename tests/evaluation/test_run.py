@@ -261,6 +261,23 @@ def test_repeats_of_the_command_win_over_those_of_the_task(
     assert len(model.asked) == asked * DOCUMENTS
 
 
+def test_reducers_score_the_recorded_answers_again(tmp_path: Path) -> None:
+    def half(request: Request) -> Response:
+        return right(request) if (request.doc_id + request.repeat) % 2 else Response(request.id, text="wrong")
+
+    told(tmp_path, Told(half), repeats=4)
+    model = Told(half)
+    report = told(tmp_path, model, repeats=4, reduce="pass@2,pass^2,maj@3", resume=True)
+    assert not model.asked
+    found = report.results["results"][NAME]
+    assert [found[f"exact_match_{name},none"] for name in ("pass@2", "pass^2", "maj@3")] == pytest.approx(
+        [5 / 6, 1 / 6, 0.5]
+    )
+    assert samples(tmp_path)[0]["exact_match_pass@2"] == pytest.approx(5 / 6)
+    with pytest.raises(UsageError, match="give --repeats 5 or more"):
+        told(tmp_path, model, repeats=4, reduce="pass@5", resume=True)
+
+
 def test_the_average_latency_is_the_mean_of_the_requests_own(tmp_path: Path) -> None:
     """Requests that are asked side by side each take as long as they take; one that tells no latency is not counted."""
     latencies = {0: 0.25, 1: 1.75}

@@ -114,6 +114,18 @@ def test_a_missing_interval_has_its_reason(tmp_path: Path) -> None:
     assert "|n = 1|" in make_table(document)
 
 
+def test_bounds_of_documents_without_a_score_are_in_the_outcomes(tmp_path: Path) -> None:
+    quiz = task_result(tmp_path, "quiz", [1.0] * 20 + [0.0] * 10, lost=4, error_budget=0.5)
+    other = task_result(tmp_path, "other", [1.0, 0.0, 0.0], lost=1, aggregation=max, error_budget=0.5)
+    outcomes = results_document(run_result(quiz, other), selection(quiz, other), FACTS, {})["outcomes"]
+    bounds = outcomes["quiz"]["missing_bounds"]["acc,none"]
+    assert (bounds["n"], bounds["reason"]) == (4, "") and 0.4 < bounds["low"] < 20 / 34 < 24 / 34 < bounds["high"] < 0.9
+    nothing = {"n": 1, "low": None, "high": None, "reason": "not a mean over documents"}
+    assert outcomes["other"]["missing_bounds"] == {"acc,none": nothing}
+    whole = task_result(tmp_path, "whole")
+    assert "missing_bounds" not in results_document(run_result(whole), selection(whole), FACTS, {})["outcomes"]["whole"]
+
+
 def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     task = task_result(tmp_path, "quiz", interrupted=True)
     document = results_document(run_result(task, interrupted=2), selection(task), FACTS, {})

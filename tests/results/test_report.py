@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,16 @@ def test_failures_are_counted_explained_and_continued(tmp_path: Path) -> None:
         "a: acc is withheld (1 of 4 failed); partial value over 3 documents, not a score: 0.6667 ["
     )
     assert lines[3].endswith("run the same command again:\n  lmms-eval --model fake")
+
+
+def test_bounds_follow_the_counts_of_documents_without_a_score(tmp_path: Path) -> None:
+    task = task_result(tmp_path, "a", [1.0] * 20 + [0.0] * 10, lost=4, error_budget=0.5)
+    lines = notes(run_result(task), FACTS, FILES)
+    assert re.fullmatch(
+        r"a: acc: 4 of 34 documents have no score: 0\.4\d+ to 0\.8\d+ whatever they would score", lines[2]
+    )
+    task = task_result(tmp_path, "b", [1.0, 0.0, 0.0], lost=1, aggregation=max, error_budget=0.5)
+    assert not any("whatever" in line for line in notes(run_result(task), FACTS, FILES))
 
 
 def test_the_most_frequent_reasons_stand_first_and_the_rest_is_counted(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats as scipy_stats
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
+from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import NormalIndPower, TTestPower
@@ -31,6 +32,7 @@ from lmms_eval.stats.differences import (
     tango_interval,
 )
 from lmms_eval.stats.power import detectable, documents_needed, power_of_test
+from lmms_eval.stats.repeats import variance_split
 from tests.cases import for_each
 from tests.conftest import FREEZE, UNFREEZE
 
@@ -194,3 +196,38 @@ def test_the_score_statistic_is_that_of_the_constrained_likelihood(b: int, c: in
         if abs(limit) < 1:
             assert score_statistic(Discordant(b, c, n), limit) == pytest.approx(side, rel=1e-9)
     assert score_statistic(Discordant(b, c, n), 0.0) == pytest.approx((b - c) / math.sqrt(b + c), rel=1e-9)
+
+
+def test_the_split_of_the_variance_is_that_of_the_mixed_model() -> None:
+    """Of a balanced design with positive components, analysis of variance gives the REML estimates."""
+    generator = np.random.default_rng(5)
+    n, k, j = 60, 3, 2
+    means = 0.5 + 0.3 * generator.standard_normal((n, 1)) + 0.25 * generator.standard_normal((n, k))
+    scores = means[:, :, None] + 0.2 * generator.standard_normal((n, k, j))
+    split = variance_split(scores.tolist())
+    rows = scores.ravel()
+    answers = np.repeat(np.tile(np.eye(k), (n, 1)), j, axis=0)
+    within = {str(i): answers[i * k * j : (i + 1) * k * j] for i in range(n)}
+    questions = np.repeat(np.arange(n), k * j)
+    names = [f"answer {number}" for number in range(k)]
+    components = {"answer": {i: within[str(i)] for i in range(n)}}
+    from statsmodels.regression.mixed_linear_model import VCSpec
+
+    spec = VCSpec(
+        ["answer", "question"],
+        [[names] * n, [["question"]] * n],
+        [[components["answer"][i] for i in range(n)], [np.ones((k * j, 1))] * n],
+    )
+    fitted = MixedLM(rows, np.ones((rows.size, 1)), groups=questions, exog_vc=spec).fit(reml=True)
+    answer, question = fitted.vcomp
+    assert [split.questions, split.answers, split.judge] == pytest.approx([question, answer, fitted.scale], rel=1e-3)
+
+
+def test_the_split_without_a_judge_is_the_one_way_analysis_of_variance() -> None:
+    generator = np.random.default_rng(6)
+    scores = (generator.random((200, 4)) < generator.beta(1, 1, (200, 1))).astype(float)
+    split = variance_split([[[score] for score in each] for each in scores.tolist()])
+    within = scores.var(axis=1, ddof=1).mean()
+    ratio = scipy_stats.f_oneway(*scores).statistic
+    assert split.answers == pytest.approx(within, **CLOSE)
+    assert split.questions == pytest.approx((ratio - 1) * within / 4, **CLOSE)

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.repeats import all_of, majority_at, pass_at, variance_split
+from lmms_eval.stats import Interval, mean_stderr, score_interval
+from lmms_eval.stats.repeats import (
+    all_of,
+    best_of,
+    majority_at,
+    pass_at,
+    reducers,
+    spread_within,
+    variance_split,
+    worst_of,
+)
+from lmms_eval.utils.numbers import SHARES
 
 ANSWERS = st.lists(st.sampled_from([("a", 1.0), ("b", 0.0), ("c", 0.5), ("d", 0.0)]), min_size=1, max_size=7)
 
@@ -27,6 +38,37 @@ def test_all_three_equal_the_enumeration_of_all_subsets(answers: list[tuple[str,
         top = [answer for answer, count in counts.items() if count == max(counts.values())]
         expected += sum(scores[answer] for answer in top) / len(top) / len(draws)
     assert math.isclose(majority_at(k, answers), expected, abs_tol=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.data())
+def test_reducers_equal_the_enumeration_of_all_subsets(scores: list[float], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(scores)))
+    draws = list(itertools.combinations(scores, k))
+    best, worst = (sum(map(end, draws)) / len(draws) for end in (max, min))
+    assert math.isclose(best_of(k, scores), best, abs_tol=1e-12)
+    assert math.isclose(worst_of(k, scores), worst, abs_tol=1e-12)
+    up, down, mean, vote = reducers([f"pass@{k}", f"pass^{k}", f"mean@{k}", f"maj@{k}"])
+    assert [up.value(scores), down.value(scores)] == pytest.approx([best, worst])
+    assert [one.value(scores, higher_is_better=False) for one in (up, down)] == pytest.approx([worst, best])
+    assert mean.value(scores) == pytest.approx(sum(map(sum, draws)) / k / len(draws))
+    assert vote.value(scores, range(len(scores))) == pytest.approx(mean.value(scores))  # every answer has one vote
+
+
+@given(st.integers(1, 9), st.data())
+def test_of_right_and_wrong_scores_they_are_pass_at_k_and_pass_hat_k(n: int, data: st.DataObject) -> None:
+    right, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    scores = [1.0] * right + [0.0] * (n - right)
+    assert math.isclose(best_of(k, scores), pass_at(k, right, n), abs_tol=1e-12)
+    assert math.isclose(worst_of(k, scores), all_of(k, right, n), abs_tol=1e-12)
+
+
+def test_reducers_are_read_once_each_and_unknown_ones_are_refused() -> None:
+    assert [one.name for one in reducers(["pass@4", "maj@8", "pass@4"])] == ["pass@4", "maj@8"]
+    for text in ("best@4", "pass@", "pass@0", "pass@-1", "pass@x", "pass@²", "4", ""):
+        with pytest.raises(UsageError, match="give pass@K, pass\\^K, maj@K, mean@K"):
+            reducers([text])
+    with pytest.raises(UsageError, match="more --repeats"):
+        reducers(["mean@3"])[0].value([1.0, 0.0])
 
 
 @pytest.mark.parametrize("k", [0, 4, -1])
@@ -55,8 +97,10 @@ def test_without_repeats_nothing_is_known_of_answers() -> None:
     split = variance_split([[[1.0]], [[0.0]], [[1.0]]])
     assert split.answers is None
     assert split.judge is None
-    assert math.isnan(split.again)
-    assert split.like_these == pytest.approx(1 / 3)
+    assert split.questions == pytest.approx(1 / 3)
+    for groups in ([[1.0], [0.0, 1.0]], []):
+        with pytest.raises(UsageError, match="at least two"):
+            spread_within(groups, [0.5, 0.5], [1, 2])
 
 
 def test_errors_cover_reruns_and_new_questions() -> None:
@@ -65,10 +109,10 @@ def test_errors_cover_reruns_and_new_questions() -> None:
     for _ in range(400):
         truths = [generator.random() for _ in range(40)]
         split_scores = [[[float(generator.random() < p)] for _ in range(4)] for p in truths]
-        split = variance_split(split_scores)
+        answers = [[answer[0] for answer in question] for question in split_scores]
         mean = sum(sum(a[0] for a in q) / 4 for q in split_scores) / 40
-        again += abs(mean - sum(truths) / 40) <= 1.96 * split.again
-        like += abs(mean - 0.5) <= 1.96 * split.like_these
+        again += abs(mean - sum(truths) / 40) <= 1.96 * spread_within(answers, [1 / 40] * 40, [4] * 40).error
+        like += abs(mean - 0.5) <= 1.96 * mean_stderr([sum(each) / 4 for each in answers])
     assert 0.9 <= again / 400 <= 0.98
     assert 0.9 <= like / 400 <= 0.98
 
@@ -76,3 +120,19 @@ def test_errors_cover_reruns_and_new_questions() -> None:
 def test_fewer_than_two_questions_have_no_split() -> None:
     with pytest.raises(UsageError, match="at least 2"):
         variance_split([[[1.0]]])
+
+
+@pytest.mark.parametrize(
+    ("shape", "n", "k"), [((1, 1), 10, 2), ((0.2, 0.2), 30, 4), ((0.5, 2), 30, 8), ((3, 1), 100, 2)]
+)
+def test_intervals_for_another_run_on_this_list_hold(shape: tuple[float, float], n: int, k: int) -> None:
+    generator = random.Random(n * k)
+    held, draws = 0, 400
+    for _ in range(draws):
+        chances = [generator.betavariate(*shape) for _ in range(n)]
+        answers = [[float(generator.random() < chance) for _ in range(k)] for chance in chances]
+        mean = sum(map(sum, answers)) / n / k
+        found = score_interval(mean, spread_within(answers, [1 / n] * n, [k] * n), SHARES)
+        assert isinstance(found, Interval)
+        held += found.low <= sum(chances) / n <= found.high
+    assert 0.92 <= held / draws <= 0.995

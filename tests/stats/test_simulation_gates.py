@@ -32,3 +32,14 @@ def test_power() -> None:
     spread = simulated.true_spread(shifted(0.0))
     found = simulated.rejections(FEW, shifted(detectable(spread, 50)), 50)
     assert found == pytest.approx(0.8, abs=noise(0.8))
+
+
+def test_a_model_that_fails_on_wrong_answers_is_not_called_better() -> None:
+    failures = list(simulated._with_failures(FEW, right_or_wrong(0.7, 0.7), 500, 1 / 3))
+    by_scored, by_verdict = (FEW.share(iter(claims)) for claims in zip(*failures, strict=True))
+    assert by_scored > 0.3
+    assert by_verdict <= 0.05 + noise(0.05)
+
+
+def test_bounds_hold_the_score_over_all_documents() -> None:
+    assert FEW.share(simulated._bounds_hold(FEW, 400, 1 / 3)) >= 0.95 - noise(0.05)

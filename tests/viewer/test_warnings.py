@@ -20,6 +20,13 @@ def test_replies_that_the_judge_owes_and_bounds_of_truncated_answers_are_said() 
     ]
 
 
+def test_bounds_of_documents_without_a_score_are_given() -> None:
+    bounds = {"acc,none": {"n": 3, "low": 0.25, "high": 0.75, "reason": ""}, "f1,none": {"n": 3, "reason": "no mean"}}
+    assert texts(missing_bounds=bounds) == [
+        "acc,none lies between 0.25 and 0.75, whatever documents without a score are worth"
+    ]
+
+
 @for_each("truncation", [None, [], "x", {"acc": None}, {"acc": [1]}, {"acc": {"low": "0", "high": 1}}])
 def test_results_of_strangers_say_nothing_of_it(truncation: Any) -> None:
     assert texts(truncation=truncation) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,10 +15,12 @@ from lmms_eval.api.registry import METRICS as ADDED_METRICS
 from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import DataError, TaskError, UnknownNameError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.stats.repeats import Reducer
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
-from lmms_eval.tasks.yaml.functions import named
+from lmms_eval.tasks.yaml.functions import module_source, named
 from lmms_eval.tasks.yaml.settings import arguments_of, nearest, wrong_value
+from lmms_eval.utils.answer_reading import NOTING
 from lmms_eval.utils.numbers import ScoreRange
 
 
@@ -111,6 +113,42 @@ def task_metrics(config: TaskConfig, predict_only: bool, where: str) -> list[Tas
     if entries is None:
         entries = [{"metric": name} for name in DEFAULTS.get(config.output_type, ("exact_match",))]
     return [_metric(entry, config, where) for entry in entries]
+
+
+def reduced_metrics(
+    metrics: Sequence[TaskMetric], given: Sequence[Reducer], config: TaskConfig
+) -> Iterator[MetricDefinition]:
+    """Yield a metric ``METRIC_REDUCER`` for each metric and reducer: the mean over documents of the reduced scores."""
+
+    def mean_with_clusters(items: Sequence[Mapping[str, Any]]) -> float:
+        return math.fsum(item[config.score_key] for item in items) / len(items)
+
+    name = None if config.cluster_key else "mean"  # the values name their clusters
+    function = AGGREGATIONS[name].function() if name else mean_with_clusters
+    for metric in metrics:
+        own = metric.definition
+        within = own.score_range if own.aggregation_name == "mean" else None
+        for reducer in given:
+            yield MetricDefinition(
+                f"{own.name}_{reducer.name}", function, name, own.higher_is_better, within, reduces=own.name
+            )
+
+
+def check_reducers(given: Sequence[Reducer], repeats: int, config: TaskConfig, where: str) -> None:
+    """Raise ``UsageError`` if a task has too few repeats, or its scoring extracts no answer that could have a vote."""
+    for reducer in given:
+        if reducer.k > repeats or repeats == 1:
+            raise UsageError(
+                f"{where}: --reduce {reducer.name}: each document has {repeats} "
+                f"{'answer' if repeats == 1 else 'answers'}; give --repeats {max(reducer.k, 2)} or more"
+            )
+        function = config.process_results
+        is_read = function is None or any(name in module_source(function) for name in NOTING)
+        if reducer.needs_answers and not (config.output_type in GENERATING and (config.filter_list or is_read)):
+            raise UsageError(
+                f"{where}: --reduce {reducer.name}: the scoring of this task does not extract an answer that could "
+                "have a vote; leave it out, or give the task a filter_list that extracts one"
+            )
 
 
 def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMetric:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,12 @@ from lmms_eval.filters import FILTERS, FilterEnsemble, get_filter, run_filters
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, THOUGHT_TAGS, parse_reasoning_tags_config, strip_pairs
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, reader, user_turn
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
+from lmms_eval.stats.interval import item_number
+from lmms_eval.stats.repeats import reducers
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts, RenderError, dump
-from lmms_eval.utils.answer_reading import scoring_notes
+from lmms_eval.utils.answer_reading import DRAWN, NOTHING, WHOLE_ANSWER, AnswerReading, reading_apart, scoring_notes
 from lmms_eval.utils.signatures import accepts, keywords_for, parameters_of
 
 if TYPE_CHECKING:
@@ -53,6 +55,17 @@ def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
     return {
         verdict.name.removeprefix(prefix): verdict for verdict in verdicts if verdict.name.startswith(prefix)
     }  # fmt: skip
+
+
+def asked_again(verdicts: Mapping[str, Verdict], number: int) -> dict[str, Verdict]:
+    """Return the verdicts of one repetition of the questions by the questions' own names."""
+    mark = repeat_name("", number)
+    return {name.removesuffix(mark): verdict for name, verdict in verdicts.items() if name.endswith(mark)}
+
+
+def known_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics that were evaluated."""
+    return {key: value for key, value in metrics.items() if not isinstance(value, Unscored)}
 
 
 def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:
@@ -204,6 +217,7 @@ class AnswerScorer:
     ) -> None:  # fmt: skip
         self.prompts, self.metrics, self.plan, self.may_draw = prompts, metrics, plan, may_draw
         self.config, self.predict_only = prompts.config, prompts.options.predict_only
+        self._reducers = reducers(prompts.options.reduce)
         self._takes_verdicts, self._given = False, dict[str, Any]()
         if (function := self.config.process_results) is not None:
             self._takes_verdicts = self.config.doc_to_judge is not None and accepts(function, "verdicts")
@@ -220,6 +234,7 @@ class AnswerScorer:
         for pipeline in self.plan.pipelines:
             filtered: Any = None
             each: list[Mapping[str, Any]] = []
+            readings: list[AnswerReading] = []
             reasons: list[str] = []
             with scoring_notes(self.may_draw) as notes:
                 try:
@@ -228,32 +243,81 @@ class AnswerScorer:
                     filtered = single[0]
                     if pipeline is None and len(single) > 1:
                         filtered = [list(values) for values in zip(*single, strict=True)]
-                    each = [
-                        self.evaluate(doc, values, verdicts_in(verdicts, scope) if verdicts else {})
-                        for scope, values in evaluations
-                    ]
+                    for scope, values in evaluations:
+                        with reading_apart() as alone:
+                            each.append(self.evaluate(doc, values, verdicts_in(verdicts, scope) if verdicts else {}))
+                        readings.append(alone.reading)
                 except NotEvaluated as absent:
-                    reasons = [absent.reason]
+                    each, reasons = [], [absent.reason]
             metrics = mean_metrics(each) if pipeline is None and len(each) > 1 else next(iter(each), {})
             # Values that were not evaluated are dropped. A document that lacks any value is unscored.
             reasons += [value.reason for value in metrics.values() if isinstance(value, Unscored)]
-            of_answers = each[0 if pipeline is None else 1 :] if has_several else ()
+            first = 0 if pipeline is None else 1
+            of_answers = each[first:] if has_several else ()
+            if of_answers and self._reducers and not reasons:
+                votes = [self._vote(pipeline, *one) for one in zip(single[first:], readings[first:], strict=True)]
+                metrics = {**metrics, **self._reduced(of_answers, votes)}
+            heard = evaluations[first if has_several else 0 :] if each else []
             made.append(
                 PipelineScore(
                     filter="none" if pipeline is None else pipeline.name,
                     filtered=filtered,
-                    metrics={key: value for key, value in metrics.items() if not isinstance(value, Unscored)},
+                    metrics=known_values(metrics),
                     status="unscored" if reasons else "scored",
                     reason="; ".join(dict.fromkeys(reasons)),
-                    per_answer=tuple(
-                        {key: value for key, value in one.items() if not isinstance(value, Unscored)}
-                        for one in of_answers
-                    ),
+                    per_answer=tuple(map(known_values, of_answers)),
+                    per_verdict=self._of_verdicts(doc, heard, verdicts),
                     drew=notes.drew,
                     reading=notes.reading,
                 )
             )
         return tuple(made)
+
+    def _of_verdicts(
+        self, doc: Doc, evaluations: Sequence[tuple[str, list[Any]]], verdicts: Sequence[Verdict]
+    ) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Return the metrics of each answer by each asking of the judge; empty without repeats of the judge."""
+        times = self.prompts.options.judge_repeats
+        if times < 2 or not self._takes_verdicts or self.predict_only:
+            return ()
+        made = []
+        for prefix, values in evaluations:
+            found = verdicts_in(verdicts, prefix)
+            of_answer = []
+            for number in range(1, times + 1):
+                asked = found if number == 1 else asked_again(found, number)
+                with scoring_notes(), contextlib.suppress(NotEvaluated):
+                    of_answer.append(known_values(self.evaluate(doc, values, asked)))
+            made.append(tuple(of_answer))
+        return tuple(made)
+
+    def _vote(self, pipeline: FilterEnsemble | None, filtered: Sequence[Any], reading: AnswerReading) -> Hashable:
+        """Return the extracted answer; equal answers vote together. ``None`` if scoring does not extract one."""
+        if pipeline is None and reading.rule in (NOTHING, DRAWN):
+            return ""
+        if pipeline is None and reading.found:
+            return reading.found
+        has_none = pipeline is None and self.config.process_results is not None and reading.rule != WHOLE_ANSWER
+        return None if has_none else " ".join(str(self._results(filtered)[0]).split()).casefold()
+
+    def _reduced(self, of_answers: Sequence[Mapping[str, Any]], votes: Sequence[Hashable]) -> dict[str, Any]:
+        """Return the reduced metrics of a document (``reduced_metrics``), if every answer has a number."""
+        config, made = self.config, dict[str, Any]()
+        for metric in self.metrics:
+            items = [one.get(metric.name) for one in of_answers]
+            scores = [item_number(item, config.score_key) for item in items]
+            known = [float(score) for score in scores if score is not None]
+            if len(known) < len(scores):
+                continue
+            for reducer in self._reducers:
+                if reducer.needs_answers and None in votes:
+                    continue
+                value: Any = reducer.value(known, votes, metric.definition.higher_is_better is not False)
+                if config.cluster_key:
+                    cluster = items[0].get(config.cluster_key) if isinstance(items[0], Mapping) else None
+                    value = {config.score_key: value, config.cluster_key: cluster}
+                made[f"{metric.name}_{reducer.name}"] = value
+        return made
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
         """Return the questions of ``doc_to_judge`` about every set of answers that is scored."""

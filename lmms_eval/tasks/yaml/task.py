@@ -18,6 +18,7 @@ from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.sandbox.policy import Policy, using
+from lmms_eval.stats.repeats import reducers
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
@@ -35,7 +36,14 @@ from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions,
 from lmms_eval.tasks.yaml.functions import Seeding, describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
-from lmms_eval.tasks.yaml.metrics import BYPASS, common_column, strata_of, task_metrics
+from lmms_eval.tasks.yaml.metrics import (
+    BYPASS,
+    check_reducers,
+    common_column,
+    reduced_metrics,
+    strata_of,
+    task_metrics,
+)
 from lmms_eval.tasks.yaml.prompts import Doc, PromptBuilder, Prompts, RenderError, check_template, few_shot
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, repeated, scoring_plan
 from lmms_eval.tasks.yaml.settings import (
@@ -289,7 +297,12 @@ class YamlTask(FamilyInterface, Task):
         self.num_fewshot = int(config.facts.get("num_fewshot", self._shots))
         self.generation = generation_options(config, options)
         self._task_metrics = task_metrics(config, options.predict_only, self.where)
-        self.metrics = tuple(metric.definition for metric in self._task_metrics)
+        given = () if options.predict_only else reducers(options.reduce)
+        check_reducers(given, self.repeats, config, self.where)
+        self.metrics = (
+            *(metric.definition for metric in self._task_metrics),
+            *reduced_metrics(self._task_metrics, given, config),
+        )
         self._strata = common_column([metric.strata for metric in self._task_metrics], self.where)
         self._plan = scoring_plan(config, options, self.where)
         self.thought_tags = self._plan.thought_tags
@@ -468,6 +481,7 @@ class YamlTask(FamilyInterface, Task):
     def fingerprint(self) -> Mapping[str, str]:
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         scoring = self._hash_of((*SCORING_KEYS, "metric_list", "filter_list"), is_scoring=True)
+        scoring += "".join(f" {name}" for name in self.options.reduce)
         # Answers with this stop differ from answers without it.
         implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)

@@ -61,6 +61,14 @@ def test_of_many_answers_the_most_frequent_or_any(run: Any) -> None:
     assert found == {"maj@64": 0.5, "maj@8": 0.5, "pass@64": 1.0, "pass@8": 1.0}
 
 
+def test_pass_at_all_answers_is_the_pipeline_of_any_right_one(run: Any) -> None:
+    answers = [["(A)"] * 7 + ["(B)"], ["12"] * 8]
+    found = run("mmmu_val", answers, repeats=8, reduce="pass@8,pass@2")["results"]["mmmu_val"]
+    by_pipeline = run("mmmu_val_pass64", [one * 8 for one in answers])["results"]["mmmu_val_pass64"]
+    assert found["mmmu_acc_pass@8,none"] == by_pipeline["mmmu_acc,pass@8"] == 1.0
+    assert found["mmmu_acc_pass@2,none"] == (2 / 8 + 1.0) / 2  # of one right answer among eight
+
+
 def test_a_judge_scores_answers_with_reasoning(run: Any) -> None:
     def script(messages: ChatMessages, request: Request) -> str:
         text = "".join(getattr(part, "text", "") for part in messages.messages[0].content)

@@ -97,6 +97,19 @@ def test_every_set_of_answers_is_asked_about_and_scored_by_its_own_verdicts(tmp_
     assert [dict(each) for each in score.per_answer] == [{"rating": 8}, {"rating": 4}]
 
 
+def test_each_asking_of_the_judge_scores_each_answer(tmp_path: Path) -> None:
+    judged = task(tmp_path, repeats=2, judge_repeats=2)
+    answers = [Answer("good"), Answer("bad")]
+    asked = judged.judge_questions(3, answers)
+    verdicts = [Verdict(question.name, text, True, "jury") for question, text in zip(asked, "8742", strict=True)]
+    (score,) = judged.score(3, answers, verdicts).scores
+    assert score.metrics == {"rating": 6.0}  # by the first replies
+    assert score.per_verdict == (({"rating": 8}, {"rating": 7}), ({"rating": 4}, {"rating": 2}))
+    lost = [verdicts[0], Verdict(asked[1].name, None, False, "jury", error="gone"), *verdicts[2:]]
+    assert judged.score(3, answers, lost).scores[0].per_verdict[0] == ({"rating": 8}, {})
+    assert task(tmp_path / "once").score(3, answers[:1], verdicts[:1]).scores[0].per_verdict == ()
+
+
 def test_without_verdicts_the_sample_is_unscored(tmp_path: Path) -> None:
     judged = task(tmp_path)
     assert judged.is_judged

@@ -8,7 +8,7 @@ import pytest
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.api.registry import AGGREGATIONS, FILTERS, METRICS, RegisteredMetric
 from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.errors import FunctionError, TaskError, UnknownNameError
+from lmms_eval.errors import FunctionError, TaskError, UnknownNameError, UsageError
 from lmms_eval.tasks.yaml.scoring import mean_metrics
 from tests.cases import for_each
 from tests.tasks.kit import Function, loaded, make_task
@@ -294,3 +294,83 @@ HERE = r"probe\.yaml"
 def test_wrong_scoring_keys_are_named(tmp_path: Path, changes: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         make_task(tmp_path, changes, CODE)
+
+
+REDUCED = TaskOptions(repeats=4, reduce=("pass@2", "pass^2", "maj@3", "mean@4"))
+
+
+def test_reducers_make_further_metrics_of_the_default_pipeline(tmp_path: Path) -> None:
+    task = loaded(tmp_path, options=REDUCED)
+    assert [metric.name for metric in task.metrics][1:] == [f"exact_match_{name}" for name in REDUCED.reduce]
+    score = one(task, "blue", " Blue", "red", "blue")[0]
+    assert [alone["exact_match"] for alone in score.per_answer] == [1.0, 0.0, 0.0, 1.0]
+    found = dict(score.metrics)
+    assert found.pop("exact_match") == 0.5
+    # the vote does not see the capital: blue has three votes of four, with the mean score of its answers
+    assert found == pytest.approx(
+        {
+            "exact_match_pass@2": 5 / 6,
+            "exact_match_pass^2": 1 / 6,
+            "exact_match_maj@3": 2 / 3,
+            "exact_match_mean@4": 0.5,
+        }
+    )
+
+
+def test_answers_that_a_filter_extracts_vote(tmp_path: Path) -> None:
+    digits = [{"name": "n", "filter": [{"function": "regex", "regex_pattern": "[a-z]+"}, {"function": "take_first"}]}]
+    score = one(loaded(tmp_path, {"filter_list": digits}, options=REDUCED), "1 blue", "2 blue", "3 red", "blue 4")[0]
+    assert score.metrics["exact_match_maj@3"] == 1.0
+
+
+NOTED = """
+from lmms_eval.utils.answer_reading import NOTHING, note_letter, note_reading
+
+def graded(doc, results):
+    if "?" in results[0]:
+        note_reading(NOTHING)
+        return {"m": {"score": 0.0, "page": "p"}}
+    note_letter("first", results[0], results[0][0])
+    return {"m": {"score": 0.5 if results[0][0] == "A" else 0.0, "page": "p"}}
+"""
+
+
+def test_readings_vote_and_clusters_stay(tmp_path: Path) -> None:
+    keys = {"process_results": Function("utils.graded"), "metric_list": CUSTOM, "cluster_key": "page"}
+    task = loaded(tmp_path, keys, NOTED, REDUCED)
+    score = one(task, "A.", "A it is", "B", "?")[0]
+    assert score.metrics["m_maj@3"] == {"score": pytest.approx((0.5 + 0.5 + 2 * 0.5 / 3) / 4), "page": "p"}
+    assert score.reading.found == ("A",)
+    value = task.metrics[-1].aggregation([{"score": 1.0, "page": "p"}, {"score": 0.0, "page": "q"}])
+    assert value == 0.5
+
+
+def test_values_without_a_number_are_not_reduced(tmp_path: Path) -> None:
+    options = TaskOptions(repeats=2, reduce=("pass@2",))
+    score = one(spying(tmp_path / "a", options), "x", "y")[0]
+    assert set(score.metrics) == {"results", "keys"}
+    absent = {"process_results": Function("utils.partly"), "metric_list": [{**CUSTOM[0], "metric": "judge"}]}
+    assert "judge_pass@2" not in one(loaded(tmp_path / "b", absent, CODE, options), "x", "y")[0].metrics
+
+
+@for_each(
+    ("options", "keys", "message"),
+    [
+        (TaskOptions(repeats=2, reduce=("pass@3",)), {}, "has 2 answers; give --repeats 3 or more"),
+        (TaskOptions(reduce=("mean@1",)), {}, "has 1 answer; give --repeats 2 or more"),
+        (TaskOptions(repeats=2, reduce=("best@2",)), {}, "'best@2' is not known"),
+        (REDUCED, {"process_results": Function("utils.number"), "metric_list": CUSTOM}, "maj@3: .* does not extract"),
+        (REDUCED, {"output_type": "loglikelihood", "metric_list": [{"metric": "acc"}]}, "maj@3: .* does not extract"),
+    ],
+)
+def test_reducers_that_a_task_cannot_have_are_refused(
+    tmp_path: Path, options: TaskOptions, keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_task(tmp_path, keys, CODE, options)
+
+
+def test_reducers_change_the_scores_alone(tmp_path: Path) -> None:
+    plain, reduced = (make_task(tmp_path, options=TaskOptions(repeats=4, reduce=one)) for one in ((), ("pass@2",)))
+    differing = {part for part, value in plain.fingerprint().items() if reduced.fingerprint()[part] != value}
+    assert differing == {"scoring"}
