@@ -10,6 +10,8 @@ Prints JSON. The parts (``--only``):
 * ``methods``: half-widths of the methods that were compared, as multiples of those of a single look.
 * ``strata``: macro means of 3, 30 and 500 tasks, in even and in random order, compared with one sequence for each task
   (Bonferroni).
+* ``anchors``: one task of 6,500 documents whose scores are predicted by earlier runs (``--anchors``) with an R² of 0,
+  0.2, 0.5 and 0.8, by the expected score of each document or by right and wrong answers of 1, 2 and 8 runs.
 * ``cells``: the mean of a part of a task that was stopped, by a rule about the whole task or when the part looked most
   striking: how often its interval is right, compared with that of a single look, and how wide both are.
 
@@ -31,6 +33,7 @@ import numpy as np
 
 from benchmarks.looks import ROUNDING, SHARE, Floats, Z, ends_of, held, orders, population, wald, wald_finite, wilson
 from benchmarks.sequence_cells import cells
+from lmms_eval.evaluation.anchors import predicted
 from lmms_eval.stats import Sampled, StratifiedSampled
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
@@ -320,22 +323,73 @@ def bonferroni_looks(tasks: list[Floats], source: np.random.Generator) -> tuple[
     return np.minimum(np.array(counts), total), np.array(ends)
 
 
+SHARES_EXPLAINED = (0.0, 0.2, 0.5, 0.8)
+EARLIER_RUNS = (1, 2, 8)
+SOLVED = 0.7
+
+
+def chances(total: int, explained: float, source: np.random.Generator) -> Floats:
+    """Draw each document's chance to be solved, from a beta distribution: R² is the share of the answers' variance."""
+    if explained == 0:
+        return np.full(total, SOLVED)
+    size = 1 / explained - 1
+    return source.beta(SOLVED * size, (1 - SOLVED) * size, total)
+
+
+def anchors(draws: int) -> list[dict[str, Any]]:
+    found = [anchored_cell(SIZES[-1], 0.0, "none", draws)]
+    found += [anchored_cell(SIZES[-1], explained, "expected", draws) for explained in SHARES_EXPLAINED]
+    return found + [
+        anchored_cell(SIZES[-1], explained, str(runs), draws) for explained in SHARES_EXPLAINED for runs in EARLIER_RUNS
+    ]
+
+
+def anchored_cell(total: int, explained: float, runs: str, draws: int) -> dict[str, Any]:
+    """Simulate a task with anchors: by no run, by the expected scores, or by a number of earlier runs."""
+    source = np.random.default_rng(9)
+    chance = chances(total, explained, source)
+    scores = (source.random(total) < chance).astype(float)
+    if runs in ("none", "expected"):
+        shares = chance if runs == "expected" else np.zeros(total)
+    else:
+        earlier = [dict(enumerate((source.random(total) < chance).astype(float).tolist())) for _ in range(int(runs))]
+        shares = np.array([*predicted(earlier, range(total)).values()])
+    differences = scores - shares
+    within = SHARE if runs == "none" else DIFFERENCE
+    truth = float(differences.mean())
+    stops, n = Stops(truth, total), np.arange(1.0, total + 1)
+    for order in orders(differences, max(1, draws // 10), 10):
+        stops.take(n, np.array(Sampled(total, within).after_each(order.tolist())))
+    drawn = (differences - within.low) / (within.high - within.low)
+    return {
+        "documents": total,
+        "explained": explained,
+        "anchors": runs,
+        "r_squared": round(1 - float(differences.var() / scores.var()), 3),
+        "process_all_looks_hold": process_coverage(drawn, draws),
+        "process_draws": draws,
+        "sequence": stops.report(),
+    }
+
+
 PARTS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
     "single": single,
     "decided": decided,
     "methods": methods,
     "strata": strata,
+    "anchors": anchors,
     "cells": cells,
 }
 
 
 def is_covered(report: dict[str, Any]) -> bool:
     """Return whether each sequence is right at all looks in 95 % of the draws, minus three errors of the simulation."""
-    cells = [cell["sequence"] for cell in report.get("single", [])]
+    single_tasks = [*report.get("single", []), *report.get("anchors", [])]
+    cells = [cell["sequence"] for cell in single_tasks]
     cells += [cell for cell in report.get("strata", []) if "all_looks_hold" in cell]
     found = [(cell["all_looks_hold"], cell["draws"]) for cell in cells]
     found += [(cell["holds"], cell["draws"]) for cell in report.get("cells", [])]
-    found += [(cell["process_all_looks_hold"], cell["process_draws"]) for cell in report.get("single", [])]
+    found += [(cell["process_all_looks_hold"], cell["process_draws"]) for cell in single_tasks]
     return all(share >= LEVEL - 3 * math.sqrt(LEVEL * (1 - LEVEL) / draws) for share, draws in found)
 
 

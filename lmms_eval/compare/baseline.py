@@ -45,7 +45,7 @@ def check_baseline(path: Path) -> None:
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    _read(path, "baseline", (BaselineRow("", ""),))
+    read_rows(path, "baseline", (BaselineRow("", ""),))
 
 
 def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
@@ -73,7 +73,7 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     results = path.with_name(f"{stamp}_results.json")
     document = read_document(results) if mark and results.is_file() else None
     earlier_stop = early_stop_of(document, task) if isinstance(document, dict) else None
-    earlier_rows = _read(path, result.task.name, wanted, result.task.score_key)
+    earlier_rows = read_rows(path, result.task.name, wanted, result.task.score_key)
     earlier_rows = structs.replace(earlier_rows, early_stop=earlier_stop)
     shared = share(_current(result, store, means), earlier_rows, ("this run", name))
     found = {}
@@ -100,7 +100,7 @@ def baseline_scores(path: Path, row: BaselineRow, score_key: str) -> dict[int, f
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    return _by_document(_read(path, "baseline", [row], score_key), str(row))
+    return _by_document(read_rows(path, "baseline", [row], score_key), str(row))
 
 
 def _by_document(task: TaskRows, key: str) -> dict[int, float]:
@@ -118,7 +118,8 @@ def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, 
     looked, interval = metric.looked, None
     scaled = {doc_id: metric.scale * score for doc_id, score in baseline.items()}
     if looked is not None and all(score in looked.part.within for score in scaled.values()):
-        interval = looked_interval([structs.replace(looked, part=structs.replace(looked.part, baseline=scaled))])
+        part = structs.replace(looked.part, baseline=scaled, anchors=None)
+        interval = looked_interval([structs.replace(looked, part=part)])
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return replace(
         paired,
@@ -143,13 +144,20 @@ def _followed(
     return replace(paired, ci_lower=low, ci_upper=high, pvalue=None, baseline_early=mark)
 
 
-def _read(path: Path, task: str, wanted: Sequence[BaselineRow], score_key: str = "score") -> TaskRows:
+def read_rows(
+    path: Path, task: str, wanted: Sequence[BaselineRow], score_key: str = "score", option: str = "--baseline"
+) -> TaskRows:
+    """Read some columns of an earlier run's samples file. ``option`` names the file in messages.
+
+    Raises:
+        DataError: the file is missing, or a line is not a sample.
+    """
     if not path.is_file():
-        raise DataError(f"--baseline {path}: no such file; give a samples file (JSONL) of an earlier run")
+        raise DataError(f"{option} {path}: no such file; give a samples file (JSONL) of an earlier run")
     try:
         return read_lines(FileSamples(path), task, SampleKeys(score_key), wanted=wanted).rows
     except DataError as error:
-        raise DataError(f"--baseline {error}") from error
+        raise DataError(f"{option} {error}") from error
 
 
 def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResult]) -> TaskRows:

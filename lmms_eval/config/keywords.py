@@ -69,6 +69,7 @@ class EvaluateArguments(TypedDict, total=False):
     retry_truncated: int | str | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
+    anchors: str | Sequence[str] | None
     allow_ignored: bool | None
     allow_blank: bool | None
     resume: bool | str | None

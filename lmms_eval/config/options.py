@@ -172,6 +172,10 @@ class RunConfig:
         "end each task when this holds at a look: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
         "TASK_OR_GROUP: RULE; several are separated by ; or given one by one",
         form="rules", metavar="RULE[;RULE...]", repeatable=True)
+    anchors: str | None = run(None, RUNNING,
+        "earlier runs of the same tasks whose scores predict those of this run, for a narrower interval with --order "
+        "random or --until: samples files (JSONL) or folders of them",
+        form="names", metavar="RUN[,RUN...]", repeatable=True)
     allow_ignored: bool = run(False, GENERATION,
         "run even if the model ignores an option of --gen_kwargs; the results name the option")
     allow_blank: bool = run(False, RUNNING, "give a score even if every answer is blank or filtered")

@@ -61,6 +61,13 @@ def _documents(config: RunConfig) -> Iterator[str]:
 def _order(config: RunConfig) -> Iterator[str]:
     if config.until and config.order == "cost":
         yield "--until needs a sample at every look: leave --order cost out (--until asks in random order)"
+    if config.anchors and config.order != "random" and not config.until:
+        yield "--anchors makes the interval of a random order narrower: add --order random, or --until RULE"
+    if config.anchors and config.predict_only:
+        yield "--anchors needs scores, which --predict_only does not make: leave one of them out"
+    for name in config.names("anchors"):
+        if not name.startswith("hf://") and not Path(name).expanduser().exists():
+            yield f"--anchors: there is no run {name}; give a samples file (JSONL) or a folder of an earlier run"
     if config.until and config.predict_only:
         yield "--until needs scores, which --predict_only does not make: leave one of them out"
     if config.until and config.ablate:

@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from lmms_eval.engine.columns import (
     truncation_scores,
     variance_in,
 )
-from lmms_eval.engine.headline import HeadlinePart
+from lmms_eval.engine.headline import Anchors, HeadlinePart
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import Drawn, TaskPlan
@@ -175,7 +176,8 @@ def aggregate_task(
         if (result := _result(plan, definition, name, columns, outcome, options)) is not None
     )
     if order is not None:
-        metrics = tuple(_with_looks(plan.task, metric, columns, order, stop) for metric in metrics)
+        looks = partial(_with_looks, plan.task, columns=columns, order=order, stop=stop, anchors=options.anchors)
+        metrics = tuple(map(looks, metrics))
     if plan.sample is not None:
         metrics = tuple(
             structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample)) for metric in metrics
@@ -229,7 +231,12 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
 
 
 def _with_looks(
-    task: Task, metric: MetricResult, columns: Columns, order: Sequence[int], stop: LookStop | None
+    task: Task,
+    metric: MetricResult,
+    columns: Columns,
+    order: Sequence[int],
+    stop: LookStop | None,
+    anchors: Mapping[str, Anchors],
 ) -> MetricResult:
     """Add the numbers for anytime-valid intervals; for a task that ended early replace its errors and interval."""
     declared = next(one for one in task.metrics if one.name == metric.metric)
@@ -241,6 +248,7 @@ def _with_looks(
             task.name, metric.metric, metric.filter, within, task.score_key,
             strata=strata_of(task, order), is_macro=is_macro,
         )  # fmt: skip
+        part = structs.replace(part, anchors=anchors.get(part.key))
         looked = Looked(part, order, len(order) if stop is None else stop.asked, numbers)
     if stop is None:
         return structs.replace(metric, looked=looked)

@@ -520,12 +520,13 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
         not_asked = "the run was interrupted before these documents were finished"
     elif report.give_up:
         not_asked = report.give_up if report.give_up_kind == "budget" else f"given up because {report.give_up}"
-    chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None)
     sampling = work.options.sampling
+    anchors = {} if sampling is None else sampling.anchors
+    chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None, anchors=anchors)
     stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)
     results = []
     for plan in work.plans:
-        order = sampling.order.of(plan) if sampling is not None and stops else None
+        order = sampling.order.of(plan) if sampling is not None and (stops or anchors) else None
         reason = not_asked or _given_up(work, plan)
         results.append(aggregate_task(plan, work.store, chosen, reason, order, stops.get(plan.task.name)))
     return tuple(results)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.engine.conversations import Unit
@@ -88,6 +88,23 @@ LOOKS = 200
 _SLACK = 1e-12
 
 
+class Anchors(Struct, frozen=True):
+    """Numbers that earlier runs predict for a metric of a task, fixed before the run (``--anchors``)."""
+
+    runs: tuple[str, ...]
+    """The earlier runs, as ``--anchors`` names them."""
+    shares: Mapping[int, float]
+    """Predicted numbers by document, as fractions of the range from 0 to 1; every document of the task has one."""
+    known: int
+    """Number of documents with a number in an earlier run. The others have the mean."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the predicted numbers: equal digests mean equal anchors."""
+        content = json.dumps([[doc_id, share.hex()] for doc_id, share in sorted(self.shares.items())])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
 class HeadlinePart(Struct, frozen=True):
     """One task's part of a headline number: the mean of a metric over its documents, or over its strata."""
 
@@ -111,14 +128,37 @@ class HeadlinePart(Struct, frozen=True):
     is_macro: bool = False
     """The part is the mean over the strata of their documents' means."""
     scale: float = 1.0
+    anchors: Anchors | None = None
+    """Predicted numbers to subtract, whose mean is added again; no effect with a ``baseline``."""
+
+    @property
+    def key(self) -> str:
+        """``TASK,METRIC,FILTER``."""
+        return f"{self.task},{self.metric},{self.filter}"
+
+    @property
+    def unit(self) -> float:
+        """Width of the range in units of the headline number."""
+        return 100.0 if self.in_percent else self.within.high - self.within.low
 
     @property
     def ends(self) -> ScoreRange:
         """Range of the part's mean in units of the headline number."""
-        width = 100.0 if self.in_percent else self.within.high - self.within.low
         if self.baseline is not None:
-            return ScoreRange(-width, width)
-        return ScoreRange(0.0, width) if self.in_percent else self.within
+            return ScoreRange(-self.unit, self.unit)
+        return ScoreRange(0.0, self.unit) if self.in_percent else self.within
+
+    def drawn_ends(self, doc_ids: Sequence[int]) -> ScoreRange:
+        """Return the numbers that the mean shares 0 and 1 represent (``shares``), in units of the headline number."""
+        if self.baseline is not None or self.anchors is None:
+            return self.ends
+        by_stratum: dict[str, list[float]] = {}
+        for doc_id in doc_ids:
+            name = self.stratum(doc_id) if self.is_macro else ""
+            by_stratum.setdefault(name, []).append(self.anchors.shares[doc_id])
+        mean = math.fsum(math.fsum(each) / len(each) for each in by_stratum.values()) / len(by_stratum)
+        middle = self.ends.low + self.unit * mean
+        return ScoreRange(middle - self.unit, middle + self.unit)
 
     def holds(self, number: float) -> bool:
         """Return whether a number is possible for a document."""
@@ -130,7 +170,8 @@ class HeadlinePart(Struct, frozen=True):
     def shares(self, doc_id: int, number: float | None) -> tuple[float, float]:
         """Return the least and the greatest possible number of a document as fractions of the range, from 0 to 1.
 
-        They are equal if the number, and the baseline's if there is one, is known.
+        They are equal if the number, and the baseline's if there is one, is known. If something is subtracted, 0 and 1
+        are the ends of the differences.
         """
         width = self.within.high - self.within.low
         low, high = (0.0, 1.0) if number is None else ((number - self.within.low) / width,) * 2
@@ -138,6 +179,9 @@ class HeadlinePart(Struct, frozen=True):
             other = self.baseline.get(doc_id)
             least, greatest = (0.0, 1.0) if other is None else ((other - self.within.low) / width,) * 2
             low, high = (low - greatest + 1) / 2, (high - least + 1) / 2
+        elif self.anchors is not None:
+            anchor = self.anchors.shares[doc_id]
+            low, high = (low - anchor + 1) / 2, (high - anchor + 1) / 2
         return min(1.0, max(0.0, low)), min(1.0, max(0.0, high))
 
 
@@ -182,14 +226,30 @@ class _Sums(Struct):
         self.squares += share * share
 
 
+class _Scale(Struct):
+    """Maps shares to headline numbers."""
+
+    low: float
+    span: float
+
+    def of(self, found: stats.Interval) -> stats.Interval:
+        low, high = (self.low + self.span * end for end in (found.low, found.high))
+        return stats.Interval(low, high, found.method)
+
+
 class _Moments(Struct):
     """Sums over the documents of a part or of one of its strata."""
 
     span: float
-    """Weight of their mean in the headline number."""
+    """Weight of their mean share in the headline number."""
+    plain_span: float
+    """The same without anchors."""
+    size: int
+    """Number of documents in all."""
     known: _Sums = field(default_factory=_Sums)
+    """Of the documents with a number, after subtracting their anchors."""
     least: _Sums = field(default_factory=_Sums)
-    """Of all documents, with the least possible share for those without a number."""
+    """Of all documents without anchors, with the least possible share for those without a number."""
     greatest: _Sums = field(default_factory=_Sums)
 
 
@@ -219,22 +279,27 @@ class Prefix:
         self.lies_outside = False
         """A number is outside its stated range, so there is no valid interval."""
         whole = math.fsum(part.weight for part in parts)
-        self._low = math.fsum(part.weight / whole * part.ends.low for part in parts)
-        spans = [part.weight / whole * (part.ends.high - part.ends.low) for part in parts]
-        self._span = math.fsum(spans)
+        drawn = [(part.weight / whole, part.drawn_ends(orders[part.task])) for part in parts]
+        spans = [weight * (ends.high - ends.low) for weight, ends in drawn]
+        self._scale = _Scale(math.fsum(weight * ends.low for weight, ends in drawn), math.fsum(spans))
+        self._bare = {part.task: structs.replace(part, anchors=None) for part in parts}
+        plain = [(part.weight / whole, part.ends) for part in self._bare.values()]
+        plain_spans = [weight * (ends.high - ends.low) for weight, ends in plain]
+        self._plain = _Scale(math.fsum(weight * ends.low for weight, ends in plain), math.fsum(plain_spans))
+        self._has_anchors = any(part.anchors is not None for part in parts)
         self._cells: dict[tuple[str, str], tuple[int, _Moments]] = {}
         """Number and sums of each stratum by task and name; strata share their sums unless their means are averaged."""
         totals: list[int] = []
         weights: list[float] = []
-        for part, span in zip(parts, spans, strict=True):
+        for part, span, plain_span in zip(parts, spans, plain_spans, strict=True):
             sizes = Counter(part.stratum(doc_id) for doc_id in orders[part.task])
-            together = _Moments(span)
+            together = _Moments(span, plain_span, sizes.total())
             for name, size in sizes.items():
                 share = 1 / len(sizes) if part.is_macro else size / sizes.total()
-                moments = _Moments(span * share) if part.is_macro else together
+                moments = _Moments(span * share, plain_span * share, size) if part.is_macro else together
                 self._cells[part.task, name] = len(totals), moments
                 totals.append(size)
-                weights.append(span * share / self._span)
+                weights.append(span * share / self._scale.span)
         from lmms_eval.stats.sequence import Sampled, StratifiedSampled
 
         self._draw: Callable[[int, float, float], None]
@@ -290,8 +355,9 @@ class Prefix:
         low, high = part.shares(doc_id, number)
         stratum, moments = self._cells[key]
         self._draw(stratum, low, high)
-        moments.least.add(low)
-        moments.greatest.add(high)
+        least, greatest = self._bare[part.task].shares(doc_id, number) if part.anchors is not None else (low, high)
+        moments.least.add(least)
+        moments.greatest.add(greatest)
         if low == high:
             moments.known.add(low)
         else:
@@ -301,11 +367,22 @@ class Prefix:
         """Return the headline number; ``None`` while a task, or a stratum whose mean counts, has no number."""
         if not all(one.known.count for one in self._moments):
             return None
-        return self._low + math.fsum(one.span * one.known.total / one.known.count for one in self._moments)
+        return self._scale.low + math.fsum(one.span * one.known.total / one.known.count for one in self._moments)
 
     def interval(self) -> stats.Interval:
         """Return the interval for the number over all documents, which is valid at all looks simultaneously."""
-        return self._mapped(self._sampled.interval())
+        found = self._scale.of(self._sampled.interval())
+        return self._clipped(found) if self._has_anchors else found
+
+    def _clipped(self, found: stats.Interval) -> stats.Interval:
+        """Cut an interval to the numbers that the known documents and the range allow, whatever the anchors are."""
+        least = math.fsum(one.plain_span * one.least.total / one.size for one in self._moments)
+        most = math.fsum(
+            one.plain_span * (one.greatest.total + one.size - one.greatest.count) / one.size for one in self._moments
+        )
+        ends = self._plain.low + least, self._plain.low + most
+        low, high = max(found.low, ends[0]), min(found.high, ends[1])
+        return stats.Interval(*((low, high) if low <= high else ends), f"{found.method} with anchors")
 
     def shown_interval(self) -> stats.Interval | None:
         """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one.
@@ -323,15 +400,11 @@ class Prefix:
         high = self._ordinary([one.greatest for one in self._moments]) if self.missing else low
         if isinstance(low, stats.NoInterval) or isinstance(high, stats.NoInterval):
             return None
-        return self._mapped(stats.Interval(low.low, high.high, low.method))
+        return self._plain.of(stats.Interval(low.low, high.high, low.method))
 
     def _ordinary(self, sums: Sequence[_Sums]) -> stats.Interval | stats.NoInterval:
         """Return the interval of a plain sample, in shares of the number's range."""
-        spans = [one.span for one in self._moments]
+        spans = [one.plain_span for one in self._moments]
         spreads = [stats.MeanSpread.of_moments(one.count, one.total, one.squares, SHARES) for one in sums]
-        value = math.fsum(span * one.total / one.count for span, one in zip(spans, sums, strict=True)) / self._span
-        return stats.score_interval(value, stats.MeanSpread.stratified(spreads, spans), SHARES)
-
-    def _mapped(self, found: stats.Interval) -> stats.Interval:
-        low, high = (self._low + self._span * end for end in (found.low, found.high))
-        return stats.Interval(low, high, found.method)
+        mean = math.fsum(span * one.total / one.count for span, one in zip(spans, sums, strict=True)) / math.fsum(spans)
+        return stats.score_interval(mean, stats.MeanSpread.stratified(spreads, spans), SHARES)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec import Struct, field
 
-from lmms_eval.engine.headline import HeadlinePart
+from lmms_eval.engine.headline import Anchors, HeadlinePart
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.stats import item_number
@@ -285,7 +285,7 @@ OUTLINE = "outline.json"
 OF_A_CONTROL = "the task is asked otherwise, as a control"
 NOT_RANDOM = "documents are not asked in a random order (--order random)"
 
-_FLAT = [name for name in HeadlinePart.__struct_fields__ if name not in ("within", "baseline", "strata")]
+_FLAT = [name for name in HeadlinePart.__struct_fields__ if name not in ("within", "baseline", "strata", "anchors")]
 
 
 class TaskOutline(Struct, frozen=True):
@@ -325,7 +325,7 @@ def outline_of(
 def write_outline(folder: Path, outline: RunOutline) -> None:
     """Write the outline into a run's folder. Raises ``OSError``."""
     tasks = {name: _task_record(task) for name, task in outline.tasks.items()}
-    content = {"tasks": tasks, "whole": [_part_record(part) for part in outline.whole]}
+    content = {"tasks": tasks, "whole": [_part_record(part, outline.tasks[part.task].order) for part in outline.whole]}
     with replacing(folder / OUTLINE, survives_power_loss=False) as file:
         file.write(sealed(orjson.dumps(content)))
 
@@ -338,7 +338,12 @@ def read_outline(folder: Path) -> RunOutline:
         def part(flat: Mapping[str, Any]) -> HeadlinePart:
             task, (low, high) = record["tasks"][flat["task"]], flat["within"]
             strata = None if task["strata"] is None else dict(zip(task["order"], task["strata"], strict=True))
-            return HeadlinePart(**{name: flat[name] for name in _FLAT}, within=ScoreRange(low, high), strata=strata)
+            anchors = None
+            if (kept := flat.get("anchors")) is not None:  # outlines of earlier versions have no such key
+                shares = dict(zip(task["order"], kept["shares"], strict=True))
+                anchors = Anchors(tuple(kept["runs"]), shares, kept["known"])
+            own = {name: flat[name] for name in _FLAT}
+            return HeadlinePart(**own, within=ScoreRange(low, high), strata=strata, anchors=anchors)
 
         tasks = {
             name: TaskOutline(task["requested"], task["order"], task["part"] and part(task["part"]), task["reason"])
@@ -351,11 +356,15 @@ def read_outline(folder: Path) -> RunOutline:
 
 def _task_record(task: TaskOutline) -> dict[str, Any]:
     strata = None if task.part is None or task.part.strata is None else [task.part.strata[doc] for doc in task.order]
-    part = None if task.part is None else _part_record(task.part)
+    part = None if task.part is None else _part_record(task.part, task.order)
     return {
         "requested": task.requested, "order": list(task.order), "strata": strata, "part": part, "reason": task.reason
     }  # fmt: skip
 
 
-def _part_record(part: HeadlinePart) -> dict[str, Any]:
-    return {name: getattr(part, name) for name in _FLAT} | {"within": [part.within.low, part.within.high]}
+def _part_record(part: HeadlinePart, order: Sequence[int]) -> dict[str, Any]:
+    record = {name: getattr(part, name) for name in _FLAT} | {"within": [part.within.low, part.within.high]}
+    if (found := part.anchors) is not None:
+        shares = [found.shares[doc_id] for doc_id in order]
+        record["anchors"] = {"runs": list(found.runs), "known": found.known, "shares": shares}
+    return record

@@ -7,15 +7,16 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from loguru import logger
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval import stats
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.conversations import Unit
-from lmms_eval.engine.headline import HeadlinePart, Prefix, RandomOrder, Statement, interleaved
+from lmms_eval.engine.headline import Anchors, HeadlinePart, Prefix, RandomOrder, Statement, interleaved
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -80,6 +81,18 @@ class Sampling(Struct, frozen=True):
     """Parts of the number that is shown during the run; empty if it cannot have an interval."""
     recorded: Mapping[str, Mapping[str, object]] | None = None
     """Early stops of a recorded run that is scored again, instead of ``stops``."""
+    anchors: Mapping[str, Anchors] = MappingProxyType({})
+    """By ``HeadlinePart.key``."""
+
+    def with_anchors(self, anchors: Mapping[str, Anchors]) -> Sampling:
+        """Return the same sampling with anchors in every number that they are for."""
+        found = structs.replace(self, anchors=anchors)
+        stops = tuple(structs.replace(one, parts=tuple(map(found.anchored, one.parts))) for one in self.stops)
+        return structs.replace(found, stops=stops, shown=tuple(map(found.anchored, self.shown)))
+
+    def anchored(self, part: HeadlinePart) -> HeadlinePart:
+        """Return a part with its anchors, if there are any."""
+        return structs.replace(part, anchors=self.anchors.get(part.key))
 
     def early_stops(self, plans: Sequence[TaskPlan], store: RunStore) -> dict[str, LookStop]:
         """Return the tasks that ended early according to the journals."""
@@ -163,8 +176,36 @@ class Looked(Struct, frozen=True):
         """Return whether the aggregation's value equals the part's mean; ``True`` if a document has no number."""
         if len(self.numbers) < self.asked or not isinstance(value, int | float):
             return True
-        found = _prefix([self]).value()
+        plain = structs.replace(self, part=structs.replace(self.part, anchors=None))
+        found = _prefix([plain]).value()
         return found is None or math.isclose(found, value, rel_tol=1e-9, abs_tol=1e-9)
+
+    def anchored(self) -> AnchoredMean | None:
+        """Return the estimate with anchors, and what they explain; ``None`` without anchors or numbers."""
+        anchors, within = self.part.anchors, self.part.within
+        prefix = _prefix([self])
+        estimate = prefix.value()
+        if anchors is None or estimate is None or prefix.lies_outside:
+            return None
+        shares = {doc: (number - within.low) / (within.high - within.low) for doc, number in self.numbers.items()}
+        spread = _squares(list(shares.values()))
+        left = _squares([share - anchors.shares[doc] for doc, share in shares.items()])
+        return AnchoredMean(anchors, estimate, 1 - left / spread if spread > 0 else None)
+
+
+class AnchoredMean(Struct, frozen=True):
+    """Estimate of a score over all documents: mean anchor + mean of (number − anchor) over those that were asked."""
+
+    anchors: Anchors
+    estimate: float
+    r_squared: float | None
+    """Share of the numbers' variance that the anchors explain over what was asked; negative if they add to it, and
+    ``None`` if all numbers are equal."""
+
+
+def _squares(numbers: Sequence[float]) -> float:
+    mean = math.fsum(numbers) / len(numbers)
+    return math.fsum((number - mean) ** 2 for number in numbers)
 
 
 def looked_interval(looked: Sequence[Looked]) -> stats.Interval | None:

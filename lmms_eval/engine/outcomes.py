@@ -12,6 +12,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.task import Task
+from lmms_eval.engine.headline import Anchors
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 from lmms_eval.utils.records import to_dict
 
@@ -96,6 +97,8 @@ class AggregateOptions(Struct, frozen=True, kw_only=True):
     arguments: Any = None
     """The parsed command line, for aggregations with a parameter ``args``."""
     interrupted: bool = False
+    anchors: Mapping[str, Anchors] = field(default_factory=dict)
+    """By ``HeadlinePart.key``."""
     read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
     """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 

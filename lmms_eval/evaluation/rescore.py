@@ -174,7 +174,7 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     If only human scores are given, the recorded judge stays: its replies are in the journal, so it is asked nothing.
     """
     keeps_judge = "human_scores" in given and not any(name in given for name in JUDGE_OPTIONS)
-    others = ("config", "baseline", *OF_ASKING, *(("launcher_args",) if keeps_judge else JUDGE_OPTIONS))
+    others = ("config", "baseline", "anchors", *OF_ASKING, *(("launcher_args",) if keeps_judge else JUDGE_OPTIONS))
     values = {
         name: value for name, value in record.get("arguments", {}).items() if value is not None and name not in others
     }

@@ -24,7 +24,7 @@ from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.options import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import RandomOrder
+from lmms_eval.engine.headline import HeadlinePart, RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.outcomes import AggregateOptions
@@ -190,11 +190,9 @@ class EvaluationRun:
         if config.write_out and rank == 0:
             _log_prompts(collected)
         share = None if team is None else Share(team, record.shares_files)
-        sampling = collected.sampling
-        if record.early_stops and not collected.asks:
-            sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
+        sampling = _sampling(config, collected, record, rank)
         if rank == 0:
-            _write_outline(config, collected, record.folder.path)
+            _write_outline(config, collected, sampling, record.folder.path)
         options = structs.replace(
             options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected),
             checks_continued=collected.asks, forgets_blank=collected.asks and not config.allow_blank,
@@ -253,16 +251,41 @@ def _engine_options(config: RunConfig, team: Team | None, record: RunRecord, sto
     )
 
 
-def _write_outline(config: RunConfig, collected: Collected, folder: Path) -> None:
+def _sampling(config: RunConfig, collected: Collected, record: RunRecord, rank: int) -> Sampling | None:
+    """Return the random order and the rules, with the anchors of the run's first start.
+
+    If a recorded run is scored again, its early stops take the place of the rules.
+    """
+    folder = record.folder.path
+    if not collected.asks:
+        from lmms_eval.evaluation.anchors import KeptAnchors
+
+        kept = KeptAnchors.read(folder)
+        if kept is None and not record.early_stops:
+            return None
+        anchors = {} if kept is None else kept.anchors
+        return Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops, anchors=anchors)
+    sampling = collected.sampling
+    if sampling is None or not config.anchors or rank:
+        return sampling
+    from lmms_eval.evaluation.anchors import kept_anchors
+
+    is_first_start = record.content.get("starts", 1) == 1
+    return sampling.with_anchors(kept_anchors(config.anchors, sampling.anchors, folder, is_first_start))
+
+
+def _write_outline(config: RunConfig, collected: Collected, sampling: Sampling | None, folder: Path) -> None:
     """Describe the run for ``lmms-eval watch`` and the like. The run continues if the file cannot be written."""
-    parts = {}
-    if collected.sampling is not None:
+    parts: dict[str, HeadlinePart | str] = {}
+    if sampling is not None:
         from lmms_eval.evaluation.sampling import looked_at
 
         plans = [plan for plan in collected.plans if not plan.task.control_of]
-        parts = {plan.task.name: looked_at(plan, not config.predict_only) for plan in plans}
+        for plan in plans:
+            part = looked_at(plan, not config.predict_only)
+            parts[plan.task.name] = part if isinstance(part, str) else sampling.anchored(part)
     with suppress(OSError):
-        write_outline(folder, outline_of(collected.plans, collected.sampling, parts))
+        write_outline(folder, outline_of(collected.plans, sampling, parts))
 
 
 def _limits(config: RunConfig, collected: Collected) -> Limits | None:

@@ -15,6 +15,7 @@ from lmms_eval.engine.headline import LEAST, HeadlinePart, RandomOrder, Statemen
 from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
+from lmms_eval.evaluation.anchors import read_anchors
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.baseline import BaselineRow, BaselineSamples, find_baseline
 from lmms_eval.tasks.yaml.task import YamlTask
@@ -33,7 +34,7 @@ def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPla
     Raises:
         UsageError: a rule names a task or group that the run does not have, or its number has no interval before the
             end.
-        ConfigError, DataError: a baseline cannot be found or read.
+        ConfigError, DataError: a baseline or an anchor run cannot be found or read.
     """
     plans = [plan for plan in plans if plan.requested and not plan.task.control_of]
     try:
@@ -46,7 +47,12 @@ def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPla
         shown = ()
         if is_first:
             logger.info("no live interval: {}", reason)
-    return Sampling(RandomOrder(config.seed[0] or 0), _stops(config, selection, plans), shown)
+    sampling = Sampling(RandomOrder(config.seed[0] or 0), _stops(config, selection, plans), shown)
+    if not config.anchors or not is_first:
+        return sampling
+    parts = (*shown, *(part for stop in sampling.stops for part in stop.parts))
+    tasks = {plan.task.name: plan for plan in plans}
+    return sampling.with_anchors(read_anchors(config.anchors, parts, tasks, sampling.order))
 
 
 def looked_at(plan: TaskPlan, is_scored: bool) -> HeadlinePart | str:

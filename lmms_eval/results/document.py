@@ -29,6 +29,7 @@ from lmms_eval.results.certainty import intervals_of, plain, sampled_of, varianc
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.results.schema import (
+    AnchorsEntry,
     Cost,
     EarlyStopEntry,
     EfficiencyEntry,
@@ -370,6 +371,30 @@ def _config_part(facts: RunFacts) -> dict[str, Any]:
     }
 
 
+def _anchors(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return, by task, its estimate with the scores of earlier runs."""
+    found = {}
+    for name, result in tasks.items():
+        for metric in result.metrics:
+            if metric.looked is not None and (mean := metric.looked.anchored()) is not None and name not in found:
+                interval = None if result.early_stop is None else metric.interval
+                found[name] = plain(
+                    AnchorsEntry(
+                        metric=metric.metric,
+                        filter=metric.filter,
+                        runs=list(mean.anchors.runs),
+                        digest=mean.anchors.digest,
+                        known=mean.anchors.known,
+                        of=result.plan.requested,
+                        asked=metric.looked.asked,
+                        estimate=mean.estimate,
+                        r_squared=mean.r_squared,
+                        method="" if interval is None else interval.method,
+                    )
+                )
+    return found
+
+
 def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
     found: dict[str, tuple[EarlyStop | LookStop, stats.Interval | None, stats.Interval | None]] = {}
@@ -565,6 +590,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
         **({"sampled": drawn} if (drawn := sampled_of(tasks)) else {}),
+        **({"anchors": anchors} if (anchors := _anchors(tasks)) else {}),
         "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,

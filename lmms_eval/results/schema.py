@@ -290,6 +290,32 @@ class EarlyStopEntry(Struct, kw_only=True):
     """Difference from the baseline that the rule names, in the form of ``interval``."""
 
 
+class AnchorsEntry(Struct, kw_only=True):
+    """A task's estimate with the scores of earlier runs (``--anchors``): mean anchor + mean of (score − anchor)."""
+
+    metric: str
+    """The metric that has anchors."""
+    filter: str
+    """Its filter pipeline."""
+    runs: list[str]
+    """The earlier runs, as the option names them."""
+    digest: str
+    """SHA-256 of the anchors."""
+    known: int
+    """Documents with a score in an earlier run; the others have the mean."""
+    of: int
+    """Documents of the task."""
+    asked: int
+    """Documents that the estimate rests on."""
+    estimate: float
+    """Estimate of the score over all documents."""
+    r_squared: float | None
+    """Share of the scores' variance over what was asked that the anchors explain; negative if they add to it, null if
+    all scores are equal."""
+    method: str
+    """Method of the interval of a task that stopped early; empty for a task that was asked as a whole."""
+
+
 class Spread(Struct, kw_only=True):
     """Minimum, median and maximum."""
 
@@ -436,6 +462,8 @@ class ResultsDocument(Open, kw_only=True):
     """Tasks and groups that ``--until`` ended early."""
     sampled: dict[str, SampledEntry] | UnsetType = UNSET
     """Tasks whose documents are a random sample (``--sample``)."""
+    anchors: dict[str, AnchorsEntry] | UnsetType = UNSET
+    """Estimates with ``--anchors``, by task."""
     error_budget: float
     """Share of documents that may fail."""
     run_key: str

@@ -210,7 +210,7 @@ def _early_stops(run: RunScores) -> list[str]:
         )
         if stop.difference is not None:
             line += f"; difference from the baseline [{stop.difference.low:+.4f}, {stop.difference.high:+.4f}]"
-        lines.append(line)
+        lines.append(line + "".join(map(_anchored, result.metrics)))
     if lines:
         lines.append(
             "these scores are not official ones: their intervals hold at every look for the score over all documents; "
@@ -231,6 +231,15 @@ def _of_all_decisions(run: RunScores, until: str) -> list[str]:
         f"decided: each of {count} decisions is wrong with a probability of at most 5 %, any of them with at most "
         f"{min(100, 5 * count)} %"
     ]
+
+
+def _anchored(metric: MetricResult) -> str:
+    """Return the end of a line about a task that stopped early: the estimate with anchors, if the metric has any."""
+    mean = None if metric.looked is None else metric.looked.anchored()
+    if mean is None:
+        return ""
+    explained = "" if mean.r_squared is None else f", which explain {100 * mean.r_squared:.0f} % of its variance"
+    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{explained}"
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:

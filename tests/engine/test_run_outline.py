@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.engine.headline import HeadlinePart, RandomOrder
+from lmms_eval.engine.headline import Anchors, HeadlinePart, RandomOrder
 from lmms_eval.engine.live import OF_A_CONTROL, OUTLINE, outline_of, read_outline, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import plan_task
@@ -25,6 +25,15 @@ def test_order_and_parts_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert found.tasks["one"].part == part
     assert found.tasks["one"].order == RandomOrder(4).of(plans[0])
     assert (found.tasks["two"].requested, found.tasks["two"].part, found.tasks["two"].reason) == (5, None, OF_A_CONTROL)
+
+
+def test_anchors_are_read_as_they_were_written(tmp_path: Path) -> None:
+    plan = plan_task(FakeTask(9, "two"), 5, 1)
+    anchors = Anchors(("earlier",), {doc_id: doc_id / 7 for doc_id in plan.doc_ids}, 4)
+    part = HeadlinePart("two", "acc", "none", ScoreRange(0, 2), anchors=anchors)
+    write_outline(tmp_path, outline_of([plan], Sampling(RandomOrder(4), shown=(part,)), {"two": part}))
+    found = read_outline(tmp_path)
+    assert found.whole == (part,) and found.tasks["two"].part == part
 
 
 def test_without_a_random_order_there_is_a_reason(tmp_path: Path) -> None:
