@@ -19,9 +19,9 @@ from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
 from lmms_eval.engine.clusters import NO_CLUSTERS, ClusterFinder, Clusters
 from lmms_eval.engine.columns import (
-    Column,
-    Columns,
     TruncationScores,
+    ValueColumn,
+    ValueColumns,
     document_scores,
     mean_and_error,
     truncation_scores,
@@ -142,7 +142,7 @@ def aggregate_task(
     doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
     if stop is not None:
         counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
-    columns, finder = Columns(), ClusterFinder(plan.task)
+    columns, finder = ValueColumns(), ClusterFinder(plan.task)
     tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
@@ -189,7 +189,7 @@ def _result(
     plan: TaskPlan,
     definition: MetricDefinition,
     pipeline: str,
-    columns: Columns,
+    columns: ValueColumns,
     outcome: TaskOutcome,
     options: AggregateOptions,
 ) -> MetricResult | None:
@@ -208,7 +208,7 @@ def _result(
     return structs.replace(found, notes=(*found.notes, *_reduced_notes(plan.task, definition, pipeline, columns)))
 
 
-def _reduced_notes(task: Task, definition: MetricDefinition, pipeline: str, columns: Columns) -> Iterator[str]:
+def _reduced_notes(task: Task, definition: MetricDefinition, pipeline: str, columns: ValueColumns) -> Iterator[str]:
     """Yield a sentence for each reduced metric that some documents with the metric lack."""
     n = len(columns.column(definition.name, pipeline).values)
     for reduced in task.metrics:
@@ -233,7 +233,7 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
 def _with_looks(
     task: Task,
     metric: MetricResult,
-    columns: Columns,
+    columns: ValueColumns,
     order: Sequence[int],
     stop: LookStop | None,
     anchors: Mapping[str, Anchors],
@@ -271,7 +271,9 @@ def _finite_range(metric: MetricResult, declared: MetricDefinition) -> ScoreRang
     return (declared.score_range if declared.macro_scale else None) or metric.certainty.score_range
 
 
-def _numbers(task: Task, metric: MetricResult, declared: MetricDefinition, columns: Columns) -> dict[int, float] | None:
+def _numbers(
+    task: Task, metric: MetricResult, declared: MetricDefinition, columns: ValueColumns
+) -> dict[int, float] | None:
     """Return the documents' numbers in the units of the value; ``None`` if it is no mean within two ends."""
     within, scale = _finite_range(metric, declared), declared.macro_scale or metric.scale
     if not scale or not math.isfinite(within.high - within.low):
@@ -284,7 +286,7 @@ def _numbers(task: Task, metric: MetricResult, declared: MetricDefinition, colum
     }
 
 
-def _over_list(task: Task, metric: MetricResult, columns: Columns, sample: Drawn) -> Certainty:
+def _over_list(task: Task, metric: MetricResult, columns: ValueColumns, sample: Drawn) -> Certainty:
     """Return the interval of a metric over the whole list that its documents were drawn from."""
     declared = next(one for one in task.metrics if one.name == metric.metric)
     is_macro, within = bool(declared.macro_scale), _finite_range(metric, declared)
@@ -331,7 +333,7 @@ def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None,
     return MissingBounds(missing.n, interval.low, interval.high)
 
 
-def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: Columns) -> MetricResult:
+def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: ValueColumns) -> MetricResult:
     """Return the result of a declared metric that no document has.
 
     That is an error only if no declared metric has values: a task may declare metrics that only some documents have.
@@ -356,7 +358,7 @@ def _metric_result(
     task: Task,
     definition: MetricDefinition,
     pipeline: str,
-    column: Column,
+    column: ValueColumn,
     outcome: TaskOutcome,
     options: AggregateOptions,
 ) -> MetricResult | None:

@@ -31,7 +31,7 @@ class TruncationScores(Struct, frozen=True):
     """The score if every truncated document had the highest number."""
 
 
-class Column(Struct):
+class ValueColumn(Struct):
     """The values of one metric and pipeline in document order; the lists are parallel except the last two."""
 
     values: list[Any] = field(default_factory=list)
@@ -49,11 +49,11 @@ class Column(Struct):
     """Documents that could not be scored in this pipeline, without a value of this metric."""
 
 
-class Columns:
+class ValueColumns:
     """The columns of a task by metric and pipeline."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str], Column] = {}
+        self.found: dict[tuple[str, str], ValueColumn] = {}
         self.scored: set[str] = set()
         """Pipelines with at least one scored document."""
         self._unscored: Counter[str] = Counter()
@@ -71,7 +71,7 @@ class Columns:
                 self._unscored[score["filter"]] += 1
                 self._partly.update((metric, score["filter"]) for metric in score["metrics"])
             for metric, value in score["metrics"].items():
-                column = self.found.setdefault((metric, score["filter"]), Column())
+                column = self.found.setdefault((metric, score["filter"]), ValueColumn())
                 column.values.append(value)
                 column.doc_ids.append(record["doc_id"])
                 column.drew.append(score.get("drew", False))
@@ -88,13 +88,13 @@ class Columns:
         for column in self.found.values():
             column.clusters = clusters.of(column.doc_ids)
 
-    def column(self, metric: str, pipeline: str) -> Column:
-        """Return the values of a metric and pipeline; empty if there are none."""
+    def column(self, metric: str, pipeline: str) -> ValueColumn:
+        """Return the values of a metric and pipeline, or an empty column."""
         unscored = self._unscored[pipeline] - self._partly[metric, pipeline]
-        return structs.replace(self.found.get((metric, pipeline), Column()), unscored=unscored)
+        return structs.replace(self.found.get((metric, pipeline), ValueColumn()), unscored=unscored)
 
 
-def variance_in(column: Column, errors: Errors, value: Any, score_key: str) -> Variance | None:
+def variance_in(column: ValueColumn, errors: Errors, value: Any, score_key: str) -> Variance | None:
     """Return the sources of the variance of a mean over documents whose values are the means over their answers.
 
     ``None`` without repeats, or if the value is another one, such as that of a vote.
@@ -119,7 +119,9 @@ def _numbers(rows: Sequence[Sequence[Any]], scale: float, score_key: str) -> lis
     ]
 
 
-def document_scores(column: Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
+def document_scores(
+    column: ValueColumn, stated: Sequence[float], scale: float, score_key: str
+) -> Sequence[float] | None:
     """Return the documents' numbers whose mean is the score; ``None`` if it is not a mean over documents.
 
     ``stated``: the numbers that the aggregation returned, if any. ``scale``: ``MetricResult.scale``.
@@ -131,7 +133,9 @@ def document_scores(column: Column, stated: Sequence[float], scale: float, score
     return [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
 
 
-def truncation_scores(column: Column, scores: Sequence[float] | None, within: ScoreRange) -> TruncationScores | None:
+def truncation_scores(
+    column: ValueColumn, scores: Sequence[float] | None, within: ScoreRange
+) -> TruncationScores | None:
     """Return the scores of completed and truncated answers; ``None`` if no answer was truncated."""
     if scores is None or not any(column.truncated):
         return None

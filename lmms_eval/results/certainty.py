@@ -1,4 +1,4 @@
-"""What the results document says about certainty: intervals, sources of variance, samples, clusters, human scores."""
+"""Parts of the results document about certainty: intervals, variance, samples, clusters, human scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StatedInterval(Open, kw_only=True):
     method: str
     """``wilson``, ``t``, ``betting`` and the like."""
     estimand: Estimand | UnsetType = UNSET
-    """The score over all documents of this list, or over documents like these; absent in results of 1.0.0."""
+    """The score over all documents of this list, or over documents like these; absent in older results."""
 
 
 class MissingInterval(Open, kw_only=True):

@@ -25,6 +25,7 @@ from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.engine.columns import TruncationScores
 from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.engine.uncertainty import MissingBounds
+from lmms_eval.results import certainty
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import (
     AnyInterval,
@@ -646,7 +647,7 @@ def schema_file(name: str) -> Path:
 
 _CLASSES = {
     name: value
-    for name, value in (*vars(records).items(), *globals().items())
+    for name, value in (*vars(records).items(), *vars(certainty).items(), *globals().items())
     if isinstance(value, type) and value.__module__.startswith("lmms_eval.")
 }
 

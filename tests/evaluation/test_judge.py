@@ -239,7 +239,10 @@ def test_mistakes_end_before_the_model_is_built(tmp_path: Path) -> None:
 
 def test_the_example_of_the_guide_works(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
-    code, yaml = (re.search(rf"```{kind}\n(.*?)```", guide, re.DOTALL).group(1) for kind in ("python", "yaml"))  # type: ignore[union-attr]
+    code, yaml = (
+        re.search(rf"<!-- file: examples/task/{name} -->\n```\w+\n(.*?)```", guide, re.DOTALL).group(1)  # type: ignore[union-attr]
+        for name in ("rated.py", "rated_colours.yaml")
+    )
     folder = tmp_path / "tasks"
     shutil.copytree(Path(__file__).parents[2] / "examples" / "task", folder)
     (folder / "rated.py").write_text(code)

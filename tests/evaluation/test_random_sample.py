@@ -78,7 +78,7 @@ def test_results_and_table_name_the_sample_and_what_its_interval_is_about(tmp_pa
         "asked": 30,
         "of": DOCUMENTS,
         "about": "the score over all 60 documents of this list",
-        "intervals": {EXACT: {"low": low, "high": high, "method": "hypergeometric"}},
+        "intervals": {EXACT: {"low": low, "high": high, "method": "hypergeometric", "estimand": "benchmark accuracy"}},
     }
     usual = report.results["intervals"][kit.NAME][EXACT]
     assert usual["low"] < low < high < usual["high"]
