@@ -425,8 +425,7 @@ def labels(simulation: Simulation) -> Iterator[Measured]:
                 pairs = list(zip(gold.astype(int).tolist(), said.astype(int).tolist(), strict=True))
                 errors = errors_of(FakeTask(n), definition, pairs, function(pairs), simulation.redraws)
                 found.append((errors.certainty.interval, truth))
-            # MCC of 50 documents holds in 89 to 90 %: docs/statistics.md
-            yield _held("labels", described, n, found, 0.87 if name != "f1" and n == 50 else 0.92)
+            yield _held("labels", described, n, found, 0.92)
 
 
 def early(simulation: Simulation) -> Iterator[Measured]:

@@ -18,7 +18,7 @@ from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 NOT_AVAILABLE = "N/A"
 NO_ERROR = "no standard error"
-_LEAST_PAIRS, _LEAST_OF_LABEL = 50, 10
+_LEAST_PAIRS, _LEAST_OF_LABEL = 100, 10
 _CLUSTER_DRAWS = 2000
 """Most redraws of clusters: the error is then known to 1.6 %."""
 

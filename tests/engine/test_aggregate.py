@@ -107,11 +107,12 @@ def test_f1_has_the_interval_of_its_share(tmp_path: Path) -> None:
 
 def test_correlations_over_few_labels_have_no_interval(tmp_path: Path) -> None:
     function, within = AGGREGATIONS["matthews_corrcoef"].function(), ScoreRange(-1.0, 1.0)
-    few = one(tmp_path / "few", function, [(1, 1)] * 20 + [(0, 0)] * 19 + [(1, 0)], "matthews_corrcoef", within=within)
-    assert few.certainty.no_interval == "n = 40, 19 of the rarest label: too few for a correlation"
-    rare = [(1, 1)] * 8 + [(0, 0)] * 60 + [(1, 0)]
+    pairs = [(1, 1)] * 40 + [(0, 0)] * 39 + [(1, 0)]
+    few = one(tmp_path / "few", function, pairs, "matthews_corrcoef", within=within)
+    assert few.certainty.no_interval == "n = 80, 39 of the rarest label: too few for a correlation"
+    rare = [(1, 1)] * 8 + [(0, 0)] * 100 + [(1, 0)]
     assert one(tmp_path / "rare", function, rare, "matthews_corrcoef", within=within).interval is None
-    enough = [(1, 1)] * 30 + [(0, 0)] * 30 + [(1, 0)] * 4
+    enough = [(1, 1)] * 50 + [(0, 0)] * 50 + [(1, 0)] * 4
     assert one(tmp_path / "enough", function, enough, "matthews_corrcoef", within=within).interval is not None
 
 
