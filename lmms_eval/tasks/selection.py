@@ -289,6 +289,7 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
     options = dict(spec["options"])
     for name in ("reasoning_tags", "thinking_tags"):
         options[name] = tuple((first, second) for first, second in options[name])
+    options["reduce"] = tuple(options["reduce"])
     source = TaskSource(
         spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"],
         spec["change"],
