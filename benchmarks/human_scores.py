@@ -67,7 +67,7 @@ SIZES = ((300, 30), (1000, 50), (1000, 100), (2000, 200))
 
 
 class Held(NamedTuple):
-    """Shares of draws in which an interval holds the truth, and mean widths."""
+    """Shares of draws whose interval holds the truth, and mean widths."""
 
     like_these: float
     on_list: float

@@ -8,7 +8,7 @@ difference that ``detectable`` names and with the documents that ``documents_nee
 ``ranks`` (all true ranks of five runs within their intervals), ``clusters`` (coverage of a mean over clusters of
 different sizes), ``skewed`` (of a mean of skewed graded scores), ``labels`` (of F1 and MCC), ``missing`` (a model
 that fails on some of its wrong answers: verdicts on it and bounds of its score) and ``early`` (``better``
-or ``worse`` about equal models of which a run stopped early). Printed as JSON; the exit code is 1 if a bound of
+or ``worse`` about equal models if one run stopped early). Printed as JSON; the exit code is 1 if a bound of
 ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
 number of draws and flips of each simulated comparison.
 """
@@ -429,7 +429,7 @@ def labels(simulation: Simulation) -> Iterator[Measured]:
 
 
 def early(simulation: Simulation) -> Iterator[Measured]:
-    """Simulate verdicts over equal models of which a run stopped at the look with the most striking difference."""
+    """Simulate verdicts over equal models if one run stopped at the look with the most striking difference."""
     from lmms_eval.engine.headline import place_in
     from tests.compare.runs import column, run, stopped, task
 
