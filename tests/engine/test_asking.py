@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import threading
@@ -14,7 +13,6 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, ScoredDoc, Selection
-from lmms_eval.engine import scoring
 from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
@@ -237,36 +235,6 @@ def test_an_answer_that_nobody_waits_for_is_not_recorded(tmp_path: Path, answere
         run(tmp_path, FakeTask(3), Wrong())
     (line,) = (tmp_path / "responses-0.jsonl").read_text().splitlines()
     assert '"text":"answer ' in line
-
-
-def test_slow_scoring_does_not_stop_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open connections would run into their time limits."""
-    monkeypatch.setattr(scoring, "QUEUE_LENGTH", 2)
-    alive = threading.Event()
-    waited: list[bool] = []
-
-    class Slow(FakeTask):
-        def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
-            waited.append(alive.wait(5))
-            return super().score(doc_id, answers, verdicts)
-
-    class Beating(Model):
-        concurrency = 32
-
-        async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:  # type: ignore[override]
-            beat = asyncio.create_task(self.beat())
-            while requests := await stream.take_async(32):
-                for request in requests:
-                    yield right_answer(request)
-            await beat
-
-        async def beat(self) -> None:
-            await asyncio.sleep(0.5)  # by now the scoring is far behind
-            alive.set()
-
-    result = run(tmp_path, Slow(20), Beating())
-    assert result.tasks[0].outcome.scored == 20
-    assert all(waited)
 
 
 def test_a_run_that_is_cut_short_does_not_wait_for_the_scoring(tmp_path: Path) -> None:
