@@ -311,11 +311,7 @@ def _lacking(error: BaseException) -> str:
 def _how_to_install(modules: Sequence[str]) -> str:
     tops = {module: module.partition(".")[0] for module in modules}
     notes = dict.fromkeys(_CLASHING[top] for top in tops.values() if top in _CLASHING)
-    packages = {
-        _DISTRIBUTIONS.get(".".join(module.split(".")[:2])) or _DISTRIBUTIONS.get(top) or top.replace("_", "-")
-        for module, top in tops.items()
-        if top not in _CLASHING
-    }
+    packages = {_distribution(module) for module, top in tops.items() if top not in _CLASHING}
     extras = sorted({extra for name in packages if (extra := _extras().get(name.lower()))})
     others = sorted(name for name in packages if name.lower() not in _extras())
     hints = []
@@ -328,6 +324,18 @@ def _how_to_install(modules: Sequence[str]) -> str:
             "--include_path names the folder above both"
         )
     return "; ".join([*hints, *notes])
+
+
+def _distribution(module: str) -> str:
+    """Return the package that most likely has a module."""
+    top = module.partition(".")[0]
+    return _DISTRIBUTIONS.get(".".join(module.split(".")[:2])) or _DISTRIBUTIONS.get(top) or top.replace("_", "-")
+
+
+def install_line(modules: Iterable[str]) -> str:
+    """Return the command that installs the packages of those modules that are absent; empty if all are here."""
+    absent = [module for module in modules if _is_absent(module, Path())]
+    return f"pip install {' '.join(sorted({_distribution(module) for module in absent}))}" if absent else ""
 
 
 @cache

@@ -57,19 +57,21 @@ def model_job(
 
 
 def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) -> Iterator[CheckJob]:
-    """Make the jobs for names, or for everything in the catalogue without names. This imports no task code.
+    """Make the jobs for names, or for everything outside packs without names. This imports no task code.
 
     A group is one job. After it has been checked, its members become jobs if they are not jobs already.
     """
-    chosen = catalogue.match(names) if names else catalogue.names()
-    members = (member for name in chosen for member in (catalogue.members(name) if name in catalogue.tags else [name]))
-    found = list(dict.fromkeys(members))
-    for name in sorted(found, key=lambda name: name not in catalogue.groups):
-        if name in catalogue.groups:
-            yield CheckJob("group", name, str(catalogue.groups[name].file))
-        elif name in catalogue.tasks:
-            source = TaskSource(name, str(catalogue.tasks[name].file), {}, {})
-            yield task_job(spec_of(source, options))
+    chosen = catalogue.match(names) if names else catalogue.own_names()
+    members = dict.fromkeys(member for name in chosen for member in catalogue.tagged(name) or [name])
+    found = [entry for name in members if (entry := catalogue.entry(name)) is not None]
+    for entry in sorted(found, key=lambda entry: entry.kind != "group"):
+        if entry.pack:
+            catalogue.packs[entry.pack].use()
+        if entry.kind == "group":
+            yield CheckJob("group", entry.name, str(entry.file))
+        else:
+            base = entry.bare_name if entry.pack else ""
+            yield task_job(spec_of(TaskSource(entry.name, str(entry.file), {}, {}, base=base), options))
 
 
 def spec_of(source: TaskSource, options: TaskOptions) -> dict[str, Any]:

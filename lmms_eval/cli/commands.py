@@ -33,6 +33,7 @@ COMMANDS = {
     for command in (
         Command("eval", "evaluate a model on tasks (also without the word: lmms-eval --model ...)", "evaluate"),
         Command("tasks", "list tasks, groups, subtasks or tags", "tasks"),
+        Command("packs", "get the tasks of other packages, such as lm-eval and lmms-eval", "packs"),
         Command("models", "list models", "models"),
         Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
         Command("compare", "which of several runs is better, how certain that is, what would decide it", "compare"),

@@ -188,7 +188,7 @@ class TaskChoices:
             known = self.catalogue
             groups = [self._entry(entry) for _, entry in sorted(known.groups.items())]
             tags = [
-                TaskChoice(tag, "tag", "", None, (), (), (), "", len(known.members(tag)))
+                TaskChoice(tag, "tag", "", None, (), (), (), "", len(known.tags[tag]))
                 for tag in sorted(known.tags)
                 if tag not in known.tasks and tag not in known.groups
             ]
@@ -226,7 +226,7 @@ class TaskChoices:
 
     def yaml(self, name: str) -> str:
         """Read the file of a task or group. Raises ``UnknownNameError``, also for tags, which have no file."""
-        entry = self.catalogue.tasks.get(name) or self.catalogue.groups.get(name)
+        entry = self.catalogue.entry(name)
         if entry is None:
             raise self.catalogue.unknown(name)
         return read_text(entry.file)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import fnmatch
 import importlib.util
 import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.tasks.packs.index import index_of
+from lmms_eval.tasks.packs.store import Pack, packs, use
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
@@ -66,6 +69,15 @@ class IndexEntry(Struct, frozen=True):
     file: Path
     tags: tuple[str, ...] = ()
     output_type: str = "generate_until"
+    pack: str = ""
+    """The pack that it belongs to; empty for any other."""
+    is_trusted: bool = True
+    """It brings no Python code, or its code may run."""
+
+    @property
+    def bare_name(self) -> str:
+        """The name as the file states it, without that of the pack."""
+        return self.name.removeprefix(f"{self.pack}:") if self.pack else self.name
 
     @property
     def location(self) -> str:
@@ -75,21 +87,113 @@ class IndexEntry(Struct, frozen=True):
         return str(self.file)
 
 
+class PackNames:
+    """The tasks, groups and tags of a pack, read from its index when they are first needed.
+
+    Args:
+        pack: the pack.
+        is_taken: whether a bare name belongs to something else, so that the pack's is written ``PACK:NAME``.
+    """
+
+    def __init__(self, pack: Pack, is_taken: Callable[[str], bool]) -> None:
+        self.pack, self._is_taken = pack, is_taken
+        self._is_used = False
+
+    @cached_property
+    def _entries(self) -> dict[str, IndexEntry]:
+        folder = self.pack.path
+        return {
+            entry.name: IndexEntry(
+                self._full(entry.name), entry.kind, folder / entry.file, entry.tags, entry.output_type, self.pack.name,
+                self.pack.is_trusted or not entry.has_code,
+            )
+            for entry in index_of(self.pack).entries
+        }  # fmt: skip
+
+    def use(self) -> None:
+        """Make the modules of the pack importable, and keep its files until this process ends.
+
+        Raises ``DataError`` if the files are gone.
+        """
+        if not self._is_used:
+            use(self.pack)
+            include(self.pack.path, is_deep=False, package=self.pack.package)
+            self._is_used = True
+
+    @cached_property
+    def tags_by_name(self) -> dict[str, list[str]]:
+        """The full names of the tasks of each tag, by the tag's bare name."""
+        found: dict[str, list[str]] = {}
+        for entry in self.offered:
+            for tag in entry.tags if entry.kind == "task" else ():
+                found.setdefault(tag, []).append(entry.name)
+        return found
+
+    @property
+    def tags(self) -> dict[str, list[str]]:
+        """The full names of the tasks of each tag, by the tag's full name."""
+        return {self._full(tag): members for tag, members in self.tags_by_name.items()}
+
+    @property
+    def offered(self) -> Iterator[IndexEntry]:
+        """The entries that may run."""
+        return (entry for entry in self._entries.values() if entry.is_trusted)
+
+    def has(self, name: str) -> bool:
+        """Return whether the pack has a task, group or tag of a bare name."""
+        return name in self._entries or name in self.tags_by_name
+
+    def has_tag(self, name: str) -> bool:
+        """Return whether the pack has a tag of a bare name."""
+        return name in self.tags_by_name
+
+    def entry(self, name: str) -> IndexEntry | None:
+        """Return the task or group of a bare name; ``None`` if there is none.
+
+        Raises ``UsageError`` if it brings Python code and the pack is not trusted.
+        """
+        entry = self._entries.get(name)
+        if entry is not None and not entry.is_trusted:
+            raise UsageError(
+                f"{entry.kind} {entry.name!r} of pack {self.pack.name} brings Python code of its own, which you have "
+                f"not allowed to run: look at {entry.file.parent}, then lmms-eval packs trust {self.pack.name}"
+            )
+        return entry
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the full names of the tasks and groups that match a wildcard, sorted."""
+        return sorted(entry.name for entry in self.offered if fnmatch.fnmatchcase(entry.bare_name, pattern))
+
+    def _full(self, name: str) -> str:
+        return f"{self.pack.name}:{name}" if self._is_taken(name) else name
+
+
 class Catalogue:
     """The index of tasks, groups and tags, with the files that define them.
+
+    Packs are read when a name is found nowhere else, or when all names are listed. ``PACK:NAME`` is a name in a pack;
+    a bare name is a pack's only if nothing else has it.
 
     Args:
         include_paths: folders searched recursively. Their names replace built-in ones, with a notice.
         plugins: packages whose ``tasks`` sub-package is searched too.
-        include_defaults: the tasks of this package.
+        include_defaults: the tasks of this package, and the packs.
+        pack_first: a bare name that a pack has is the pack's, whatever else has it.
     """
 
     def __init__(
-        self, include_paths: Sequence[str | Path] = (), plugins: Sequence[str] = (), include_defaults: bool = True
+        self,
+        include_paths: Sequence[str | Path] = (),
+        plugins: Sequence[str] = (),
+        include_defaults: bool = True,
+        pack_first: bool = False,
     ) -> None:
-        self.tasks: dict[str, IndexEntry] = {}
-        self.groups: dict[str, IndexEntry] = {}
-        self.tags: dict[str, list[str]] = {}
+        self._own_tasks: dict[str, IndexEntry] = {}
+        self._own_groups: dict[str, IndexEntry] = {}
+        self._own_tags: dict[str, list[str]] = {}
+        self.packs: dict[str, PackNames] = {}
+        """The packs by name."""
+        self._pack_first = pack_first
         self.broken: dict[Path, str] = {}
         """Files that could not be read, with the reason."""
         self.notices: list[str] = []
@@ -105,13 +209,83 @@ class Catalogue:
                 raise UsageError(f"--include_path {path}: there is no such folder")
             include(folder)
             self._add_folder(folder)
+        for pack in packs() if include_defaults else ():
+            earlier = tuple(self.packs.values())
+            self.packs[pack.name] = PackNames(pack, lambda name, earlier=earlier: self._is_taken(name, earlier))
+
+    @property
+    def tasks(self) -> Mapping[str, IndexEntry]:
+        """All tasks by name, those of packs too."""
+        return self._all_entries["task"]
+
+    @property
+    def groups(self) -> Mapping[str, IndexEntry]:
+        """All groups by name, those of packs too."""
+        return self._all_entries["group"]
+
+    @property
+    def tags(self) -> Mapping[str, Sequence[str]]:
+        """The tasks of all tags, those of packs too."""
+        tags = {tag: members for pack in self.packs.values() for tag, members in pack.tags.items()}
+        return {**tags, **self._own_tags}
+
+    def entry(self, name: str, within: str = "") -> IndexEntry | None:
+        """Return the task or group of a name, ``NAME`` or ``PACK:NAME``; ``None`` if there is none.
+
+        Packs are read only if nothing else has the name.
+
+        Args:
+            name: the name.
+            within: the pack whose file states the name; its own tasks and groups come first.
+
+        Raises:
+            UsageError: it brings Python code, and its pack is not trusted.
+        """
+        pack, bare = self._in_pack(name)
+        if pack is not None:
+            return pack.entry(bare)
+        if within and (inside := self.packs[within].entry(name)) is not None:
+            return inside
+        own = self._own_tasks.get(name) or self._own_groups.get(name)
+        if (own is not None or name in self._own_tags) and not self._pack_first:
+            return own
+        found = (entry for pack in self.packs.values() if (entry := pack.entry(name)) is not None)
+        return next(found, own)
+
+    def tagged(self, name: str, within: str = "") -> Sequence[str] | None:
+        """Return the tasks of a tag, sorted; ``None`` if there is no such tag. ``within`` is as for ``entry``."""
+        pack, bare = self._in_pack(name)
+        if pack is None and within and self.packs[within].has_tag(name):
+            pack = self.packs[within]
+        found = [pack.tags_by_name.get(bare)] if pack is not None else [self._own_tags.get(name)]
+        if pack is None and (self._pack_first or found == [None]):
+            found += [other.tags_by_name.get(name) for other in self.packs.values()]
+        members = next((members for members in found if members is not None), None)
+        return None if members is None else sorted(set(members))
+
+    def members(self, tag: str) -> Sequence[str]:
+        """Return the tasks of a tag, sorted. Raises ``UnknownNameError`` if there is no such tag."""
+        found = self.tagged(tag)
+        if found is None:
+            raise self.unknown(tag, "tag")
+        return found
+
+    def has(self, name: str, within: str = "") -> bool:
+        """Return whether there is a task, group or tag of a name; ``within`` is as for ``entry``."""
+        return self.entry(name, within) is not None or self.tagged(name, within) is not None
+
+    def own_names(self) -> list[str]:
+        """All names outside packs, sorted."""
+        return sorted({*self._own_tasks, *self._own_groups, *self._own_tags})
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """All names, sorted. A name of a pack that something else has is written ``PACK:NAME``."""
         return sorted({*self.tasks, *self.groups, *self.tags})
 
     def match(self, patterns: Iterable[str]) -> list[str]:
         """Expand wildcards (``*``, ``?``, ``[]``, case-sensitive) into known names, without duplicates.
+
+        ``PACK:`` before a wildcard searches a pack; other wildcards search packs only if nothing else matches.
 
         Raises:
             UnknownNameError: a name is not in the index. UsageError: a wildcard matches nothing.
@@ -130,10 +304,6 @@ class Catalogue:
         self._add(entries)
         return entries
 
-    def members(self, tag: str) -> list[str]:
-        """The tasks of a tag, sorted."""
-        return sorted(set(self.tags[tag]))
-
     def unknown(self, name: str, kind: str = "task") -> UnknownNameError:
         """The error for a name that is not in the index."""
         broken = "; ".join(list(self.broken.values())[:3])
@@ -145,23 +315,53 @@ class Catalogue:
         return UnknownNameError(kind, name, self.names(), hint)
 
     def _matches(self, pattern: str) -> list[str]:
-        names = self.names()
-        if pattern in self.tasks or pattern in self.groups or pattern in self.tags:
+        if (entry := self.entry(pattern)) is not None:
+            return [entry.name]
+        if self.tagged(pattern) is not None:
             return [pattern]
         if not any(sign in pattern for sign in "*?["):
             raise self.unknown(pattern)
-        found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+        pack, bare = self._in_pack(pattern)
+        own = self.own_names() if pack is None else []
+        found = [name for name in own if fnmatch.fnmatchcase(name, bare)]
+        searched = [pack] if pack is not None else [] if found else list(self.packs.values())
+        found += [name for one in searched for name in one.matching(bare)]
         if not found:
-            text = f"--tasks {pattern}: the wildcard matches no name of {len(names)}; lmms-eval tasks lists them"
+            text = f"--tasks {pattern}: the wildcard matches no name of {len(self.names())}; lmms-eval tasks lists them"
             if absent := [name for name in family_data_sets() if fnmatch.fnmatchcase(name, pattern)]:
                 shown = ", ".join(absent[:_MOST_SHOWN]) + (", ..." if len(absent) > _MOST_SHOWN else "")
                 text += f"; it matches the family's {shown}, which are not shipped with this version; {_HOW_TO_RUN}"
             raise UsageError(text)
         return found
 
+    @cached_property
+    def _pack_entries(self) -> dict[str, dict[str, IndexEntry]]:
+        found: dict[str, dict[str, IndexEntry]] = {"task": {}, "group": {}}
+        for pack in self.packs.values():
+            for entry in pack.offered:
+                found[entry.kind][entry.name] = entry
+        return found
+
+    @property
+    def _all_entries(self) -> dict[str, Mapping[str, IndexEntry]]:
+        return {
+            "task": ChainMap(self._own_tasks, self._pack_entries["task"]),
+            "group": ChainMap(self._own_groups, self._pack_entries["group"]),
+        }
+
+    def _in_pack(self, name: str) -> tuple[PackNames | None, str]:
+        """Return the pack that a name or wildcard begins with, and the rest of it."""
+        prefix, _, rest = name.partition(":")
+        return (self.packs[prefix], rest) if rest and prefix in self.packs else (None, name)
+
+    def _is_taken(self, name: str, earlier: Sequence[PackNames]) -> bool:
+        """Return whether a bare name is not that of the pack that comes after some others."""
+        own = name in self._own_tasks or name in self._own_groups or name in self._own_tags
+        return (own and not self._pack_first) or any(pack.has(name) for pack in earlier)
+
     def _add_folder(self, folder: Path) -> None:
         left_out = _LeftOut(folder)
-        before = {**self.groups, **self.tasks}
+        before = {**self._own_groups, **self._own_tasks}
         replaced: list[str] = []
         doubled: list[str] = []
         for file, reason in _files_of(folder):
@@ -192,7 +392,7 @@ class Catalogue:
 
     def _collision(self, entry: IndexEntry, before: dict[str, IndexEntry]) -> str:
         """Describe the entry whose name this one takes; empty if the name is free."""
-        earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
+        earlier = self._own_tasks.get(entry.name) or self._own_groups.get(entry.name)
         if earlier is None or earlier.file == entry.file:
             return ""
         if entry.name in before:
@@ -235,16 +435,15 @@ class Catalogue:
 
     def _add(self, entries: Iterable[IndexEntry]) -> None:
         for entry in entries:
-            if entry.name in self.tasks or entry.name in self.groups:
-                self.tasks.pop(entry.name, None)
-                self.groups.pop(entry.name, None)
-                kept = {
-                    tag: [member for member in members if member != entry.name] for tag, members in self.tags.items()
-                }
-                self.tags = {tag: members for tag, members in kept.items() if members}
-            (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
+            if entry.name in self._own_tasks or entry.name in self._own_groups:
+                self._own_tasks.pop(entry.name, None)
+                self._own_groups.pop(entry.name, None)
+                for tag, members in [*self._own_tags.items()]:
+                    self._own_tags[tag] = [member for member in members if member != entry.name]
+                self._own_tags = {tag: members for tag, members in self._own_tags.items() if members}
+            (self._own_tasks if entry.kind == "task" else self._own_groups)[entry.name] = entry
             for tag in entry.tags:
-                self.tags.setdefault(tag, []).append(entry.name)
+                self._own_tags.setdefault(tag, []).append(entry.name)
 
 
 def _texts(value: Any) -> tuple[str, ...]:

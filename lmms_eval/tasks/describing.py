@@ -79,9 +79,9 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     Raises:
         UnknownNameError: there is no such name. TaskError: its YAML is wrong.
     """
-    if name not in {*catalogue.tasks, *catalogue.groups, *catalogue.tags}:
+    if not catalogue.has(name):
         raise catalogue.unknown(name)
-    entry = catalogue.tasks.get(name) or catalogue.groups.get(name)
+    entry = catalogue.entry(name)
     sources = choose([name], catalogue).sources
     parts = tuple(map(_part, sources))
     found = [facts for source in sources if (facts := facts_of(source.base or source.name)) is not None]

@@ -77,10 +77,10 @@ class TaskManager:
         Raises:
             UnknownNameError: there is no such task or group. TaskError: a function cannot be imported.
         """
-        entry = self.catalogue.tasks.get(name) or self.catalogue.groups.get(name)
+        entry = self.catalogue.entry(name)
         if entry is None:
             raise self.catalogue.unknown(name)
-        made: dict[str, Any] = resolve_all(dict(keys_of(YamlReader(), entry.file, name)))
+        made: dict[str, Any] = resolve_all(dict(keys_of(YamlReader(), entry.file, entry.bare_name)))
         return made
 
     def load_task_or_group(
@@ -140,9 +140,9 @@ def task_of_mapping(config: Mapping[str, Any], catalogue: Catalogue, options: Ta
         raise UsageError(f"tasks: a configuration needs 'task', the name: {dict(config)!r:.120}")
     base: dict[str, Any] = {}
     where = f"configuration {name!r}"
-    if name in catalogue.tasks and not config.get("dataset_path"):
-        file = catalogue.tasks[name].file
-        base, where = keys_of(YamlReader(), file, name), str(file)
+    entry = catalogue.entry(name)
+    if entry is not None and entry.kind == "task" and not config.get("dataset_path"):
+        base, where = keys_of(YamlReader(), entry.file, entry.bare_name), str(entry.file)
     return build_task(TaskSource(name, where, {**base, **config}), options)
 
 

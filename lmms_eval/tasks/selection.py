@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lmms_eval.api.task import ConfigurableTask, Group, GroupMetric, Selection, Task, TaskOptions
 from lmms_eval.errors import LmmsEvalError, TaskError, UsageError
-from lmms_eval.tasks.catalogue import Catalogue, yaml_files
+from lmms_eval.tasks.catalogue import Catalogue, IndexEntry, yaml_files
 from lmms_eval.tasks.data import DataSet
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import of_datasets
@@ -66,9 +66,9 @@ def choose(names: Sequence[str], catalogue: Catalogue) -> SelectedEntries:
 
 
 def _known_names(name: str, catalogue: Catalogue) -> list[str]:
-    path = Path(name).expanduser()
-    if name in catalogue.tasks or name in catalogue.groups or name in catalogue.tags:
+    if catalogue.has(name):
         return [name]
+    path = Path(name).expanduser()
     if path.is_dir():
         include_if_new(path)
         entries = [entry for file in yaml_files(path, recursive=False) for entry in catalogue.add_file(file)]
@@ -100,6 +100,14 @@ def _add_if_new(file: Path, catalogue: Catalogue) -> None:
         catalogue.add_file(file)
 
 
+class _Place(Struct, frozen=True):
+    """Where a group is stated."""
+
+    file: str
+    pack: str
+    """The pack of the file; empty outside packs."""
+
+
 class _Walk(Struct):
     """Expands names into leaf tasks and groups."""
 
@@ -111,20 +119,34 @@ class _Walk(Struct):
     _parents: dict[str, str] = field(default_factory=dict)
     _above: list[str] = field(default_factory=list)
 
-    def visit(self, name: str, parent: str | None, overrides: Mapping[str, Any]) -> list[str]:
-        """Add the task, group or tag of a name. Returns the names that become direct children of ``parent``."""
-        if name in self.catalogue.tasks:
-            file = self.catalogue.tasks[name].file
-            keys = keys_of(self.reader, file, name)
-            self._leaf(TaskSource(name, str(file), {**keys, **overrides}, dict(overrides)), parent)
-            return [name]
-        if name in self.catalogue.groups:
-            file = self.catalogue.groups[name].file
-            self._group(keys_of(self.reader, file, name), str(file), parent, overrides)
-            return [name]
-        if name in self.catalogue.tags:
-            return [child for member in self.catalogue.members(name) for child in self.visit(member, parent, overrides)]
-        raise self.catalogue.unknown(name)
+    def visit(self, name: str, parent: str | None, overrides: Mapping[str, Any], within: str = "") -> list[str]:
+        """Add the task, group or tag of a name. Returns the names that become direct children of ``parent``.
+
+        ``within`` is the pack whose file states the name.
+        """
+        entry = self.catalogue.entry(name, within)
+        if entry is None:
+            members = self.catalogue.tagged(name, within)
+            if members is None:
+                raise self.catalogue.unknown(name)
+            return [child for member in members for child in self.visit(member, parent, overrides)]
+        if entry.kind == "task":
+            self._leaf(self._source(entry, overrides), parent)
+        else:
+            self._group(self._keys(entry), _Place(str(entry.file), entry.pack), parent, overrides)
+        return [entry.name]
+
+    def _source(self, entry: IndexEntry, overrides: Mapping[str, Any], name: str = "") -> TaskSource:
+        """Return the origin of a task of the index, under another name if one is given."""
+        base = entry.bare_name if name or entry.bare_name != entry.name else ""
+        raw = {**self._keys(entry), **overrides}
+        return TaskSource(name or entry.name, str(entry.file), raw, dict(overrides), base=base)
+
+    def _keys(self, entry: IndexEntry) -> Mapping[str, Any]:
+        """Return the keys of a task or group. The files of its pack become importable."""
+        if entry.pack:
+            self.catalogue.packs[entry.pack].use()
+        return keys_of(self.reader, entry.file, entry.bare_name)
 
     def _leaf(self, source: TaskSource, parent: str | None) -> None:
         self._claim(source.name, parent)
@@ -144,7 +166,8 @@ class _Walk(Struct):
                 f"--tasks: {name!r} is reached through two groups, {other!r} and {parent!r}; name one of them only"
             )
 
-    def _group(self, data: Mapping[str, Any], file: str, parent: str | None, overrides: Mapping[str, Any]) -> None:
+    def _group(self, data: Mapping[str, Any], place: _Place, parent: str | None, overrides: Mapping[str, Any]) -> None:
+        file = place.file
         config, own = group_config(data, file)
         name = config.group
         self._claim(name, parent)
@@ -156,7 +179,7 @@ class _Walk(Struct):
         self._above.append(name)
         children: list[str] = []
         for member in config.task:
-            children += self._member(member, config.group, file, {**own, **overrides})
+            children += self._member(member, config.group, place, {**own, **overrides})
         self._above.pop()
         self.groups[name] = Group(
             name=name,
@@ -177,33 +200,33 @@ class _Walk(Struct):
             version=facts_of(config.metadata).get("version"),
         )  # fmt: skip
 
-    def _member(self, member: Any, group: str, file: str, overrides: Mapping[str, Any]) -> list[str]:
+    def _member(self, member: Any, group: str, place: _Place, overrides: Mapping[str, Any]) -> list[str]:
         if isinstance(member, str):
-            known = self.catalogue.tasks, self.catalogue.groups, self.catalogue.tags
-            if not any(member in names for names in known):
-                raise TaskError(f"{file}: group {group!r}: {self.catalogue.unknown(member)}")
-            return self.visit(member, group, overrides)
+            catalogue, pack = self.catalogue, place.pack
+            if not catalogue.has(member, pack):
+                raise TaskError(f"{place.file}: group {group!r}: {catalogue.unknown(member)}")
+            return self.visit(member, group, overrides, pack)
         if isinstance(member.get("task"), list):
             inline = str(member.get("group", ""))
-            self._group(member, file, group, overrides)
+            self._group(member, place, group, overrides)
             return [inline]
-        return [self._inline(dict(member), group, file, overrides)]
+        return [self._inline(dict(member), group, place, overrides)]
 
-    def _inline(self, member: dict[str, Any], group: str, file: str, overrides: Mapping[str, Any]) -> str:
+    def _inline(self, member: dict[str, Any], group: str, place: _Place, overrides: Mapping[str, Any]) -> str:
         """``{task: name, ...}``: a known task with overrides, or a task that is defined only here."""
         base = member.pop("task", None)
         if not isinstance(base, str):
-            raise TaskError(f"{file}: group {group!r}: an inline task needs 'task: NAME': {member!r:.120}")
+            raise TaskError(f"{place.file}: group {group!r}: an inline task needs 'task: NAME': {member!r:.120}")
         name, number = base, 0
         while name in self.leaves and self._parents.get(name) is not None:
             number += 1
             name = f"{base}-{number}"
         over = {**overrides, **member}
-        if base in self.catalogue.tasks:
-            path = self.catalogue.tasks[base].file
-            source = TaskSource(name, str(path), {**keys_of(self.reader, path, base), **over}, over, base=base)
+        entry = self.catalogue.entry(base, place.pack)
+        if entry is not None and entry.kind == "task":
+            source = self._source(entry, over, name)
         else:
-            source = TaskSource(name, file, over, over, standalone=True)
+            source = TaskSource(name, place.file, over, over, standalone=True)
         self._leaf(source, group)
         return name
 

@@ -1,9 +1,13 @@
-"""Task folders below ``--include_path`` under the family's name, ``lmms_eval.tasks.FOLDER.module``.
+"""Task folders below ``--include_path`` and of packs, under the name that their code imports them by.
 
-Code of this package imports by Python's rules, so its own modules win over those of included folders. Code below an
-included folder finds its own tree first, even if the package has a module of the same name, because its import
-statements go through ``_OwnImports``. If the package has already taken a module's name, the module of the tree is
-imported as ``included_HASH.FOLDER.module``.
+This is ``lmms_eval.tasks.FOLDER.module``, or ``PACKAGE.tasks.FOLDER.module`` in the pack of another package. Code of
+this package imports by Python's rules, so its own modules win over those of included folders. Code below an included
+folder finds its own tree first, even if the package has a module of the same name, because its import statements go
+through ``_OwnImports``. If the package has already taken a module's name, the module of the tree is imported as
+``included_HASH.FOLDER.module``.
+
+Code of another package's pack never imports that package, even if it is installed: its task folders are those of the
+pack, and its other modules are those of ``lmms_eval.compat.PACKAGE``.
 """
 
 from __future__ import annotations
@@ -23,7 +27,10 @@ from typing import Any
 
 from lmms_eval.aliases import find_alias
 
-_HOME = "lmms_eval.tasks."
+_PACKAGE = "lmms_eval"
+_HOME = f"{_PACKAGE}.tasks."
+LM_EVAL = "lm_eval"
+"""Package of lm-eval. The tasks of its packs follow its rules (``tasks.lm_eval``)."""
 _ROOT_PACKAGE = Path(__file__).resolve().parents[2]
 _INIT = "__init__.py"
 
@@ -34,11 +41,17 @@ class _Root:
     Args:
         folder: its path.
         is_deep: a name may also refer to a folder further below.
+        package: the package whose ``tasks`` it is.
     """
 
-    def __init__(self, folder: Path, is_deep: bool) -> None:
-        self.folder, self.is_deep = folder, is_deep
+    def __init__(self, folder: Path, is_deep: bool, package: str) -> None:
+        self.folder, self.is_deep, self.package = folder, is_deep, package
         self.alias = f"included_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its code imports itself from this package."""
+        return self.package == _PACKAGE
 
     @cached_property
     def folders(self) -> dict[str, list[Path]]:
@@ -106,7 +119,7 @@ class _IncludedFinder:
     def _space(self, fullname: str) -> tuple[tuple[str, ...], list[_Root]] | None:
         """Return the parts of a name below its prefix, and the trees to search for it."""
         if fullname.startswith(_HOME):
-            return tuple(fullname.removeprefix(_HOME).split(".")), self.roots
+            return tuple(fullname.removeprefix(_HOME).split(".")), [root for root in self.roots if root.is_ours]
         alias, *parts = fullname.split(".")
         roots = [root for root in self.roots if root.alias == alias]
         return (tuple(parts), roots) if roots else None
@@ -154,6 +167,7 @@ def with_own_imports(spec: ModuleSpec | None) -> ModuleSpec | None:
 
 def _importer(file: Path) -> Any:
     """Return the ``__import__`` for the code of a file."""
+    package = package_of(file)
 
     def load(
         name: str,
@@ -162,12 +176,14 @@ def _importer(file: Path) -> Any:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        if level == 0 and f"{name}.".startswith(_HOME):
+        if level == 0:
             if fromlist and f"{name}." == _HOME and "*" not in fromlist:
                 return _View(name, file)
             found = own_name(name, file)
             if found != name:
                 return _imported(found, name, file, fromlist)
+            if name == package != _PACKAGE:
+                return _View(name, file)
         return builtins.__import__(name, globals, locals, fromlist or (), level)
 
     return load
@@ -176,18 +192,18 @@ def _importer(file: Path) -> Any:
 def _imported(found: str, name: str, file: Path, fromlist: Sequence[str] | None) -> Any:
     """Import a tree's module in place of ``name``. Names that it lacks are taken from the package's module."""
     if not fromlist:
-        importlib.import_module(found)
-        return _View(_HOME.partition(".")[0], file)
+        module = importlib.import_module(found)
+        return _View(name.partition(".")[0], file) if "." in name else module
     module = builtins.__import__(found, None, None, fromlist, 0)
     absent = [part for part in fromlist if part != "*" and not hasattr(module, part)]
-    for part in absent if hasattr(module, "__path__") else ():
+    for part in absent if hasattr(module, "__path__") and name.startswith(_HOME) else ():
         if find_spec(f"{name}.{part}") is not None:
             setattr(module, part, importlib.import_module(f"{name}.{part}"))
     return module
 
 
 class _View(ModuleType):
-    """``lmms_eval`` or ``lmms_eval.tasks`` as the code of a tree sees it."""
+    """``lmms_eval`` or ``lmms_eval.tasks`` as the code of a tree sees it; the same of another package."""
 
     def __init__(self, name: str, file: Path) -> None:
         super().__init__(name)
@@ -195,9 +211,9 @@ class _View(ModuleType):
 
     def __getattr__(self, part: str) -> Any:
         name = f"{self.__name__}.{part}"
-        if f"{name}." == _HOME:
+        if "." not in self.__name__ and part == "tasks":
             return _View(name, self.__file)
-        found = own_name(name, self.__file) if name.startswith(_HOME) else name
+        found = own_name(name, self.__file)
         if found != name:
             return importlib.import_module(found)
         return getattr(builtins.__import__(self.__name__, None, None, (part,), 0), part)  # also imports a submodule
@@ -206,7 +222,7 @@ class _View(ModuleType):
 _FINDER = _IncludedFinder()
 
 
-def include(folder: Path, is_deep: bool = True) -> None:
+def include(folder: Path, is_deep: bool = True, package: str = _PACKAGE) -> None:
     """Make the task folders below a folder importable. Folders that were included later are searched first.
 
     The folder may also be a task folder itself, or a source tree with task folders in ``lmms_eval/tasks``.
@@ -214,11 +230,13 @@ def include(folder: Path, is_deep: bool = True) -> None:
     Args:
         folder: its path.
         is_deep: look for task folders at any depth, not only in the folder itself.
+        package: the package whose ``tasks`` it is.
     """
     own = folder.resolve()
-    for root in (own, own / "lmms_eval" / "tasks"):
+    for root in (own, own / _PACKAGE / "tasks"):
         if root.is_dir() and not root.is_relative_to(_ROOT_PACKAGE):
-            _FINDER.roots = [_Root(root, is_deep), *(known for known in _FINDER.roots if known.folder != root)]
+            others = [known for known in _FINDER.roots if known.folder != root]
+            _FINDER.roots = [_Root(root, is_deep, package), *others]
     if _FINDER.roots and _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     own_name.cache_clear()
@@ -231,15 +249,20 @@ def include_if_new(folder: Path) -> None:
         include(folder, is_deep=False)
 
 
-def included_folders() -> list[tuple[str, bool]]:
+def included_folders() -> list[tuple[str, bool, str]]:
     """Return the arguments of ``include`` that give another process the same state, in order."""
-    return [(str(root.folder), root.is_deep) for root in reversed(_FINDER.roots)]
+    return [(str(root.folder), root.is_deep, root.package) for root in reversed(_FINDER.roots)]
 
 
-def include_again(folders: Sequence[tuple[str, bool]]) -> None:
+def include_again(folders: Sequence[tuple[str, bool, str]]) -> None:
     """Include the folders that another process returned from ``included_folders``."""
-    for folder, is_deep in folders:
-        include(Path(folder), is_deep)
+    for folder, is_deep, package in folders:
+        include(Path(folder), is_deep, package)
+
+
+def package_of(file: Path) -> str:
+    """Return the package that the code of a file imports itself from, by the included folder that contains it."""
+    return next((root.package for root in _FINDER.above(file)), _PACKAGE)
 
 
 @cache
@@ -250,13 +273,38 @@ def own_name(name: str, file: Path) -> str:
         name: a module's dotted name.
         file: of the code; a file outside included folders imports by Python's rules.
     """
+    roots = _FINDER.above(file)
+    if roots and not roots[0].is_ours:
+        return _name_in_pack(name, file, roots[0])
     parts = name.removeprefix(_HOME).split(".")
     if not name.startswith(_HOME) or _is_helper(parts[0]):
         return name
-    for root in _FINDER.above(file):
+    for root in roots:
         if path := root.find(parts):
             return dotted_name(path) or name
     return name
+
+
+_STAND_INS = ("evaluate", "transformers.data.metrics.squad_metrics")
+"""Modules that ``compat.PACKAGE`` has in place of installed ones: these download code, or newer versions lack them."""
+
+
+def _name_in_pack(name: str, file: Path, root: _Root) -> str:
+    """Return the import name of the module that the code of another package's pack calls ``name``."""
+    top, *parts = name.split(".")
+    compat = f"{_PACKAGE}.compat.{root.package}"
+    if name in _STAND_INS and find_alias(f"{compat}.{parts[-1] if parts else top}") is not None:
+        return f"{compat}.{parts[-1] if parts else top}"
+    if top != root.package:
+        beside = file.parent.joinpath(f"{top}.py")  # code relies on the folder of its file
+        return f"{root.alias}.{'.'.join(root.parts_of(beside))}" if beside.is_file() and _is_free(top) else name
+    if parts[:1] != ["tasks"]:
+        return ".".join((compat, *parts))
+    return ".".join((root.alias, *parts[1:]))
+
+
+def _is_free(name: str) -> bool:
+    return name not in sys.stdlib_module_names
 
 
 def _is_helper(part: str) -> bool:
@@ -281,7 +329,8 @@ def dotted_name(path: Path) -> str | None:
         names = [".".join(parts)]
     for root in _FINDER.above(path):
         below = ".".join(root.parts_of(path))
-        names += [f"{_HOME}{below}", f"{root.alias}.{below}"]  # the first may already belong to another module
+        # The first may already belong to another module.
+        names = [*names, f"{_HOME}{below}", f"{root.alias}.{below}"] if root.is_ours else [f"{root.alias}.{below}"]
     return next((name for name in names if _is_of(name, path)), None)
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef
+from lmms_eval.tasks.yaml.included import LM_EVAL, package_of
 from lmms_eval.utils.files import StatedPath, read_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
@@ -29,36 +30,58 @@ _Loader.add_constructor("!function", lambda loader, node: FunctionRef(str(node.v
 class YamlReader:
     """Reads YAML files with their includes; each file is parsed once.
 
-    With ``keys``, only these top-level keys and ``include`` are parsed, which is faster and enough for an index.
+    Args:
+        keys: parse only these top-level keys and ``include``, which is faster and enough for an index.
+        package: the package whose rules count; by default that of the included folder or pack that holds the file.
     """
 
-    def __init__(self, keys: Sequence[str] = ()) -> None:
+    def __init__(self, keys: Sequence[str] = (), package: str = "") -> None:
         self._keys = (*keys, "include") if keys else ()
+        self._package = package
         self._parsed: dict[Path, dict[str, Any]] = {}
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Read a file with its ``include`` merged in: shallow, first entry over later ones, the file over all.
+        """Read a file with its ``include`` merged in: shallow, the file over what it includes.
+
+        Of a list, the first entry is over later ones; in packs of lm-eval, the last one over earlier ones.
 
         Raises ``TaskError`` if the file is missing, is not a YAML mapping, or its includes form a cycle.
         """
         return self._read(path.resolve(), ())
 
+    def included(self, path: Path, above: Path | None = None) -> list[Path]:
+        """Return the files that a file includes directly, in the order of its list.
+
+        Args:
+            path: the file.
+            above: a file that includes it, for the message if it is missing.
+
+        Raises:
+            TaskError: the file is missing or is not a YAML mapping, or ``include`` is neither a path nor a list.
+        """
+        stated = self._own(path, above).get("include") or []
+        entries = [stated] if isinstance(stated, str) else stated
+        if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+            raise TaskError(f"{path}: include must be a path or a list of paths")
+        return [(path.parent / entry).resolve() for entry in entries]
+
+    def _own(self, path: Path, above: Path | None) -> dict[str, Any]:
+        """Return the keys that the file itself states."""
+        if path not in self._parsed:
+            text = read_text(path, included_by=above)
+            self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
+        return self._parsed[path]
+
     def _read(self, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
         if path in above:
             chain = " -> ".join(str(item) for item in (*above[above.index(path) :], path))
             raise TaskError(f"{path}: include cycle: {chain}; take one of these include lines out")
-        if path not in self._parsed:
-            text = read_text(path, included_by=above[-1] if above else None)
-            self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
-        own = self._parsed[path]
         merged: dict[str, Any] = {}
-        included = own.get("include") or []
-        entries = [included] if isinstance(included, str) else included
-        if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-            raise TaskError(f"{path}: include must be a path or a list of paths")
-        for entry in reversed(entries):
-            merged.update(self._read((path.parent / entry).resolve(), (*above, path)))
-        merged.update(own)
+        files = self.included(path, above[-1] if above else None)
+        later_wins = (self._package or package_of(path)) == LM_EVAL if len(files) > 1 else False
+        for file in files if later_wins else reversed(files):
+            merged.update(self._read(file, (*above, path)))
+        merged.update(self._own(path, None))
         merged.pop("include", None)
         return merged
 

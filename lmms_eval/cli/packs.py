@@ -1,0 +1,215 @@
+"""``lmms-eval packs``: adds, lists, describes, updates and removes the task folders of other packages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from lmms_eval.cli.arguments import command_parser, run_action
+from lmms_eval.cli.commands import Action
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from lmms_eval.tasks.packs.index import PackIndex
+    from lmms_eval.tasks.packs.store import Pack
+
+
+def run(arguments: Sequence[str]) -> int:
+    return run_action("packs", ACTIONS, arguments, logless=("list", "trust", "remove"))
+
+
+def _add(arguments: Sequence[str]) -> int:
+    parser = command_parser("packs add", "get the tasks of other packages: download their wheels, install nothing")
+    parser.add_argument("what", nargs="+", metavar="NAME[==VERSION]|WHEEL|FOLDER")
+    parser.add_argument("--name", default="", help="name of the pack (that of the package)")
+    parser.add_argument(
+        "--tasks_folder", "--tasks-folder", default="", metavar="PATH",
+        help="where its task files are, below the package (PACKAGE/tasks)",
+    )  # fmt: skip
+    parser.add_argument("--trust", action="store_true", help="let its tasks run the Python code that they bring")
+    parser.add_argument(
+        "--with_packages", "--with-packages", action="store_true",
+        help="print the command that installs the packages that its tasks import",
+    )  # fmt: skip
+    given = parser.read(arguments)
+    if given.name and len(given.what) > 1:
+        raise UsageError("packs add: --name names one pack; add the others by another command")
+    for what in given.what:
+        _add_one(what, given)
+    return 0
+
+
+def _add_one(what: str, given: Namespace) -> None:
+    from lmms_eval.tasks.packs.store import packs
+    from lmms_eval.tasks.packs.wheels import made_pack
+
+    pack = made_pack(what, given.name, given.tasks_folder)
+    earlier = next((known for known in packs() if known.name == pack.name), None)
+    if earlier is not None and earlier.version != pack.version:
+        raise UsageError(
+            f"packs add {what}: pack {pack.name} {earlier.version} is here already: lmms-eval packs update "
+            f"{pack.name}{f'=={pack.version}' if '==' in what else ''} replaces it; --name OTHER_NAME keeps both"
+        )
+    _register(replace(pack, is_trusted=given.trust or (earlier is not None and earlier.is_trusted)))
+    if given.with_packages:
+        emit(f"packages that its tasks import and that are not here: {_packages(pack)}")
+
+
+def _packages(pack: Pack) -> str:
+    """Return the command that installs the packages that the code of a pack imports and this machine lacks."""
+    from lmms_eval.checks.findings import install_line
+    from lmms_eval.tasks.packs.index import imported_modules
+
+    return install_line(imported_modules(pack)) or "none"
+
+
+def _register(pack: Pack) -> None:
+    """Add a pack to the table and print what it holds. Code of its tasks runs only after consent."""
+    from lmms_eval.tasks.packs.index import index_of
+    from lmms_eval.tasks.packs.store import changing, replaced
+
+    index = index_of(pack)
+    coded = sum(entry.has_code for entry in index.entries if entry.kind == "task")
+    emit(f"{pack.name} {pack.version}: {_counts(index)}, licence: {pack.licence or 'none found'}")
+    if coded and not pack.is_trusted:
+        emit(f"{coded:,} of its tasks bring Python code, which would run as you, in {pack.path}")
+        pack = replace(pack, is_trusted=_agrees())
+        if not pack.is_trusted:
+            emit(f"only the others are offered until you allow it: lmms-eval packs trust {pack.name}")
+    with changing() as table:
+        replaced(table, pack)
+
+
+def _agrees() -> bool:
+    """Ask whether code may run; no, if nobody can answer."""
+    if not sys.stdin.isatty():
+        return False
+    complain("Let it run? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _counts(index: PackIndex) -> str:
+    kinds = [entry.kind for entry in index.entries]
+    tags = {tag for entry in index.entries for tag in entry.tags}
+    text = f"{kinds.count('task'):,} tasks, {kinds.count('group'):,} groups, {len(tags):,} tags"
+    return text + (f"; {len(index.broken)} files cannot be read" if index.broken else "")
+
+
+def _list(arguments: Sequence[str]) -> int:
+    parser = command_parser("packs list", "the packs of this machine")
+    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    given = parser.read(arguments)
+    import msgspec
+
+    from lmms_eval.tasks.packs.index import index_of
+    from lmms_eval.tasks.packs.store import packs, packs_folder
+    from lmms_eval.utils.terminal import named_table
+
+    known = packs()
+    if given.json:
+        emit(msgspec.json.format(msgspec.json.encode(known)).decode())
+    elif not known:
+        emit(f"no packs in {packs_folder()}; lmms-eval packs add lm-eval lmms-eval gets those of both families")
+    else:
+        columns = {
+            "pack": [pack.name for pack in known],
+            "version": [pack.version for pack in known],
+            "holds": [_counts(index_of(pack)) for pack in known],
+            "its code": ["may run" if pack.is_trusted else "may not run" for pack in known],
+            "added": [pack.added for pack in known],
+            "files": [str(pack.path) for pack in known],
+        }
+        emit(named_table(columns).rstrip("\n"))
+    return 0
+
+
+def _trust(arguments: Sequence[str]) -> int:
+    parser = command_parser("packs trust", "let the tasks of a pack run the Python code that they bring")
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    parser.add_argument("--revoke", action="store_true", help="do not let them any more")
+    given = parser.read(arguments)
+    from lmms_eval.tasks.packs.store import changing, pack_named, replaced
+
+    for pack in [pack_named(name) for name in given.names]:
+        with changing() as table:
+            replaced(table, replace(pack, is_trusted=not given.revoke))
+        emit(f"{pack.name}: its code {'may not run any more' if given.revoke else 'may run'}")
+    return 0
+
+
+def _update(arguments: Sequence[str]) -> int:
+    parser = command_parser("packs update", "get the newest versions of packs, or the version that is named")
+    parser.add_argument("what", nargs="*", metavar="NAME[==VERSION]", help="all that came from a package index")
+    given = parser.read(arguments)
+    from lmms_eval.tasks.packs.store import pack_named, packs
+    from lmms_eval.tasks.packs.wheels import made_pack
+
+    for what in given.what or [pack.name for pack in packs() if pack.requirement]:
+        name, _, version = what.partition("==")
+        pack = pack_named(name)
+        if not pack.requirement:
+            raise UsageError(f"packs update {name}: it was added from {pack.source}: add the new one: packs add PATH")
+        wanted = f"{pack.requirement}=={version}" if version else pack.requirement
+        newer = made_pack(wanted, name, pack.tasks)
+        if newer.sha256 == pack.sha256:
+            emit(f"{name} {pack.version} is {'here' if version else 'the newest'}")
+        else:
+            _register(replace(newer, is_trusted=pack.is_trusted))
+    return 0
+
+
+def _remove(arguments: Sequence[str]) -> int:
+    parser = command_parser("packs remove", "remove packs and their files")
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    given = parser.read(arguments)
+    from lmms_eval.tasks.packs.store import changing, is_in_use, pack_named
+
+    for pack in [pack_named(name) for name in given.names]:
+        with changing() as table:
+            table[:] = [known for known in table if known.name != pack.name]
+        later = "; a run uses its files, which the next change of packs removes" if is_in_use(pack) else ""
+        emit(f"{pack.name} {pack.version} is removed{later}")
+    return 0
+
+
+def _describe(arguments: Sequence[str]) -> int:
+    parser = command_parser("packs describe", "what a pack holds, and how many of its tasks can be built here")
+    parser.add_argument("name")
+    parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try to build its tasks")
+    given = parser.read(arguments)
+    from lmms_eval.tasks.packs.index import index_of
+    from lmms_eval.tasks.packs.store import pack_named
+
+    pack = pack_named(given.name)
+    index = index_of(pack)
+    coded = sum(entry.has_code for entry in index.entries if entry.kind == "task")
+    rows = {
+        "pack": f"{pack.name} {pack.version}",
+        "source": f"{pack.source}{f' (sha256 {pack.sha256})' if pack.sha256 else ''}",
+        "files": str(pack.path),
+        "licence": pack.licence or "none found",
+        "holds": _counts(index),
+        "code": f"{coded:,} tasks bring Python code, which {'may' if pack.is_trusted else 'may not'} run",
+        "packages": _packages(pack),
+    }
+    width = max(map(len, rows))
+    emit([f"{key:<{width}}  {text}" for key, text in rows.items()])
+    if not given.no_check:
+        from lmms_eval.checks.findings import check_lines
+        from lmms_eval.checks.workers import CheckOptions, check_tasks
+        from lmms_eval.tasks.catalogue import Catalogue
+
+        options = CheckOptions(processes=len(os.sched_getaffinity(0)), documents=1)
+        emit(["", *check_lines(check_tasks(Catalogue(), [f"{pack.name}:*"], options))])
+    return 0
+
+
+ACTIONS: Mapping[str, Action] = {
+    "add": _add, "list": _list, "describe": _describe, "trust": _trust, "update": _update, "remove": _remove,
+}  # fmt: skip
