@@ -7,7 +7,7 @@ import importlib.util
 import logging
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -210,8 +210,7 @@ class Catalogue:
             include(folder)
             self._add_folder(folder)
         for pack in packs() if include_defaults else ():
-            earlier = tuple(self.packs.values())
-            self.packs[pack.name] = PackNames(pack, lambda name, earlier=earlier: self._is_taken(name, earlier))
+            self.packs[pack.name] = PackNames(pack, partial(self._is_taken, tuple(self.packs.values())))
 
     @property
     def tasks(self) -> Mapping[str, IndexEntry]:
@@ -354,7 +353,7 @@ class Catalogue:
         prefix, _, rest = name.partition(":")
         return (self.packs[prefix], rest) if rest and prefix in self.packs else (None, name)
 
-    def _is_taken(self, name: str, earlier: Sequence[PackNames]) -> bool:
+    def _is_taken(self, earlier: Sequence[PackNames], name: str) -> bool:
         """Return whether a bare name is not that of the pack that comes after some others."""
         own = name in self._own_tasks or name in self._own_groups or name in self._own_tags
         return (own and not self._pack_first) or any(pack.has(name) for pack in earlier)

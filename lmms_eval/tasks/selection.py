@@ -20,7 +20,7 @@ from lmms_eval.tasks.data.splits import of_datasets
 from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import named, resolve_all
-from lmms_eval.tasks.yaml.included import include_again, include_if_new
+from lmms_eval.tasks.yaml.included import LM_EVAL, include_again, include_if_new, package_of
 from lmms_eval.tasks.yaml.loader import YamlReader, decode
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask, media_policy
 from lmms_eval.tasks.yaml.task_table import keys_of
@@ -276,6 +276,10 @@ class ConfiguredTask(YamlTask):
 
 def build_task(source: TaskSource, options: TaskOptions) -> Task:
     """Build a task from its configuration. The key ``class`` names the task's class, or one that opens its data."""
+    if package_of(Path(source.file)) == LM_EVAL and source.raw.get("class") is None:
+        from lmms_eval.tasks.lm_eval.task import LmEvalTask  # most runs have no task of a pack
+
+        return LmEvalTask(source, options)
     if source.raw.get("class") is None:
         return YamlTask(source, options)
     config = task_config({**source.raw, "task": source.name}, source.file)

@@ -19,22 +19,23 @@ def regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
+def _environment(keeps_newline: bool) -> Environment:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=keeps_newline)
     environment.filters["regex_replace"] = regex_replace
     return environment
 
 
 @functools.lru_cache(maxsize=4096)
-def compiled(template: str) -> Template:
+def compiled(template: str, keeps_newline: bool = False) -> Template:
     """Compile a template in a sandbox, where it cannot access Python's internal attributes or change the document.
 
-    Raises ``jinja2.TemplateSyntaxError`` if the template is broken.
+    A newline at its end is dropped unless ``keeps_newline`` is set. Raises ``jinja2.TemplateSyntaxError`` if the
+    template is broken.
     """
-    return _environment().from_string(template)
+    return _environment(keeps_newline).from_string(template)
 
 
 def apply_template(template: str, doc: Mapping[str, Any]) -> str:

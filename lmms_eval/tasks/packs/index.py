@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,7 +97,7 @@ def _made(pack: Pack, files: list[str], state: str) -> PackIndex:
         file = Path(path)
         try:
             data = reader.read(file)
-            entry = _entry(data, file.relative_to(pack.path).as_posix(), lambda file=file: has_code(file))
+            entry = _entry(data, file.relative_to(pack.path).as_posix(), partial(has_code, file))
         except TaskError as error:
             broken[path] = str(error)
             continue

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval.api.task import OutputType, Sample
@@ -117,7 +118,12 @@ class AggregateMetric(_Keys):
     of: dict[str, str] = {}
 
 
-TASK_KEYS = tuple(field.alias or name for name, field in TaskConfig.model_fields.items())
+def keys_of_type(kind: type[TaskConfig]) -> tuple[str, ...]:
+    """Return the keys of a kind of task, as they are written."""
+    return tuple(field.alias or name for name, field in kind.model_fields.items())
+
+
+TASK_KEYS = keys_of_type(TaskConfig)
 GROUP_KEYS = tuple(GroupConfig.model_fields)
 
 
@@ -126,35 +132,49 @@ def facts_of(metadata: Any) -> dict[str, Any]:
     return {key: value for part in parts if isinstance(part, Mapping) for key, value in part.items()}
 
 
-def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
-    """Check the keys of a task.
+class TaskKeys(Struct, frozen=True):
+    """Which keys a task has."""
 
-    Raises ``TaskError`` if a key is unknown, a value has the wrong type, or a combination of keys is incomplete; the
-    message names the file.
-    """
-    given = dict(data)
-    if given.get("group") is not None:
-        if given.get("tag") is not None:
-            raise TaskError(f"{file}: give either tag or group (its old spelling inside a task), not both")
-        given["tag"] = given.pop("group")
-    given.pop("group", None)
-    given.pop("group_alias", None)
-    check_keys(given, TASK_KEYS, file)
-    config: TaskConfig = _validated(TaskConfig, given, file)
-    if config.sample is not None:
-        check_keys(config.sample, ("size", "seed"), f"{file}: key 'sample'")
-        if config.sample.get("size", 0) < 1:
-            raise TaskError(f"{file}: key 'sample' needs size, the number of documents to draw, from 1 on")
-    if config.class_ is None:
-        _check_task(config, file)
+    kind: type[TaskConfig] = TaskConfig
+    needs_path: bool = True
+    """Whether the task must name its data (``dataset_path``)."""
+
+    def checked(self, data: Mapping[str, Any], file: str) -> Any:
+        """Check the keys of a task and return its configuration.
+
+        Raises ``TaskError`` if a key is unknown, a value has the wrong type, or a combination of keys is incomplete;
+        the message names the file.
+        """
+        given = dict(data)
+        if given.get("group") is not None:
+            if given.get("tag") is not None:
+                raise TaskError(f"{file}: give either tag or group (its old spelling inside a task), not both")
+            given["tag"] = given.pop("group")
+        given.pop("group", None)
+        given.pop("group_alias", None)
+        check_keys(given, keys_of_type(self.kind), file)
+        config = _validated(self.kind, given, file)
+        if config.sample is not None:
+            check_keys(config.sample, ("size", "seed"), f"{file}: key 'sample'")
+            if config.sample.get("size", 0) < 1:
+                raise TaskError(f"{file}: key 'sample' needs size, the number of documents to draw, from 1 on")
+        if config.class_ is None:
+            if self.needs_path and not config.dataset_path:
+                path = "a hub name, a folder, or json, csv, parquet, ..."
+                raise TaskError(f"{file}: key 'dataset_path' is missing: {path}")
+            _check_task(config, file)
+        return config
+
+
+def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
+    """Check the keys of a task. Raises ``TaskError`` as ``TaskKeys.checked`` does."""
+    config: TaskConfig = TaskKeys().checked(data, file)
     return config
 
 
 def _check_task(config: TaskConfig, file: str) -> None:
     if any(sign in config.task for sign in "/\\\0"):  # it becomes part of the names of files
         raise TaskError(f"{file}: key 'task': a name holds no slash, backslash or zero byte; got {config.task!r}")
-    if not config.dataset_path:
-        raise TaskError(f"{file}: key 'dataset_path' is missing: a hub name, a folder, or json, csv, parquet, ...")
     if not (config.test_split or config.validation_split):
         raise TaskError(f"{file}: give test_split or validation_split: it is the split that is evaluated")
     if config.doc_to_text is None and config.doc_to_messages is None:

@@ -43,17 +43,18 @@ def check_template(text: str, where: str) -> None:
         raise TaskError(f"{where}: template {text!r}: {error}") from error
 
 
-def render_template(text: str, doc: Doc, where: str) -> str:
+def render_template(text: str, doc: Doc, where: str, keeps_newline: bool = False) -> str:
     """Render a Jinja2 template with a document's columns. A missing column is an error.
 
-    Raises ``RenderError`` if a name is undefined, or an expression fails for this document.
+    One newline at the end is dropped, as Jinja does, unless ``keeps_newline`` is set. Raises ``RenderError`` if a name
+    is undefined, or an expression fails for this document.
     """
     if "{{" not in text and "{%" not in text and "{#" not in text:
-        return text[:-1] if text.endswith("\n") else text  # one trailing newline is dropped, as Jinja does
+        return text[:-1] if text.endswith("\n") and not keeps_newline else text
     from jinja2 import TemplateError
 
     try:
-        return str(compiled(text).render(dict(doc.items())))
+        return str(compiled(text, keeps_newline).render(dict(doc.items())))
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, re.error) as error:
         columns = ", ".join(doc)
         raise RenderError(f"{where}: template {text!r}: {error}; the document has the columns {columns}") from error
@@ -94,16 +95,16 @@ def keep_originals() -> None:
     opened.keep_originals()
 
 
-def field_value(spec: Any, doc: Doc, where: str) -> Any:
+def field_value(spec: Any, doc: Doc, where: str, keeps_newline: bool = False) -> Any:
     """Return the value of a key that is not a function: column, template, number, or literal list."""
     if isinstance(spec, str):
-        return doc[spec] if spec in doc else render_template(spec, doc, where)
+        return doc[spec] if spec in doc else render_template(spec, doc, where, keeps_newline)
     return spec
 
 
-def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:
+def choices_value(spec: Any, doc: Doc, where: str, keeps_newline: bool = False) -> list[str]:
     """Return the choices of a document as texts. Raises ``RenderError`` if they are not a list."""
-    value = spec(doc) if callable(spec) else field_value(spec, doc, where)
+    value = spec(doc) if callable(spec) else field_value(spec, doc, where, keeps_newline)
     if isinstance(value, str):
         try:
             value = ast.literal_eval(value)
@@ -171,6 +172,9 @@ Part = dict[str, Any]
 class Prompts:
     """The prompts of one task. ``config`` holds functions, not references. They are bound to their settings once."""
 
+    keeps_newline = False
+    """Whether templates keep a newline at their end."""
+
     def __init__(self, config: TaskConfig, options: TaskOptions, where: str) -> None:
         self.config, self.options, self.where = config, options, where
         self.kwargs = specific_kwargs(config, options)
@@ -204,7 +208,7 @@ class Prompts:
         Digits that a template gives are a number if the task has choices. A target may be the text of a list.
         """
         spec = getattr(self.config, key)
-        value = field_value(spec, doc, self._key(key))
+        value = field_value(spec, doc, self._key(key), self.keeps_newline)
         if not isinstance(value, str) or not isinstance(spec, str) or spec in doc:
             return value
         if self.config.doc_to_choice is not None and value.isdigit():
@@ -216,9 +220,11 @@ class Prompts:
 
     def choices(self, doc: Doc) -> list[str] | None:
         """Return the value of ``doc_to_choice`` as texts; ``None`` without the key."""
-        if self.config.doc_to_choice is None:
-            return None
-        return choices_value(self.config.doc_to_choice, doc, self._key("doc_to_choice"))
+        spec = self.config.doc_to_choice
+        return None if spec is None else self._choices_by(spec, doc)
+
+    def _choices_by(self, spec: Any, doc: Doc) -> list[str]:
+        return choices_value(spec, doc, self._key("doc_to_choice"), self.keeps_newline)
 
     def visuals(self, doc: Doc) -> list[Any]:
         """Return the value of ``doc_to_visual``: the media of a document."""

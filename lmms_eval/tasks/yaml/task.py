@@ -38,14 +38,15 @@ from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.metrics import (
     BYPASS,
+    TaskMetric,
     check_reducers,
     common_column,
     reduced_metrics,
     strata_of,
     task_metrics,
 )
-from lmms_eval.tasks.yaml.prompts import Doc, PromptBuilder, Prompts, RenderError, check_template, few_shot
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, repeated, scoring_plan
+from lmms_eval.tasks.yaml.prompts import Doc, FewShot, PromptBuilder, Prompts, RenderError, check_template, few_shot
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, ScoringPlan, repeated, scoring_plan
 from lmms_eval.tasks.yaml.settings import (
     generation_options,
     implied_stop,
@@ -280,7 +281,7 @@ class YamlTask(FamilyInterface, Task):
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         self.source, self.options, self.where = source, options, source.file
-        self._raw = task_config({**source.raw, "task": source.name}, self.where)
+        self._raw = self._checked({**source.raw, "task": source.name})
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
         with copies.offered():  # modules may load data on import
             resolved = {name: resolve_all(value, name) for name, value in dict(self._raw).items()}
@@ -295,8 +296,8 @@ class YamlTask(FamilyInterface, Task):
         self.repeats = options.repeats if options.repeats is not None else config.repeats
         self._shots = shots(config, options)
         self.num_fewshot = int(config.facts.get("num_fewshot", self._shots))
-        self.generation = generation_options(config, options)
-        self._task_metrics = task_metrics(config, options.predict_only, self.where)
+        self.generation = self._generation_options()
+        self._task_metrics = self._stated_metrics()
         given = () if options.predict_only else reducers(options.reduce)
         check_reducers(given, self.repeats, config, self.where)
         self.metrics = (
@@ -304,7 +305,7 @@ class YamlTask(FamilyInterface, Task):
             *reduced_metrics(self._task_metrics, given, config),
         )
         self._strata = common_column([metric.strata for metric in self._task_metrics], self.where)
-        self._plan = scoring_plan(config, options, self.where)
+        self._plan = self._scoring_plan()
         self.thought_tags = self._plan.thought_tags
         self.pipelines = tuple("none" if one is None else one.name for one in self._plan.pipelines)
         self.is_judged = config.doc_to_judge is not None and not options.predict_only
@@ -314,7 +315,7 @@ class YamlTask(FamilyInterface, Task):
         self.sample = config.drawn
         self.choice_columns = None if config.choices is None else ChoiceColumns.of(config.choices, self.where)
         """Where documents have their choices, as far as the task says it."""
-        self.prompts = Prompts(config, options, self.where)
+        self.prompts = self._made_prompts()
         stated = [getattr(config, key) for key in (*PROMPT_KEYS, *SCORING_KEYS)]  # templates may draw too
         self.seeding = Seeding(
             options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
@@ -324,12 +325,44 @@ class YamlTask(FamilyInterface, Task):
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
         self._policy = Policy(options.allow_unsafe_code)
-        self._few = few_shot(config, self._shots, options.fewshot_seed, self.where)
+        self._few = self._few_shot()
         self._check()
         self._data: DataSet | None = None
         self._documents: Documents | None = None
         self._builder: PromptBuilder | None = None
         self._scorer: AnswerScorer | None = None
+
+    # What follows is made by the rules of another family in its packs.
+
+    def _checked(self, raw: Mapping[str, Any]) -> TaskConfig:
+        return task_config(raw, self.where)
+
+    def _generation_options(self) -> dict[str, Any]:
+        return generation_options(self.config, self.options)
+
+    def _stated_metrics(self) -> Sequence[TaskMetric]:
+        return task_metrics(self.config, self.options.predict_only, self.where)
+
+    def _scoring_plan(self) -> ScoringPlan:
+        return scoring_plan(self.config, self.options, self.where)
+
+    def _made_prompts(self) -> Prompts:
+        return Prompts(self.config, self.options, self.where)
+
+    def _few_shot(self) -> FewShot | None:
+        return few_shot(self.config, self._shots, self.options.fewshot_seed, self.where)
+
+    def _prompt_builder(self, documents: Documents) -> PromptBuilder:
+        examples = None if self._few is None else self.data.documents(self._few.split)
+        if self._few is not None and examples is not None:
+            self._few.choose(0, len(examples))
+        return PromptBuilder(self.prompts, documents, self._few, examples)
+
+    def _answer_scorer(self, documents: Documents) -> AnswerScorer:
+        return AnswerScorer(
+            self.prompts, self._task_metrics, self._plan, documents if self.config.full_docs else None,
+            self.seeding.scoring_may_draw,
+        )  # fmt: skip
 
     @cached_property
     def documents(self) -> Documents:
@@ -359,15 +392,9 @@ class YamlTask(FamilyInterface, Task):
             documents = self._opened()
         else:
             documents = Documents(CarriedSource(carried, lambda: self._opened().source))
-        examples = None if self._few is None else self.data.documents(self._few.split)
-        if self._few is not None and examples is not None:
-            self._few.choose(0, len(examples))
-        self._documents = documents
-        self._builder = PromptBuilder(self.prompts, documents, self._few, examples)
-        self._scorer = AnswerScorer(
-            self.prompts, self._task_metrics, self._plan, documents if self.config.full_docs else None,
-            self.seeding.scoring_may_draw,
-        )  # fmt: skip
+        builder = self._prompt_builder(documents)
+        self._documents, self._builder = documents, builder
+        self._scorer = self._answer_scorer(documents)
         if carried is None:
             ColumnCheck(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
 

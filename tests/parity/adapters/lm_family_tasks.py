@@ -1,0 +1,175 @@
+"""Vectors of lm-eval's tasks: requests with and without examples, scores of documents, rows of results."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.task import Answer, Request, TaskOptions
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.tasks.lm_eval.config import generation_kwargs
+from lmms_eval.tasks.lm_eval.task import LmEvalTask
+from lmms_eval.tasks.packs.store import packs
+from lmms_eval.tasks.selection import build_task
+from lmms_eval.tasks.yaml.included import include
+from lmms_eval.tasks.yaml.loader import YamlReader
+from lmms_eval.tasks.yaml.task import TaskSource
+from tests.parity.compare import agree, decode
+from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, failed, line_adapter, pending
+
+FOLDER = "lm_family"
+CARE = "Answer with care."
+
+
+@functools.cache
+def own_folder() -> Path:
+    """A folder of task files with the functions of ``keys.jsonl`` beside them."""
+    folder = Path(tempfile.mkdtemp(prefix="lm-family-")) / "lm_eval" / "tasks"
+    folder.mkdir(parents=True)
+    (folder / "utils.py").write_bytes((GOLDEN_DIR / FOLDER / "keys_utils.py").read_bytes())
+    include(folder, is_deep=False, package="lm_eval")
+    return folder
+
+
+@functools.cache
+def pack_folder() -> Path | None:
+    """The task files of lm-eval's pack, if it is on this machine."""
+    found = next((pack for pack in packs() if pack.package == "lm_eval"), None)
+    if found is None:
+        return None
+    include(found.path, is_deep=False, package="lm_eval")
+    return found.path
+
+
+def task_of(record: Mapping[str, Any], folder: Path, options: TaskOptions) -> LmEvalTask:
+    """The task with the documents of the record in place of its data."""
+    data = Path(tempfile.mkdtemp(prefix="lm-family-data-"))
+    files = {}
+    for split, rows in record["splits"].items():
+        files[split] = str(data / f"{split}.jsonl")
+        text = "".join(json.dumps(decode(row)) + "\n" for row in rows)
+        Path(files[split]).write_text(text, encoding="utf-8")
+    if "task_yaml_text" in record:
+        file = folder / f"{record['task']}.yaml"
+        file.write_text(record["task_yaml_text"], encoding="utf-8")
+    else:
+        file = folder / record["task_yaml"]
+    over: dict[str, Any] = {"dataset_path": "json", "dataset_name": None, "dataset_kwargs": {"data_files": files}}
+    raw = {**YamlReader().read(file), **over}
+    raw.pop("custom_dataset", None)
+    task = build_task(TaskSource(record["task"], str(file), raw, over), options)
+    assert isinstance(task, LmEvalTask)
+    task.load()
+    return task
+
+
+def shown(request: Request, task: LmEvalTask) -> dict[str, Any]:
+    if request.kind == "generate_until":
+        return {"type": request.kind, "context": request.context, "generation_kwargs": generation_kwargs(task.config)}
+    if task.output_type == "loglikelihood_rolling":
+        return {"type": "loglikelihood_rolling", "text": request.continuation}
+    return {"type": request.kind, "context": request.context, "continuation": request.continuation}
+
+
+def wanted(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A recorded request; one for each continuation."""
+    if "continuations" in request:
+        for continuation in request["continuations"]:
+            yield {"type": request["type"], "context": request["context"], "continuation": continuation}
+    else:
+        yield dict(request)
+
+
+def differing_requests(record: Mapping[str, Any], run: Mapping[str, Any], task: LmEvalTask) -> Iterator[str]:
+    for doc_id, requests in enumerate(run["requests"]):
+        expected = [one for request in requests for one in wanted(request)]
+        made = [shown(request, task) for request in task.exchange(doc_id, 0).open()]
+        if not agree(decode(expected), made):
+            where = f"shots {run['num_fewshot']}, document {doc_id}"
+            pair = next(
+                ((a, b) for a, b in zip(expected, made, strict=False) if not agree(decode(a), b)),
+                (len(expected), len(made)),
+            )
+            yield f"{where}: {pair[0]!r} != {pair[1]!r}"
+
+
+def differing_chats(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    for run in record.get("chat") or ():
+        options = TaskOptions(
+            num_fewshot=run["num_fewshot"], system_instruction=CARE, apply_chat_template=True,
+            fewshot_as_multiturn=run["mode"] == "multiturn",
+        )  # fmt: skip
+        task = task_of(record, folder, options)
+        for doc_id, requests in enumerate(run["requests"]):
+            expected = [one for request in requests for one in wanted(request)]
+            for request, ours in zip(expected, task.exchange(doc_id, 0).open(), strict=True):
+                turns = list(task.legacy_context_turns(ours))
+                if request["context"]["messages"] != turns:
+                    yield f"chat {run['mode']}, {run['num_fewshot']}: {request['context']['messages']!r} != {turns!r}"
+                elif request.get("continuation") != ours.continuation:
+                    yield f"chat {run['mode']}: {request.get('continuation')!r} != {ours.continuation!r}"
+
+
+def answers_of(responses: Sequence[Sequence[Any]], task: LmEvalTask) -> list[Answer]:
+    """The answers to one document, one for each repeat; with fewer recorded ones they start again."""
+    made = []
+    for repeat in range(task.repeats):
+        each = [decode(of_request)[repeat % len(of_request)] for of_request in responses]
+        if task.output_type == "generate_until":
+            made.append(Answer(each[0]))
+        elif task.output_type == "loglikelihood_rolling":
+            made.append(Answer([[-each[0], False]]))
+        else:
+            made.append(Answer([[-value, greedy] for value, greedy in each]))
+    return made
+
+
+def differing_scores(record: Mapping[str, Any], task: LmEvalTask) -> Iterator[str]:
+    for doc_id, responses in enumerate(record["responses"]):
+        scored = task.score(doc_id, answers_of(responses, task))
+        found = {score.filter: score for score in scored.scores}
+        if set(found) != set(record["scores"]):
+            yield f"filters {sorted(record['scores'])} != {sorted(found)}"
+            return
+        for name, rows in record["scores"].items():
+            expected, score = decode(rows[doc_id]), found[name]
+            values = json.loads(json.dumps(dict(score.metrics), default=list))
+            if score.status != "scored":
+                yield f"document {doc_id}: {score.reason}"
+            elif not agree(expected["values"], values):
+                yield f"{name}, document {doc_id}: {expected['values']!r} != {values!r}"
+
+
+def verdict_of(record: Mapping[str, Any], folder: Path) -> Verdict:
+    try:
+        for run in record["runs"]:
+            if "raises" in run:
+                continue
+            task = task_of(record, folder, TaskOptions(num_fewshot=run["num_fewshot"], chat=False))
+            for difference in differing_requests(record, run, task):
+                return failed(difference)
+        for difference in differing_chats(record, folder):
+            return failed(difference)
+        task = task_of(record, folder, TaskOptions(chat=False))
+        for difference in differing_scores(record, task):
+            return failed(difference)
+    except LmmsEvalError as error:
+        return failed(f"{type(error).__name__}: {error}")
+    return PASSED
+
+
+@line_adapter(f"{FOLDER}/keys.jsonl")
+def keys(vector: Vector) -> Verdict:
+    return verdict_of(vector.record, own_folder())
+
+
+@line_adapter(f"{FOLDER}/tasks.jsonl")
+def tasks(vector: Vector) -> Verdict:
+    folder = pack_folder()
+    if folder is None:
+        return pending("lm-eval's pack is not on this machine: lmms-eval packs add lm-eval --trust")
+    return verdict_of(vector.record, folder)
