@@ -91,10 +91,17 @@ class ScoredDoc(Struct, frozen=True):
     """Paths, URLs or digests of up to 4 pictures of the document."""
 
 
-RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"]
+RequestKind = Literal[
+    "generate_until",
+    "loglikelihood",
+    "loglikelihood_rolling",
+    "generate_until_multi_round",
+    "generate_visual_cot",
+]
 OutputType = Literal[
     "generate_until",
     "loglikelihood",
+    "loglikelihood_rolling",
     "multiple_choice",
     "generate_until_multi_round",
     "generate_until_agentic",

@@ -33,6 +33,18 @@ def median(items: Sequence[float]) -> float:
     return float(statistics.median(items))
 
 
+def upper_median(items: Sequence[float]) -> float:
+    """Middle of the sorted values, or the upper one of the middle two: the median of lm-eval."""
+    _need_items(items, "median")
+    return float(statistics.median_high(items))
+
+
+def nanmean(items: Sequence[float]) -> float:
+    """Arithmetic mean of the values that are numbers; NaN if none is."""
+    known = [item for item in items if not math.isnan(item)]
+    return mean(known) if known else math.nan
+
+
 def perplexity(items: Sequence[float]) -> float:
     """exp(−mean) of log-probabilities."""
     _need_items(items, "perplexity")
@@ -119,12 +131,17 @@ def chrf(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
     return _corpus_score(items, "chrf")
 
 
+def chrf_plus_plus(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
+    """Corpus chrF++, 0 … 100: chrF with words and pairs of words (Popović 2017)."""
+    return _corpus_score(items, "chrf", word_order=2)
+
+
 def ter(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
     """Corpus translation edit rate in percent (lower is better) of (reference or references, prediction) pairs."""
     return _corpus_score(items, "ter")
 
 
-def _corpus_score(items: Sequence[tuple[str | Sequence[str], str]], name: str) -> float:
+def _corpus_score(items: Sequence[tuple[str | Sequence[str], str]], name: str, **options: Any) -> float:
     import sacrebleu
 
     _need_items(items, name)
@@ -132,4 +149,6 @@ def _corpus_score(items: Sequence[tuple[str | Sequence[str], str]], name: str) -
     # sacrebleu's layout: one list per reference position, None for an item with fewer references
     width = max(len(texts) for texts in each)
     streams = [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]
-    return float(getattr(sacrebleu, f"corpus_{name}")([prediction for _, prediction in items], streams).score)
+    return float(
+        getattr(sacrebleu, f"corpus_{name}")([prediction for _, prediction in items], streams, **options).score
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.api.messages import build_user_turn
 from lmms_eval.api.task import Request
 from lmms_eval.tasks.lm_eval.prompts import is_number
-from lmms_eval.tasks.yaml.exchanges import LikelihoodExchange, MediaQuestion, MessageBuilder, SingleExchange
+from lmms_eval.tasks.yaml.exchanges import Ask, LikelihoodExchange, MediaQuestion, MessageBuilder, SingleExchange
 
 
 class LmEvalLikelihoodExchange(LikelihoodExchange):
@@ -52,7 +52,14 @@ class LmEvalLikelihoodExchange(LikelihoodExchange):
 
 
 class RollingExchange(LikelihoodExchange):
-    """``loglikelihood_rolling``: the likelihood of a whole text."""
+    """``loglikelihood_rolling``: the likelihood of a whole text, without examples."""
+
+    def open(self) -> Sequence[Request]:
+        doc = self.requests.documents.text_view(self.doc_id)
+        with self.requests.seeding.prompt(self.doc_id):
+            text = self.requests.prompts.answer_text(doc)
+        nothing = MessageBuilder(self.requests, self.doc_id, lambda _doc: build_user_turn([], ""), bare=True)
+        return [self._request(Ask("", nothing, "loglikelihood_rolling", text))]
 
 
 EXCHANGES = {

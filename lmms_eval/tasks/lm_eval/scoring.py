@@ -1,43 +1,167 @@
-"""Filters, metrics and scores of lm-eval's tasks."""
+"""Scores of lm-eval's tasks: the values of filtered answers and of likelihoods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from lmms_eval.api.filter import FilterEnsemble
-from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.filters import get_filter
+from msgspec import Struct
+
+from lmms_eval.api.judging import Verdict
+from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig
-from lmms_eval.tasks.yaml.config import GENERATING
-from lmms_eval.tasks.yaml.metrics import TaskMetric, task_metrics
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan, scoring_plan
+from lmms_eval.tasks.lm_eval.metrics import LmEvalMetric
+from lmms_eval.tasks.lm_eval.prompts import is_number
+from lmms_eval.tasks.yaml.metrics import BYPASS
+from lmms_eval.tasks.yaml.prompts import Prompts
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan
+
+log = logging.getLogger(__name__)
+NO_GOLD = -100
+"""Number of the right choice if the target is none of the choices."""
 
 
-def lm_eval_metrics(config: LmEvalConfig, predict_only: bool, where: str) -> Sequence[TaskMetric]:
-    """Return the metrics of a task."""
-    return task_metrics(config, predict_only, where)
+class ChoiceLikelihoods(Struct, frozen=True):
+    """The answers to a multiple-choice document. Likelihoods are natural logarithms: the greatest wins."""
+
+    likelihoods: Sequence[float]
+    is_greedy: Sequence[bool]
+    choices: Sequence[str]
+    gold: Sequence[int]
+    """Numbers of the right choices."""
+    alone: Sequence[float]
+    """Likelihoods without the context; only with ``acc_mutual_info``."""
+
+    def best(self, lengths: Sequence[int] | None = None) -> int:
+        """Return the first of the likeliest choices, per unit of length if lengths are given; 0 units never win."""
+        values = self.likelihoods
+        if lengths is not None:
+            pairs = zip(values, lengths, strict=True)
+            values = [value / length if length else -math.inf for value, length in pairs]
+        return max(range(len(values)), key=values.__getitem__)
+
+    def is_right(self, choice: int) -> float:
+        return float(choice in self.gold)
+
+    def probabilities(self) -> list[float]:
+        """Return the softmax of the likelihoods."""
+        most = max(self.likelihoods)
+        weights = [math.exp(value - most) for value in self.likelihoods]
+        total = math.fsum(weights)
+        return [weight / total for weight in weights]
+
+    def mutual_information(self) -> float:
+        gained = [value - alone for value, alone in zip(self.likelihoods, self.alone, strict=True)]
+        return self.is_right(max(range(len(gained)), key=gained.__getitem__))
 
 
-def lm_eval_plan(config: LmEvalConfig, options: TaskOptions, where: str) -> ScoringPlan:
-    """Return the filters of a task; without ``filter_list`` the first answer counts."""
-    plan = scoring_plan(config, options, where)
-    if config.filter_list is not None:
-        return plan
-    first = FilterEnsemble("none", (get_filter("take_first")(),))
-    return ScoringPlan((first,), plan.tags, plan.first_tags, plan.thought_tags)
+def _first(item: ChoiceLikelihoods) -> int:
+    return item.gold[0] if item.gold else NO_GOLD
+
+
+_OF_CHOICES: Mapping[str, Callable[[ChoiceLikelihoods], Any]] = MappingProxyType(
+    {
+        "acc": lambda item: item.is_right(item.best()),
+        "acc_bytes": lambda item: item.is_right(item.best([len(choice.encode()) for choice in item.choices])),
+        "acc_mutual_info": ChoiceLikelihoods.mutual_information,
+        "acc_norm": lambda item: item.is_right(item.best([len(choice) for choice in item.choices])),
+        "brier_score": lambda item: [_first(item), item.probabilities()],
+        "exact_match": lambda item: int(any(item.is_greedy[number] for number in item.gold if number >= 0)),
+        "f1": lambda item: [_first(item), item.best()],
+        "likelihood": lambda item: [_first(item), list(item.likelihoods)],
+        "mcc": lambda item: [_first(item), item.best()],
+    }
+)
+_SPACE = re.compile(r"\s+")
 
 
 class LmEvalScorer(AnswerScorer):
-    """Scores answers as they are, without trimming; likelihoods are logarithms, greater is likelier."""
+    """Scores answers as they are, untrimmed. Tasks get likelihoods as logarithms: greater is likelier."""
 
-    def _filtered(self, pipeline: FilterEnsemble | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
-        return super()._filtered(pipeline, doc, answers)
+    config: LmEvalConfig
+
+    def __init__(
+        self, prompts: Prompts, metrics: Sequence[LmEvalMetric], plan: ScoringPlan, full_docs: Documents | None,
+        may_draw: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(prompts, [one.metric for one in metrics], plan, full_docs, may_draw)
+        self._stated = metrics
+
+    def evaluate(
+        self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict] = MappingProxyType({})
+    ) -> Mapping[str, Any]:
+        kind, results = self.config.output_type, self._results(filtered)
+        if self.config.process_results is not None or self.predict_only:
+            return super().evaluate(doc, filtered, verdicts)
+        if kind == "generate_until":
+            return self._generated(doc, results[0])
+        names = [metric.name for metric in self._stated]
+        if kind == "multiple_choice":
+            item = self._likelihoods(doc, results)
+            return {name: _OF_CHOICES[name](item) for name in names if name in _OF_CHOICES}
+        found = _rolling(self.prompts.answer_text(doc), results[0]) if kind == "loglikelihood_rolling" else {
+            "perplexity": results[0][0], "acc": int(results[0][1]),
+        }  # fmt: skip
+        return {name: found[name] for name in names if name in found}
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
-        if self.config.output_type not in GENERATING:
-            return [(-loss, is_greedy) for loss, is_greedy in filtered]
-        return list(filtered)
+        if self.config.output_type == "generate_until":
+            return list(filtered)
+        pairs = [(-loss, is_greedy) for loss, is_greedy in filtered]
+        return [value for value, _ in pairs] if self.config.output_type == "loglikelihood_rolling" else pairs
 
-    def evaluate(self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Any] | None = None) -> Any:
-        return super().evaluate(doc, filtered, verdicts or {})
+    def _generated(self, doc: Doc, answer: Any) -> dict[str, Any]:
+        """Score an answer against one or several targets. Several targets count 1 if one of them does."""
+        target, choices = self.prompts.target(doc), self.prompts.choices(doc)
+        several = isinstance(target, list)
+        golds = [self._gold(one, choices, answer) for one in (target if several else [target])]
+        made: dict[str, Any] = {}
+        for metric in self._stated:
+            if metric.name == BYPASS:
+                made[BYPASS] = [golds[0], answer]
+            elif not several:
+                value = metric.score(golds[0], answer)
+                made |= value if isinstance(value, Mapping) else {metric.name: value}
+            else:
+                values = [metric.score(gold, answer) for gold in golds]
+                each = [one[metric.name] if isinstance(one, Mapping) else one for one in values]
+                made[metric.name] = float(any(map(bool, each)))
+        return made
+
+    def _gold(self, value: Any, choices: Sequence[str] | None, answer: Any) -> Any:
+        if is_number(value) and choices is not None and 0 <= int(value) < len(choices):
+            return choices[int(value)]
+        return value if isinstance(answer, list) or isinstance(value, str) else str(value)
+
+    def _likelihoods(self, doc: Doc, results: Sequence[tuple[float, bool]]) -> ChoiceLikelihoods:
+        choices = self.prompts.choices(doc) or []
+        question = self.prompts.text(doc)
+        target = question if is_number(question) else self.prompts.target(doc)
+        each = target if isinstance(target, list | tuple) else [target]
+        gold = [self._number(one, choices) for one in each]
+        if all(number == NO_GOLD for number in gold):
+            log.warning("%s: target %r is not one of the %d choices", self.prompts.where, target, len(choices))
+        own, alone = results[: len(choices)], results[len(choices) :]
+        return ChoiceLikelihoods(
+            [value for value, _ in own], [is_greedy for _, is_greedy in own], choices, gold,
+            [value for value, _ in alone],
+        )  # fmt: skip
+
+    def _number(self, value: Any, choices: Sequence[str]) -> int:
+        if is_number(value):
+            return int(value) if int(value) < len(choices) else NO_GOLD
+        return choices.index(str(value)) if str(value) in choices else NO_GOLD
+
+
+def _rolling(text: str, likelihood: float) -> dict[str, Any]:
+    """Return the likelihood of a text with its number of words and of bytes (specification of lm-eval's tasks §7)."""
+    words, size = len(_SPACE.split(text)), len(text.encode())
+    return {
+        "word_perplexity": [likelihood, words],
+        "byte_perplexity": [likelihood, size],
+        "bits_per_byte": [likelihood, size],
+    }

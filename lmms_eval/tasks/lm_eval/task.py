@@ -10,6 +10,8 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, lm_eval_config, sent_generation
 from lmms_eval.tasks.lm_eval.exchanges import EXCHANGES
+from lmms_eval.tasks.lm_eval.filters import lm_eval_plan
+from lmms_eval.tasks.lm_eval.metrics import lm_eval_metrics
 from lmms_eval.tasks.lm_eval.prompts import (
     ExampleDraws,
     LmEvalPromptBuilder,
@@ -17,7 +19,7 @@ from lmms_eval.tasks.lm_eval.prompts import (
     example_pool,
     sampler_of,
 )
-from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer, lm_eval_metrics, lm_eval_plan
+from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
 from lmms_eval.tasks.yaml.config import GENERATING
 from lmms_eval.tasks.yaml.exchanges import TaskExchange
 from lmms_eval.tasks.yaml.metrics import TaskMetric
@@ -40,7 +42,8 @@ class LmEvalTask(YamlTask):
         return sent_generation({**generation_kwargs(self.config), **self.options.gen_kwargs})
 
     def _stated_metrics(self) -> Sequence[TaskMetric]:
-        return lm_eval_metrics(self.config, self.options.predict_only, self.where)
+        self._lm_eval_metrics = lm_eval_metrics(self.config, self.options.predict_only, self.where)
+        return [one.metric for one in self._lm_eval_metrics]
 
     def _scoring_plan(self) -> ScoringPlan:
         return lm_eval_plan(self.config, self.options, self.where)
@@ -62,7 +65,7 @@ class LmEvalTask(YamlTask):
 
     def _answer_scorer(self, documents: Documents) -> LmEvalScorer:
         full = documents if self.config.full_docs else None
-        return LmEvalScorer(self.prompts, self._task_metrics, self._plan, full, self.seeding.scoring_may_draw)
+        return LmEvalScorer(self.prompts, self._lm_eval_metrics, self._plan, full, self.seeding.scoring_may_draw)
 
     @cached_property
     def _exchange(self) -> type[TaskExchange]:

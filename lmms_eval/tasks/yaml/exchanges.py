@@ -136,7 +136,7 @@ class TaskExchange(Exchange):
         shared, doc_id = self.requests, self.doc_id
         name = f"{shared.task.name}/{doc_id}/{self.repeat}/{ask.round}/{ask.index}"
         digest = hashlib.sha256(f"{shared.options.seed}|{name}".encode()).digest()
-        generates = ask.kind != "loglikelihood"
+        generates = not ask.kind.startswith("loglikelihood")
         sent = shared.sent.copy() if generates else {}
         for key in shared.changeable if generates else ():
             sent[key] = copy.deepcopy(sent[key])
