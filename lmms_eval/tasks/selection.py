@@ -276,10 +276,10 @@ class ConfiguredTask(YamlTask):
 
 def build_task(source: TaskSource, options: TaskOptions) -> Task:
     """Build a task from its configuration. The key ``class`` names the task's class, or one that opens its data."""
-    if package_of(Path(source.file)) == LM_EVAL and source.raw.get("class") is None:
-        from lmms_eval.tasks.lm_eval.task import LmEvalTask  # most runs have no task of a pack
+    if package_of(Path(source.file)) == LM_EVAL:
+        from lmms_eval.tasks.lm_eval.python_task import build_lm_eval_task  # most runs have no task of a pack
 
-        return LmEvalTask(source, options)
+        return build_lm_eval_task(source, options)
     if source.raw.get("class") is None:
         return YamlTask(source, options)
     config = task_config({**source.raw, "task": source.name}, source.file)

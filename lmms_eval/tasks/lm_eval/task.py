@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from lmms_eval.api.task import Request
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.data import Documents
+from lmms_eval.tasks.data import Documents, open_data
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, lm_eval_config, sent_generation
 from lmms_eval.tasks.lm_eval.exchanges import EXCHANGES
 from lmms_eval.tasks.lm_eval.filters import lm_eval_plan
@@ -17,6 +20,7 @@ from lmms_eval.tasks.lm_eval.prompts import (
     LmEvalPromptBuilder,
     LmEvalPrompts,
     example_pool,
+    is_number,
     sampler_of,
 )
 from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
@@ -25,6 +29,23 @@ from lmms_eval.tasks.yaml.exchanges import TaskExchange
 from lmms_eval.tasks.yaml.metrics import TaskMetric
 from lmms_eval.tasks.yaml.scoring import ScoringPlan
 from lmms_eval.tasks.yaml.task import YamlTask
+
+_SEEDING = threading.RLock()
+
+
+def seeded(process: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``process_docs`` with Python's generator seeded by 0, so that every start gets the same documents."""
+
+    def processed(documents: Any) -> Any:
+        with _SEEDING:
+            state = random.getstate()
+            random.seed(0)
+            try:
+                return process(documents)
+            finally:
+                random.setstate(state)
+
+    return processed
 
 
 class LmEvalTask(YamlTask):
@@ -35,6 +56,10 @@ class LmEvalTask(YamlTask):
 
     def _checked(self, raw: Mapping[str, Any]) -> LmEvalConfig:
         return lm_eval_config(raw, self.where)
+
+    def _process_docs(self) -> Callable[[Any], Any] | None:
+        process = self.config.process_docs
+        return None if process is None else seeded(process)
 
     def _generation_options(self) -> dict[str, Any]:
         if self.config.output_type not in GENERATING:
@@ -58,10 +83,26 @@ class LmEvalTask(YamlTask):
         config, draws = self.config, None
         sampler = sampler_of(config, self.where)
         if self._shots:
-            pool, excludes = example_pool(config, self.data.processed, self.where)
+            pool, excludes = example_pool(config, self._examples_in, self.where)
             draws = ExampleDraws(pool, documents, self._shots, sampler, excludes, self.options.fewshot_seed)
             draws.check(self.where)
         return LmEvalPromptBuilder(self.prompts, documents, draws)
+
+    def _examples_in(self, split: str) -> Documents:
+        """Return the documents of a split as examples, after ``process_docs`` of ``fewshot_config`` if it is there."""
+        process = self.config.examples.get("process_docs")
+        if process is None:
+            return self.data.processed(split)
+        unprocessed = open_data(self.data_request, split)
+        unprocessed.process(seeded(process), [split])
+        return unprocessed.documents(split)
+
+    def legacy_context_turns(self, request: Request) -> list[dict[str, str]]:
+        doc = self.documents.text_view(request.doc_id)
+        is_choice = self.output_type == "multiple_choice" and is_number(self.prompts.text(doc))
+        choices = self.prompts.choices(doc) or []
+        question = choices[request.index] if is_choice and request.index < len(choices) else None
+        return self.requests.builder.text_turns(request.doc_id, question)
 
     def _answer_scorer(self, documents: Documents) -> LmEvalScorer:
         full = documents if self.config.full_docs else None

@@ -121,6 +121,8 @@ class Ask(Struct, frozen=True):
     implied_delimiter: str = ""
     round: int = 0
     index: int = 0
+    generation: Mapping[str, Any] | None = None
+    """Options in place of the task's."""
 
 
 @dataclass(slots=True)
@@ -137,8 +139,8 @@ class TaskExchange(Exchange):
         name = f"{shared.task.name}/{doc_id}/{self.repeat}/{ask.round}/{ask.index}"
         digest = hashlib.sha256(f"{shared.options.seed}|{name}".encode()).digest()
         generates = not ask.kind.startswith("loglikelihood")
-        sent = shared.sent.copy() if generates else {}
-        for key in shared.changeable if generates else ():
+        sent = dict(shared.sent if ask.generation is None else ask.generation) if generates else {}
+        for key in shared.changeable if generates and ask.generation is None else ():
             sent[key] = copy.deepcopy(sent[key])
         return Request(
             id=name,

@@ -193,12 +193,27 @@ def _imported(found: str, name: str, file: Path, fromlist: Sequence[str] | None)
     """Import a tree's module in place of ``name``. Names that it lacks are taken from the package's module."""
     if not fromlist:
         module = importlib.import_module(found)
+        if name in _STAND_INS:
+            return _around(name, module)
         return _View(name.partition(".")[0], file) if "." in name else module
     module = builtins.__import__(found, None, None, fromlist, 0)
     absent = [part for part in fromlist if part != "*" and not hasattr(module, part)]
     for part in absent if hasattr(module, "__path__") and name.startswith(_HOME) else ():
         if find_spec(f"{name}.{part}") is not None:
             setattr(module, part, importlib.import_module(f"{name}.{part}"))
+    return module
+
+
+def _around(name: str, module: ModuleType) -> ModuleType:
+    """Return the top package of a dotted name, with ``module`` in place of the installed one of that name."""
+    parents = name.split(".")
+    while len(parents) > 1:
+        part = parents.pop()
+        package = ".".join(parents)
+        above = ModuleType(package)
+        above.__getattr__ = lambda name, package=package: getattr(importlib.import_module(package), name)  # type: ignore[method-assign]
+        setattr(above, part, module)
+        module = above
     return module
 
 

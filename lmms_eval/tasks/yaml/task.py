@@ -349,6 +349,10 @@ class YamlTask(FamilyInterface, Task):
     def _made_prompts(self) -> Prompts:
         return Prompts(self.config, self.options, self.where)
 
+    def _process_docs(self) -> Callable[[Any], Any] | None:
+        process: Callable[[Any], Any] | None = self.config.process_docs
+        return process
+
     def _few_shot(self) -> FewShot | None:
         return few_shot(self.config, self._shots, self.options.fewshot_seed, self.where)
 
@@ -410,12 +414,11 @@ class YamlTask(FamilyInterface, Task):
     def data(self) -> DataSet:
         """The splits. Files are opened when a split is requested."""
         if self._data is None:
-            config = self.config
             self._data = open_data(self.data_request, self.split)
             self.prompts.media = self._data.media
-            if config.process_docs is not None:
+            if (process := self._process_docs()) is not None:
                 splits = {self.split, *([self._few.split] if self._few else [])}
-                self._data.process(config.process_docs, sorted(splits))
+                self._data.process(process, sorted(splits))
         return self._data
 
     @property
