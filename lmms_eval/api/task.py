@@ -392,6 +392,9 @@ class Task(abc.ABC):
     control_of: str = ""
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
 
+    def add_metrics(self, returned: Sequence[str]) -> None:
+        """Add to ``metrics`` those that scoring returned and the task does not declare; by default none is added."""
+
     @abc.abstractmethod
     def load(self) -> None:
         """Open the data without decoding pictures. Raises ``DataError`` or ``TaskError``."""

@@ -169,6 +169,7 @@ def aggregate_task(
     )
     options, clusters = _for_control(plan.task, options), finder.clusters()
     columns.place_clusters(clusters)
+    plan.task.add_metrics([metric for metric, _ in columns.found])
     metrics = tuple(
         result
         for name in plan.task.pipelines

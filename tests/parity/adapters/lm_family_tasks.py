@@ -6,10 +6,16 @@ import functools
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.task import Answer, Request, TaskOptions
+from lmms_eval.api.task import Answer, Request, ScoredDoc, TaskOptions
+from lmms_eval.engine.aggregate import aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
+from lmms_eval.engine.plan import plan_task
+from lmms_eval.engine.records import answer_record, scored_part
+from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.lm_eval.config import generation_kwargs
 from lmms_eval.tasks.lm_eval.python_task import PythonTask
@@ -135,10 +141,12 @@ def answers_of(responses: Sequence[Sequence[Any]], task: LmEvalTask) -> list[Ans
     made = []
     for repeat in range(task.repeats):
         each = [decode(of_request)[repeat % len(of_request)] for of_request in responses]
-        if task.output_type == "generate_until":
+        if task.output_type == "generate_until" and not isinstance(task, PythonTask):
             made.append(Answer(each[0]))
         elif task.output_type == "loglikelihood_rolling":
             made.append(Answer([[-each[0], False]]))
+        elif isinstance(task, PythonTask):
+            made.append(Answer([one if isinstance(one, str) else [-one[0], one[1]] for one in each]))
         else:
             made.append(Answer([[-value, greedy] for value, greedy in each]))
     return made
@@ -149,9 +157,9 @@ def _listed(value: Any) -> Any:
 
 
 def differing_scores(record: Mapping[str, Any], task: LmEvalTask) -> Iterator[str]:
-    for doc_id, responses in enumerate(record["responses"]):
-        scored = task.score(doc_id, answers_of(responses, task))
-        found = {score.filter: score for score in scored.scores}
+    scored = [task.score(doc_id, answers_of(one, task)) for doc_id, one in enumerate(record["responses"])]
+    for doc_id, document in enumerate(scored):
+        found = {score.filter: score for score in document.scores}
         if set(found) != set(record["scores"]):
             yield f"filters {sorted(record['scores'])} != {sorted(found)}"
             return
@@ -162,6 +170,26 @@ def differing_scores(record: Mapping[str, Any], task: LmEvalTask) -> Iterator[st
                 yield f"document {doc_id}: {score.reason}"
             elif not agree(expected["values"], values):
                 yield f"{name}, document {doc_id}: {expected['values']!r} != {values!r}"
+    yield from differing_rows(record, task, scored)
+
+
+def differing_rows(record: Mapping[str, Any], task: LmEvalTask, scored: Sequence[ScoredDoc]) -> Iterator[str]:
+    """Compare the values and errors of the results file."""
+    answers = [answer_record(answer) for answer in answers_of(record["responses"][0], task)]
+    lines = [
+        {"task": task.name, "doc_id": doc_id, "answers": answers, **scored_part(document)}
+        for doc_id, document in enumerate(scored)
+    ]
+    with tempfile.TemporaryDirectory() as folder, closing(RunStore(Path(folder), "lm-family")) as store:
+        options = AggregateOptions(read=lambda _task, _ids: iter(lines), bootstrap_iters=1000)
+        result = aggregate_task(plan_task(task, None, 0), store, options)
+    made: dict[str, Any] = {}
+    for metric in result.metrics:
+        made[f"{metric.metric},{metric.filter}"] = metric.value
+        made[f"{metric.metric}_stderr,{metric.filter}"] = metric.stderr
+    for key, expected in record["results"].items():
+        if "," in key and not agree(decode(expected), made.get(key), rel_tol=1e-7):
+            yield f"{key}: {expected!r} != {made.get(key)!r}"
 
 
 def verdict_of(record: Mapping[str, Any], folder: Path) -> Verdict:
