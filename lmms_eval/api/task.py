@@ -482,6 +482,7 @@ class GroupMetric(Struct, frozen=True):
     aggregation: str | Callable[..., Any]
     weight_by_size: bool = False
     filters: tuple[str, ...] = ("none",)
+    """Names of filter pipelines; empty: all through which a leaf task has the metric."""
     of: Mapping[str, str] = msgspec.field(default_factory=dict)
     """``metric,filter`` of each leaf task, rescaled from its range to 0 to 100; empty: ``metric`` of all leaves that
     have it, unscaled."""
