@@ -59,6 +59,8 @@ class HumanScores(Struct, frozen=True):
     """The file states the probability of each document. Otherwise its documents count as drawn at random."""
     unscored: int
     """Drawn documents that people have not scored."""
+    labelled: Mapping[int, tuple[float, float]]
+    """By document: people's score in units of the metric, and the inverse of the probability of its draw."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the task's entry in the results document."""
@@ -216,6 +218,11 @@ def _corrected(result: TaskResult, labels: Sequence[Label], store: RunStore) -> 
         documents=len(numbers),
         planned=labels[0].probability is not None,
         unscored=sum(label.score is None for label in labels) if labels[0].probability is not None else 0,
+        labelled={
+            int(label.id): (scale * label.score, 1 / (label.probability or 1.0))
+            for label in labels
+            if label.score is not None
+        },
     )
 
 
@@ -258,8 +265,8 @@ def plan_labels(run: Run, labels: int, task: str = "", seed: int = 0) -> LabelPl
         UsageError: no task, or several, are judged; or there are not as many judged documents; or documents have
             several answers.
     """
-    found = _judged_task(run, task)
-    samples = _judged_samples(found)
+    found = judged_task(run, task, "judge plan")
+    samples = judged_samples(found)
     if any(sample.repeats for sample in samples.values()):
         raise UsageError(f"judge plan: {found.name}: documents have several answers, and a human score is of one")
     if not 2 <= labels <= len(samples):
@@ -287,11 +294,11 @@ def plan_labels(run: Run, labels: int, task: str = "", seed: int = 0) -> LabelPl
         drawn=[(drawn, len(keys)) for keys, drawn in zip(members, allocation.labels, strict=True)],
         is_neyman=allocation.is_neyman,
         within=within,
-        scale=_scale(run, found.name, list(samples.values())) or within,
+        scale=scale_of(run, found.name, list(samples.values())) or within,
     )
 
 
-def _scale(run: Run, task: str, samples: Sequence[Sample]) -> ScoreRange | None:
+def scale_of(run: Run, task: str, samples: Sequence[Sample]) -> ScoreRange | None:
     """Return the stated range of a document's score; ``None`` if it is not known.
 
     The range is that of the task's number. If that is 100 times the mean of the documents' scores, so is its range.
@@ -309,20 +316,21 @@ def _scale(run: Run, task: str, samples: Sequence[Sample]) -> ScoreRange | None:
     return found if all(score in found for score in scores) else None
 
 
-def _judged_task(run: Run, name: str) -> RunTask:
+def judged_task(run: Run, name: str, command: str) -> RunTask:
+    """Return a judged task by name, or the only one. Raises ``UsageError`` if no task is judged, or several are."""
     judged = {one.name: one for one in run.tasks.values() if any(sample.judge for sample in one.samples())}
     if name:
         found = run.task(name)
         if name not in judged:
-            raise UsageError(f"judge plan: no sample of {name} in {run.source} was judged")
+            raise UsageError(f"{command}: no sample of {name} in {run.source} was judged")
         return found
     if len(judged) != 1:
         which = f"name one with --task: {', '.join(judged)}" if judged else "score it with --judge_model first"
-        raise UsageError(f"judge plan: {run.source} has {len(judged)} judged tasks; {which}")
+        raise UsageError(f"{command}: {run.source} has {len(judged)} judged tasks; {which}")
     return next(iter(judged.values()))
 
 
-def _judged_samples(task: RunTask) -> dict[str, Sample]:
+def judged_samples(task: RunTask) -> dict[str, Sample]:
     """Return the judged samples with a score by document, through the first filter pipeline."""
     found: dict[str, Sample] = {}
     for sample in task.samples():

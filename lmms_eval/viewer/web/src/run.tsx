@@ -1,6 +1,7 @@
 // The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
 import { auditAddress } from "./audit";
 import { Benchmarks } from "./benchmarks";
+import { Biases } from "./biases";
 import { Breakdowns, Distributed } from "./breakdowns";
 import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
@@ -79,6 +80,7 @@ function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
       <Benchmarks document={details.document} />
+      <Biases document={details.document} />
       <Breakdowns run={run} details={details} />
       <Section title="Outcomes">
         {run.tasks.length > 1 && <OutcomeSums run={run} />}
