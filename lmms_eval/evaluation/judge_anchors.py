@@ -19,9 +19,10 @@ from lmms_eval.errors import DataError, UsageError
 from lmms_eval.evaluation.inputs import RecordedModel, Start, this_command
 from lmms_eval.evaluation.rescore import JUDGE_OPTIONS, ClosedModel, recorded_choice, response_of, run_folder
 from lmms_eval.evaluation.run import EvaluationRun
+from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.results.human import judged_samples, judged_task, scale_of
 from lmms_eval.results.journals import Journals
-from lmms_eval.results.run import Run, load
+from lmms_eval.results.run import Run, RunTask, load
 from lmms_eval.results.sample import Sample
 from lmms_eval.results.samples_file import json_text
 from lmms_eval.stats.agreement import weighted_kappa
@@ -35,6 +36,8 @@ from lmms_eval.utils.redaction import REDACTED
 
 FORMAT = "lmms-eval judge anchors 1"
 LEAST_ITEMS = 2
+_SIGNALLED = 128
+"""Exit codes above this one are those of a run that a signal has ended."""
 _KEPT = (
     "allow_media", "allow_unsafe_code", "apply_chat_template", "datasets_cache", "fewshot_as_multiturn", "gen_kwargs",
     "geocode_table", "geocoder", "image_encode_format", "image_jpeg_quality", "include_path", "judge_prompts",
@@ -244,7 +247,10 @@ def check_anchors(path: Path, given: Mapping[str, Any], alpha: float = 0.05, mar
         choice = recorded_choice(config.model, anchors.model)
         model = ClosedModel(anchors.model.get("identity", {}), {}, _FixedAnswers(anchors))
         report = EvaluationRun(config, start=Start(this_command(), recorded=RecordedModel(choice, model))).report()
-        samples = judged_samples(load(folder).task(anchors.task))
+        if report.exit_code > _SIGNALLED:
+            raise KeyboardInterrupt
+        task = load(folder).task(anchors.task)
+        samples, why = judged_samples(task), _reason(task, report)
         asked = {doc_id: _prompts(sample.judge) for doc_id, sample in samples.items()}
         scores = {doc_id: sample.score for doc_id, sample in samples.items() if sample.score is not None}
         unread = sum(
@@ -259,8 +265,6 @@ def check_anchors(path: Path, given: Mapping[str, Any], alpha: float = 0.05, mar
         )
     items = [item for item in anchors.items if str(item.doc_id) in scores]
     if len(items) < LEAST_ITEMS:
-        reasons = report.results.get("outcomes", {}).get(anchors.task, {}).get("reasons", {})
-        why = next(iter(reasons), "see the log")
         raise DataError(f"{path}: {len(items)} of {len(anchors.items)} answers have a score now: {why:.300}")
     before, now = [item.score for item in items], [scores[str(item.doc_id)] for item in items]
     judge = report.results.get("judge", {})
@@ -277,6 +281,16 @@ def check_anchors(path: Path, given: Mapping[str, Any], alpha: float = 0.05, mar
         alpha=alpha,
         margin=margin,
     )
+
+
+def _reason(task: RunTask, report: RunReport) -> str:
+    """Return why answers have no score: the judge's error, else the task's words."""
+    if given_up := report.results.get("judge", {}).get("given_up"):
+        return str(given_up)
+    unscored = [sample for sample in task.samples() if sample.status != "scored"]
+    verdicts = (one for sample in unscored for one in sample.judge or () if isinstance(one, Mapping))
+    errors = [str(one["error"]) for one in verdicts if one.get("error")]
+    return next(iter(errors), unscored[0].reason if unscored else "see the log")
 
 
 def shift_of(now: Sequence[float], before: Sequence[float], within: ScoreRange = ANY_NUMBER) -> PairedFinding:

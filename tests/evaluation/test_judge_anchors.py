@@ -189,6 +189,8 @@ def test_bad_input_is_one_line(folder: Path, judge: Judge, tmp_path: Path) -> No
     judge.fault = "no idea"
     ended = checked(folder, "--judge_retries", "0", "--judge_base_url", judge.url)
     assert ended.code == 4 and "40 answers have a reply that cannot be read" in ended.out, ended.shown
+    ended = checked(folder, "--judge_base_url", "http://127.0.0.1:9/v1", "--judge_args", "max_retries=0")
+    assert ended.code == 2 and "0 of 40 answers have a score now: " in ended.err and "127.0.0.1" in ended.err
     for words, shown in (
         (("anchors", folder / "out", "--items", "61"), "rated has 60 judged documents with one answer in text"),
         (("anchors", folder / "out", "--items", "1"), "2 or more"),
