@@ -3,7 +3,8 @@
 ``python -m benchmarks.judge_bias --draws 1000`` prints, for several kinds of scores, numbers of documents and clusters,
 the share of unbiased judges with an interval that does not contain 0, the share without an interval, and the share of
 judges that are flagged if their score rises with each doubling of the length by a tenth of its standard deviation
-(by 0.3 of it with 100 documents or fewer).
+(by 0.3 of it with 100 documents or fewer). A second table has the share of unbiased judges that are flagged at equal
+human scores, where better answers are longer and people scored a planned part of 1,000 documents.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import NamedTuple
 
 from lmms_eval.stats import Interval
 from lmms_eval.stats.association import Slope, SlopeData, slope
+from lmms_eval.stats.labelled import allocate, strata_of_scores
+from lmms_eval.utils.numbers import SHARES
 
 SCORES: Mapping[str, Callable[[random.Random, float], float]] = {
     "right or wrong, 0.5": lambda generator, shift: float(generator.random() < 0.5 + 0.5 * shift),
@@ -60,6 +63,47 @@ def simulate(scores: str, documents: int, cluster: int, draws: int) -> Flagged:
     return Flagged(counts[0][0], counts[0][1], counts[1][0])
 
 
+HUMAN: Mapping[str, Callable[[random.Random], tuple[float, float]]] = {
+    "right or wrong": lambda generator: _judged(generator, float(generator.random() < 0.7)),
+    "0 to 1, 0.08 too high": lambda generator: _rated(generator, round(generator.betavariate(2, 2), 1)),
+}
+"""The judge's score of a document, and people's."""
+
+
+def _judged(generator: random.Random, human: float) -> tuple[float, float]:
+    return (human if generator.random() > (0.05 if human else 0.4) else 1 - human), human
+
+
+def _rated(generator: random.Random, human: float) -> tuple[float, float]:
+    return min(1.0, max(0.0, round(human + generator.gauss(0.08, 0.12), 1))), human
+
+
+def flagged_given_human(scores: str, labels: int, draws: int, documents: int = 1000) -> float:
+    """Return the share of unbiased judges that are flagged at equal human scores of documents drawn by a plan."""
+    generator = random.Random(f"{scores} {labels}")
+    flagged = 0
+    for _ in range(draws):
+        both = [HUMAN[scores](generator) for _ in range(documents)]
+        lengths = [generator.gauss(6 + 1.5 * human, 1.2) for _, human in both]
+        strata = strata_of_scores([judge for judge, _ in both], labels)
+        members = [[one for one in range(documents) if strata[one] == each] for each in range(max(strata) + 1)]
+        means = [math.fsum(both[one][0] for one in each) / len(each) for each in members]
+        chosen = allocate(labels, [len(each) for each in members], means, SHARES).labels
+        drawn = [
+            (one, len(each) / n) for each, n in zip(members, chosen, strict=True) for one in generator.sample(each, n)
+        ]
+        made = slope(
+            SlopeData(
+                [both[one][0] for one, _ in drawn],
+                [lengths[one] for one, _ in drawn],
+                control=[both[one][1] for one, _ in drawn],
+                weights=[weight for _, weight in drawn],
+            )
+        )
+        flagged += isinstance(made, Slope) and made.is_clear
+    return flagged / draws
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
@@ -73,6 +117,10 @@ def main() -> None:
                 shares = ["none" if math.isnan(one) else f"{one:.1%}" for one in (found.unbiased, found.biased)]
                 cells = f"{shares[0]} | {found.without:.0%} | {shares[1]}"
                 print(f"| {scores} | {documents} | {cluster} | {cells} |", flush=True)
+    print("\n| scores | labels | unbiased, flagged at equal human scores |\n|---|---|---|")
+    for scores in HUMAN:
+        for labels in (60, 120, 200):
+            print(f"| {scores} | {labels} | {flagged_given_human(scores, labels, draws):.1%} |", flush=True)
 
 
 if __name__ == "__main__":
