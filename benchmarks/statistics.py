@@ -8,10 +8,10 @@ difference that ``detectable`` names and with the documents that ``documents_nee
 ``ranks`` (all true ranks of five runs within their intervals), ``clusters`` (coverage of a mean over clusters of
 different sizes), ``skewed`` (of a mean of skewed graded scores), ``labels`` (of F1 and MCC), ``missing`` (a model
 that fails on some of its wrong answers: verdicts on it and bounds of its score), ``early`` (``better``
-or ``worse`` about equal models if one run stopped early) and ``noise`` (a server that changes its answers: flip rate
-and claims about reruns). Printed as JSON; the exit code is 1 if a bound of
-``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
-number of draws and flips of each simulated comparison.
+or ``worse`` about equal models if one run stopped early), ``noise`` (a server that changes its answers: flip rate
+and claims about reruns) and ``judged`` (a judge that changes its replies: intervals of its scores). Printed as JSON;
+the exit code is 1 if a bound of ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be
+run alone. ``--redraws`` is the number of draws and flips of each simulated comparison.
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import reruns
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.gate import GatePolicy, check_gate
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
-from lmms_eval.engine.noise import asked_again
 from lmms_eval.engine.uncertainty import MissingBounds, filled_means
 from lmms_eval.stats import Interval, MeanSpread, score_interval
 from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs, equivalence_p, holm
 from lmms_eval.stats.power import detectable, documents_needed
 from lmms_eval.stats.ranks import simultaneous_ranks
-from lmms_eval.stats.repeats import RerunNoise, rerun_noise
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
@@ -538,93 +537,16 @@ def _bounds_hold(simulation: Simulation, n: int, share: float) -> Iterator[bool]
 
 def noise(simulation: Simulation) -> Iterator[Measured]:
     """Simulate a server whose answers change, asked twice about a part of the documents (``--repeat_share``)."""
-    for name, draw in NOISY.items():
-        for n, share in ((500, 0.05), (2_000, 0.05), (2_000, 0.2)):
-            generator = simulation.generator(f"noise {name} {n} {share}")
-            found = [_rerun_claims(generator, draw, n, share) for _ in range(simulation.draws)]
-            rates = [sum(claims) / len(found) for claims in zip(*found, strict=True)]
-            least = {
-                "interval of the flip rate": 0.93,
-                "two runs of one server within rerun noise": 0.93,
-                "interval if both were run again": 0.93,
-                "interval if asked again on this list": 0.93,
-            }
-            for (claim, bound), rate in zip(least.items(), rates, strict=True):
-                yield Measured("noise", f"{claim}: {name}, share {share:g}", n, rate, bound, 1.0)
+    yield from (Measured("noise", *rate) for rate in reruns.noise(simulation.generator, simulation.draws))
 
 
-def _flipping(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
-    """Return the chances of right answers for a server that changes 3 % of its answers, and that rate."""
-    replaced = (1 - math.sqrt(1 - 2 * 0.03)) / 2
-    is_right = (generator.random(n) < 2 / 3) * 1.0
-    return replaced + (1 - 2 * replaced) * is_right, 0.03
-
-
-def _few_open(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
-    """Return chances of which 6 % are even and all others sure."""
-    import numpy as np
-
-    chances = (generator.random(n) < 2 / 3) * 1.0
-    chances[generator.permutation(n)[: round(0.06 * n)]] = 0.5
-    return chances, float(np.mean(2 * chances * (1 - chances)))
-
-
-def _sampling(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
-    """Return chances of a model that samples its answers."""
-    import numpy as np
-
-    chances: NDArray[float64] = generator.beta(0.5, 0.5, n)
-    return chances, float(np.mean(2 * chances * (1 - chances)))
-
-
-NOISY = {"3 % flip": _flipping, "few questions flip": _few_open, "sampled answers": _sampling}
-
-
-def _rerun_claims(
-    generator: Generator, draw: Callable[[Generator, int], tuple[NDArray[float64], float]], n: int, share: float
-) -> tuple[bool, bool, bool, bool]:
-    """Return whether each claim about two runs of a server, and one of another server, holds."""
-    chances, rate = draw(generator, n)
-    others, _ = draw(generator, n)
-    (first, floor), (second, _), (third, _) = (
-        _asked_twice(generator, name, each, share) for name, each in (("a", chances), ("b", chances), ("c", others))
-    )
-    options = CompareOptions(draws=100)
-    same, different = (
-        compare_runs(runs, options).pairs[0].rows[0].reruns for runs in ([first, second], [first, third])
-    )
-    scores = first.tasks["quiz"].columns["acc,none"].scores
-    again = asked_again(float(scores.mean()), n, floor, SHARE).interval
-    assert same is not None
-    assert different is not None
-    assert different.interval is not None
-    assert again is not None
-    between = float(chances.mean() - others.mean())
-    return (
-        floor.scores.low <= rate <= floor.scores.high,
-        not same.is_beyond,
-        different.interval.low <= between <= different.interval.high,
-        again.low <= float(chances.mean()) <= again.high,
-    )
-
-
-def _asked_twice(
-    generator: Generator, name: str, chances: NDArray[float64], share: float
-) -> tuple[RunRows, RerunNoise]:
-    """Draw a run of a server, with a second answer to some documents."""
-    n = len(chances)
-    scores, again = ((generator.random(n) < chances) * 1.0 for _ in range(2))
-    taken = generator.permutation(n)[: max(20, math.ceil(share * n))]
-    found = rerun_noise(list(zip(scores[taken].tolist(), again[taken].tolist(), strict=True)), SHARE)
-    entry = {"answers": found.answers, "answers_high": found.answers_high}
-    column = MetricColumn("acc", "none", scores.astype(float), score_range=SHARE)
-    rows = TaskRows("quiz", [str(number) for number in range(n)], ["scored"] * n, {"acc,none": column})
-    document = {"noise_floor": {"quiz": {"scores": {"acc,none": entry}}}}
-    return RunRows(name, name, "lmms_eval", {"quiz": rows}, results=document), found
+def judged(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate a judge whose replies vary, with two or three replies about each answer (``--judge_repeats``)."""
+    yield from (Measured("judged", *rate) for rate in reruns.judged(simulation.generator, simulation.draws))
 
 
 SECTIONS = {each.__name__: each for each in (
-    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing, noise,
+    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing, noise, judged,
 )}  # fmt: skip
 
 

@@ -73,7 +73,7 @@ class VarianceEntry(Open, kw_only=True):
     judge: float | None
     """Variance between verdicts on one answer; null without repeats of the judge."""
     like_these: SourceError
-    """For other questions like these; the interval is that of ``intervals``."""
+    """For other questions like these, answered and judged anew; the interval is that of ``intervals``."""
     again: SourceError
     """If the same questions were asked again."""
     rejudged: SourceError

@@ -21,6 +21,8 @@ from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.results.run import load
 from tests.cases import for_each
 from tests.evaluation import judged_kit, kit
+from tests.evaluation.test_batches import ROUNDS
+from tests.evaluation.test_controls import Chat, Simple, picture_task
 from tests.servers.stub import StubServer
 
 YAML = """task: flipping
@@ -161,8 +163,9 @@ def test_no_cache_answers_the_second_request(tmp_path: Path) -> None:
     assert second.results["cache"]["hit"] == 30 and second.results["cache"]["skipped"] == 20
 
 
-def test_answers_and_verdicts_are_asked_again(tmp_path: Path) -> None:
-    judged_kit.rated_task(tmp_path / "tasks", 30)
+@pytest.mark.parametrize("scoring", ["inline", "process"])
+def test_answers_and_verdicts_are_asked_again(tmp_path: Path, scoring: str) -> None:
+    judged_kit.rated_task(tmp_path / "tasks", 30, scoring=scoring)
     with StubServer() as server:
         judge = {"judge_model": "openai:stub", "judge_base_url": server.url, "judge_args": "api_key=k"}
         report = asked(tmp_path, server, tasks="rated", use_cache=str(tmp_path / "cache"), judge_repeats=2, **judge)
@@ -242,3 +245,44 @@ def test_tasks_that_ask_several_times_anyway_are_left_out(tmp_path: Path) -> Non
     assert any("--repeat_share: twice already asks each document several times" in line for line in said)
     with pytest.raises(UsageError, match="--repeat_share: twice already asks each document several times"):
         run(kit.config(tmp_path, tasks="twice", repeat_share=0.5, output_path=str(tmp_path / "b")))
+
+
+@pytest.mark.parametrize("plugin", [Simple, Chat])
+def test_class_plugins_get_the_same_requests_under_the_name_of_the_control(
+    plugin: type[Simple], tmp_path: Path
+) -> None:
+    picture_task(tmp_path, 4)
+    model = plugin()
+    chosen = kit.config(tmp_path, model="told", tasks="probe", repeat_share=1.0, ablate="no-media")
+    report = run(chosen, model)
+    assert report.results["noise_floor"]["probe"]["answers"]["changed"] == 0
+    assert report.results["controls"]["probe"].keys() == {"chance", "no-media"}
+    assert {task for task, _ in model.shown} == {"probe", "probe@no-media", "probe@again"}
+    for doc_id in range(4):
+        (first, pictures), (second, again) = model.shown["probe", doc_id], model.shown["probe@again", doc_id]
+        assert first == second
+        assert [one.tobytes() for one in pictures] == [one.tobytes() for one in again] != []
+
+
+def test_all_rounds_are_asked_again(tmp_path: Path) -> None:
+    flipping_task(tmp_path, 3)
+    (tmp_path / "tasks" / "two.py").write_text(ROUNDS)
+    (tmp_path / "tasks" / "flipping.yaml").write_text(
+        "task: flipping\ndataset_path: json\ndataset_kwargs: {data_files: {test: flipping.jsonl}}\ntest_split: test\n"
+        "output_type: generate_until_multi_round\ndoc_to_messages: !function two.messages\n"
+        "doc_to_visual: !function two.visuals\ndoc_to_text: !function two.text\ndoc_to_target: answer\n"
+        "process_results: !function two.score\ngeneration_kwargs: {max_new_tokens: 16}\n"
+        "metric_list:\n  - {metric: exact_match, aggregation: mean, higher_is_better: true}\n"
+    )
+    with StubServer() as server:
+        report = asked(tmp_path, server)
+        stats = server.stats()
+    assert stats["total"] == 12
+    assert all(count % 2 == 0 for count in stats["by_body"].values())
+    assert floor_of(report)["answers"] == {
+        "n": 3,
+        "changed": 0,
+        "share": 0.0,
+        "low": 0.0,
+        "high": pytest.approx(0.708, abs=1e-3),
+    }
