@@ -16,7 +16,7 @@ from lmms_eval.stats.repeats import RerunNoise, rerun_noise
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
-    from numpy import float64
+    from numpy import bool_, float64
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -48,18 +48,24 @@ def noise(generator_of: Callable[[str], Generator], draws: int) -> Iterator[Rate
                 yield Rate(f"{claim}: {name}, share {share:g}", n, rate, bound, 1.0)
 
 
+def _numbers(marks: NDArray[bool_]) -> NDArray[float64]:
+    """Return 1 for true and 0 for false."""
+    import numpy as np
+
+    return marks.astype(np.float64)
+
+
 def _flipping(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
     """Return the chances of right answers for a server that changes 3 % of its answers, and that rate."""
     replaced = (1 - math.sqrt(1 - 2 * 0.03)) / 2
-    is_right = (generator.random(n) < 2 / 3) * 1.0
-    return replaced + (1 - 2 * replaced) * is_right, 0.03
+    return _numbers(generator.random(n) < 2 / 3) * (1 - 2 * replaced) + replaced, 0.03
 
 
 def _few_open(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
     """Return chances of which 6 % are even and all others sure."""
     import numpy as np
 
-    chances = (generator.random(n) < 2 / 3) * 1.0
+    chances = _numbers(generator.random(n) < 2 / 3)
     chances[generator.permutation(n)[: round(0.06 * n)]] = 0.5
     return chances, float(np.mean(2 * chances * (1 - chances)))
 
@@ -127,10 +133,12 @@ def judged(generator_of: Callable[[str], Generator], draws: int) -> Iterator[Rat
             found = [_judge_claims(generator, draw, (n, replies), within, truth) for _ in range(draws)]
             new, again = (sum(claims) / len(found) for claims in zip(*found, strict=True))
             label = f"{name}, {replies} replies"
-            yield Rate(f"CI95, judge asked anew: {label}", n, new, 0.93, 0.99)
+            yield Rate(f"CI95, judge asked anew: {label}", n, new, 0.93, 1.0 if n < _FEW_RATINGS else 0.985)
             yield Rate(f"interval if judged again: {label}", n, again, 0.93, 1.0)
 
 
+_FEW_RATINGS = 50
+"""Fewer ratings have Gaffke's bound, which is too wide rather than too narrow."""
 _EXPECTED = 400
 """Replies whose mean stands for the judge's expected score of an answer."""
 
@@ -144,7 +152,7 @@ def _verdicts(change: float) -> tuple[ScoreRange, Callable[[Generator, int, int]
 
     def draw(generator: Generator, n: int, replies: int) -> NDArray[float64]:
         is_right = generator.random((n, 1)) < 0.7
-        return (is_right ^ (generator.random((n, replies)) < wrong)) * 1.0
+        return _numbers(is_right ^ (generator.random((n, replies)) < wrong))
 
     return SHARES, draw
 
