@@ -256,6 +256,10 @@ class RunConfig:
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
         "rotations of a question's choices; each is asked", metavar="N", least=2)
+    prompt_variants: str | None = run(None, TASKS,
+        "YAML file with named changes of the prompt (pre_prompt, post_prompt, system_prompt, option_labels): every "
+        "document is asked with each of them too, and the score gets the variance that comes from the prompt",
+        form="variants", metavar="FILE")
     reduce: str | None = run(None, STATISTICS,
         "further metrics of the answers to each document, with --repeats: pass@K, pass^K, maj@K, mean@K",
         form="names", metavar="NAME@K,...")

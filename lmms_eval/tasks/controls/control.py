@@ -13,8 +13,18 @@ from lmms_eval.api.messages import ChatMessages, visual_to_content
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task
 from lmms_eval.config.rules import control_name
-from lmms_eval.tasks.controls.changes import BlankMedia, Change, ListedChoices, NoMedia, OtherMedia, Part, media_of
+from lmms_eval.tasks.controls.changes import (
+    BlankMedia,
+    Change,
+    ListedChoices,
+    NoMedia,
+    OtherMedia,
+    Part,
+    Unchanged,
+    media_of,
+)
 from lmms_eval.tasks.yaml.prompts import as_turns, dump
+from lmms_eval.utils.prompt_variants import PromptVariant
 
 Doc = Mapping[str, Any]
 
@@ -193,6 +203,31 @@ class ControlTask(Task):
             return change(function(self._documents[doc_id], **rounds))
 
         return changed
+
+
+class VariantTask(ControlTask):
+    """The task with a variant of its prompt (``--prompt_variants``).
+
+    Args:
+        task: the same task, built with the options of the variant. It makes the prompts and scores the answers.
+        variant: the changes of the prompt.
+    """
+
+    variant: PromptVariant
+
+    def __init__(self, task: Task, variant: PromptVariant) -> None:
+        super().__init__(task, variant.name)
+        self.variant = variant
+
+    def describe(self) -> dict[str, Any]:
+        found = super().describe()
+        return {**found, "control": {**found["control"], "changes": self.variant.changes}}
+
+    def fingerprint(self) -> Mapping[str, str]:
+        return {**super().fingerprint(), "changes": self.variant.digest}
+
+    def _change(self, doc_id: int, media: Callable[[int], Sequence[Part]]) -> Change:  # noqa: ARG002
+        return Unchanged()
 
 
 def _changed_turns(change: Change, made: Any) -> Any:
