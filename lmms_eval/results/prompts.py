@@ -70,9 +70,8 @@ class PromptScores(Struct, frozen=True):
         of = f", over the {self.found.n} documents that have a number with all of them" if self.missing else ""
         ends = ""
         if self.bounds is not None:
-            ends = (
-                f" ([{self.bounds[0]:.4f}, {self.bounds[1]:.4f}] whatever {self.missing} documents without one score)"
-            )
+            low, high = self.bounds
+            ends = f" ([{low:.4f}, {high:.4f}] whatever the others would score)"
         spread = "" if math.isnan(self.found.spread) else f"SD of the prompts {self.found.spread:.4f}, "
         return (
             f"{task}: {metric} over {len(self.names)} prompts{of}: mean {self.found.value:.4f}, CI95 "
