@@ -121,12 +121,21 @@ def _of_task(own: TaskResult, varied: Sequence[TaskResult], store: RunStore, has
     variants = tuple(result.task.variant or OWN_VARIANT for result in asked)
     names = tuple(one.name for one in variants)
     rows = [row for row in columns[0] if all(row in found for found in columns)]
-    metrics = {row: _scores(names, [found[row] for found in columns], own.plan.requested) for row in rows}
+    stated = {one.name: one.score_range for one in own.task.metrics}
+    metrics = {
+        row: _scores(names, [found[row] for found in columns], own.plan.requested, stated.get(row.metric))
+        for row in rows
+    }
     return TaskPrompts(variants, {str(row): one for row, one in metrics.items() if one is not None})
 
 
-def _scores(names: tuple[str, ...], prompts: Sequence[DocumentScores], requested: int) -> PromptScores | None:
-    """Return a metric over prompts; ``None`` for fewer than two documents."""
+def _scores(
+    names: tuple[str, ...], prompts: Sequence[DocumentScores], requested: int, stated: ScoreRange | None
+) -> PromptScores | None:
+    """Return a metric over prompts; ``None`` for fewer than two documents.
+
+    ``stated`` is the metric's range in the task. A mean over strata that the task computes itself does not carry it.
+    """
     import numpy as np
 
     first = prompts[0]
@@ -136,17 +145,23 @@ def _scores(names: tuple[str, ...], prompts: Sequence[DocumentScores], requested
     matrix = np.array([[one.by_document[doc_id] for one in prompts] for doc_id in documents])
     within = first.metric.certainty.score_range
     strata = [first.strata[doc_id] for doc_id in documents] if first.strata else []
+    if strata and stated is not None and matrix.min() in stated and matrix.max() in stated:
+        within = stated
     weights = list(document_weights(documents, first.strata).values()) if strata else None
     spread_of = spread_over(first.named(documents), strata, within)
     found = prompt_mean(matrix, spread_of, weights)
     these, like_these = _intervals(found, within)
-    intervals = tuple(
-        stats.score_interval(value, spread_of(column.tolist()), within)
-        for value, column in zip(found.means, matrix.T, strict=True)
-    )
     missing, bounds = requested - len(documents), None
-    if missing > 0 and not strata and math.isfinite(within.high - within.low):
-        bounds = _bounds(prompts, requested)
+    if missing > 0:
+        intervals = tuple(
+            stats.score_interval(value, spread_of(column.tolist()), within)
+            for value, column in zip(found.means, matrix.T, strict=True)
+        )
+        if not strata and math.isfinite(within.high - within.low):
+            bounds = _bounds(prompts, requested)
+    else:  # those of the table
+        certain = [one.metric.certainty for one in prompts]
+        intervals = tuple(one.interval or stats.NoInterval(one.no_interval) for one in certain)
     return PromptScores(names, found, intervals, these, like_these, missing, bounds)
 
 
