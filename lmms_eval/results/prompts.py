@@ -214,23 +214,26 @@ def prompt_lines(findings: Mapping[str, TaskPrompts]) -> list[str]:
 def prompts_text(document: Mapping[str, Any], task: str) -> str:
     """Format the part ``prompt_variants`` of a results document for one task; empty if it has none."""
     metrics = part_of(part_of(part_of(document, "prompt_variants"), task), "metrics")
-    made = []
-    for row, entry in metrics.items():
-        rows = {**entry["scores"], "mean, these prompts": {"score": entry["mean"], **entry["these"]}}
-        rows["mean, prompts like these"] = {"score": entry["mean"], **entry["like_these"]}
-        table = named_table(
-            {
-                "Prompt": list(rows),
-                "Score": [f"{one['score']:.4f}" for one in rows.values()],
-                "CI95": [_text(one) for one in rows.values()],
-            },
-            ("Score",),
-        )
-        made.append(f"prompts: {row} ({entry['n']} documents)\n\n{table}")
-    return "\n\n".join(made)
+    return "\n\n".join(_table(row, part_of(metrics, row)) for row in metrics)
+
+
+def _table(row: str, entry: Mapping[str, Any]) -> str:
+    scores = part_of(entry, "scores")
+    rows = {name: part_of(scores, name) for name in scores}
+    for name, ends in (("mean, these prompts", "these"), ("mean, prompts like these", "like_these")):
+        rows[name] = {**part_of(entry, ends), "score": entry.get("mean")}
+    columns = {
+        "Prompt": [str(name) for name in rows],
+        "Score": [_number(one.get("score")) for one in rows.values()],
+        "CI95": [_text(one) for one in rows.values()],
+    }
+    return f"prompts: {row} ({entry.get('n')} documents)\n\n{named_table(columns, ('Score',))}".rstrip("\n")
 
 
 def _text(entry: Mapping[str, Any]) -> str:
-    if entry.get("low") is None:
-        return str(entry.get("reason", ""))
-    return f"[{entry['low']:.4f}, {entry['high']:.4f}]"
+    low, high = (_number(entry.get(end)) for end in ("low", "high"))
+    return f"[{low}, {high}]" if low and high else str(entry.get("reason", ""))
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, int | float) else ""

@@ -134,9 +134,10 @@ def prompt_mean(scores: NDArray[float64], spread_of: SpreadOf, weights: Sequence
     n, count = scores.shape
     if n < 2 or count < 1:
         raise UsageError(f"prompts: {n} documents with {count} prompts; give at least two documents and one prompt")
-    share = np.full(n, 1 / n) if weights is None else np.asarray(weights, np.float64) / n
-    of_questions, means = scores.mean(axis=1), share @ scores
-    value = float(means.mean())
+    share = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+    of_questions = scores.mean(axis=1)
+    means = np.array([_between(math.fsum(column * share) / n, column) for column in scores.T])
+    value = _between(math.fsum(means) / count, means)
     these = spread_of(of_questions.tolist())
     rest = scores - of_questions[:, None] - means[None, :] + value
     noise = 0.0
@@ -188,6 +189,11 @@ def spread_over(
         return MeanSpread.stratified(parts, [1.0] * len(parts))
 
     return spread
+
+
+def _between(value: float, parts: NDArray[float64]) -> float:
+    """Return a mean of parts, which rounding must not move beyond all of them."""
+    return min(float(parts.max()), max(float(parts.min()), value))
 
 
 def _deviation(values: Sequence[float]) -> float:

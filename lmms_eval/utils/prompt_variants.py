@@ -145,6 +145,14 @@ def _labels(given: Any, where: str) -> tuple[str, ...]:
     return labels
 
 
+_NAMED = re.compile(
+    r"(?P<lead>(?:(?:\b(?:answer|option|choice)(?:\s{1,4}is)?\s{0,4}:?\s{0,4}){1,2}|\\boxed\{)[*(\[\"']{0,4})"
+    r"(?P<label>[^\W_]{1,8})\b",
+    re.IGNORECASE,
+)
+_BEGINS = re.compile(
+    r"\A(?P<lead>[\s*(\[\"']{0,8})(?P<label>[^\W_]{1,8})(?=[)\].:,*\"']|\s{0,8}\Z|[^\S\n]{0,8}\n)", re.IGNORECASE
+)
 _OPTION_LINE = re.compile(r"^(?P<lead>[^\S\n]*\(?)(?P<letter>[A-Z])(?=[).:]\s*\S)", re.MULTILINE)
 
 
@@ -185,14 +193,13 @@ def with_letters(answer: str, labels: Sequence[str], thoughts: Iterable[tuple[st
     start = max((answer.rfind(close) + len(close) for _, close in thoughts if close in answer), default=0)
     head, said = answer[:start], answer[start:]
     letters = {label.casefold(): letter for label, letter in zip(labels, LETTERS, strict=False)}
-    one = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+    is_named = False
 
     def letter(match: re.Match[str]) -> str:
-        return match["lead"] + letters[match["label"].casefold()]
+        nonlocal is_named
+        found = letters.get(match["label"].casefold())
+        is_named = is_named or found is not None
+        return match[0] if found is None else match["lead"] + found
 
-    named = rf"(?P<lead>(?:\b(?:answer|option|choice)\b(?:\s+is)?\s*:?\s*|\\boxed\{{)[*(\[\"']*)(?P<label>{one})\b"
-    changed, count = re.subn(named, letter, said, flags=re.IGNORECASE)
-    if not count:
-        begins = rf"\A(?P<lead>[\s*(\[\"']*)(?P<label>{one})(?=[)\].:,*\"']|\s*\Z|\s*\n)"
-        changed = re.sub(begins, letter, said, flags=re.IGNORECASE)
-    return head + changed
+    changed = _NAMED.sub(letter, said)
+    return head + (changed if is_named else _BEGINS.sub(letter, said))
