@@ -591,7 +591,8 @@ def _with_prompts(
     logits, expected = _expected_by_logit()
     chances = expit(questions[:, None] + np.interp(means, expected, logits)[None, :])
     steps = 4 if is_graded else 1
-    return generator.binomial(steps, chances) / steps
+    scores: NDArray[float64] = generator.binomial(steps, chances) / steps
+    return scores
 
 
 @functools.cache
