@@ -244,3 +244,20 @@ def test_rules_and_predictions_do_not_go_along(tmp_path: Path) -> None:
         asked_with(tmp_path, Looker(), THREE, until="halfwidth<=0.2")
     with pytest.raises(ConfigError, match="--prompt_variants does not go with --predict_only"):
         asked_with(tmp_path, Looker(), THREE, predict_only=True)
+
+
+def test_labels_after_thoughts_are_read(tmp_path: Path) -> None:
+    picture_task(tmp_path, documents=4)
+
+    class Thinking(Looker):
+        def _answer(self, request: Request) -> str:
+            letter = super()._answer(request)
+            if "@" not in request.id:
+                return f"<think>maybe A</think>{letter}"
+            return f"<think>The answer is 9, or option 1</think>{1 + request.doc_id % 4}"
+
+    report = asked_with(tmp_path, Thinking(), [{"name": "numbers", "option_labels": [1, 2, 3, 4]}])
+    found = report.results["prompt_variants"]["probe"]["metrics"]["acc,none"]
+    assert {name: one["score"] for name, one in found["scores"].items()} == {"as given": 1.0, "numbers": 1.0}
+    (samples,) = (tmp_path / "out").rglob("*_samples_probe@numbers.jsonl")
+    assert [json.loads(row)["filtered_resps"] for row in samples.read_text().splitlines()] == list("ABCD")
