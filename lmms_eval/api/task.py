@@ -391,6 +391,8 @@ class Task(abc.ABC):
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
     variant: PromptVariant | None = None
     """The changes of the prompt, if this control task is a variant of it (``docs/prompts.md``)."""
+    asks_again: bool = False
+    """This control asks the same requests as its task a second time (``--repeat_share``)."""
 
     @abc.abstractmethod
     def load(self) -> None:

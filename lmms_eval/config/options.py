@@ -260,6 +260,9 @@ class RunConfig:
         "YAML file with named changes of the prompt (pre_prompt, post_prompt, system_prompt, option_labels): every "
         "document is asked with each of them too, and the score gets the variance that comes from the prompt",
         form="variants", metavar="FILE")
+    repeat_share: float = run(0.0, STATISTICS,
+        "ask this share of the documents (at least 20) a second time at the end, to measure how many scores change",
+        metavar="SHARE", least=0, most=1)
     reduce: str | None = run(None, STATISTICS,
         "further metrics of the answers to each document, with --repeats: pass@K, pass^K, maj@K, mean@K",
         form="names", metavar="NAME@K,...")

@@ -21,7 +21,7 @@ OWN = "as given"
 MOST_BYTES = 1 << 20
 _FORM = "a list of variants, or {own: false, variants: [...]}"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
-_TAKEN = re.compile(r"rotation-.*|(?:no|blank|shuffled)-media|choices-only")
+_TAKEN = re.compile(r"rotation-.*|(?:no|blank|shuffled)-media|choices-only|again")
 _TEXTS = ("pre_prompt", "post_prompt", "system_prompt")
 _KEYS = ("name", *_TEXTS, "option_labels")
 

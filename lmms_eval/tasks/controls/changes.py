@@ -52,16 +52,6 @@ class Change(abc.ABC):
         return text
 
 
-class Unchanged(Change):
-    """Keeps messages and media: the task that makes the prompts has changed them."""
-
-    def parts(self, media: Sequence[Part]) -> Sequence[Part | None]:
-        return media
-
-    def visuals(self, visuals: Sequence[Any]) -> list[Any]:
-        return list(visuals)
-
-
 class NoMedia(Change):
     """Removes all media."""
 
