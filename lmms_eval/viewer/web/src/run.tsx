@@ -2,6 +2,7 @@
 import { auditAddress } from "./audit";
 import { Benchmarks } from "./benchmarks";
 import { Breakdowns, Distributed } from "./breakdowns";
+import { Certainty } from "./certainty";
 import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { percent, State } from "./home";
@@ -78,6 +79,7 @@ function Results({ run }: { run: RunEntry }) {
 function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
+      <Certainty details={details} />
       <Benchmarks document={details.document} />
       <Breakdowns run={run} details={details} />
       <Section title="Outcomes">

@@ -160,7 +160,33 @@ export interface TaskDetails extends Distributions {
   reasons: Record<string, number>;
 }
 
+/** As the classes of lmms_eval/viewer/certainty.py. */
+export interface CertaintyNumber {
+  name: string;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  about: string;
+  note: string;
+  is_difference: boolean;
+}
+
+export interface CertaintyShare {
+  name: string;
+  value: number;
+}
+
+export interface CertaintyPart {
+  title: string;
+  sentence: string;
+  numbers: CertaintyNumber[];
+  shares: CertaintyShare[];
+  notes: string[];
+}
+
 export interface RunDetails {
+  /** By task. */
+  certainty: Record<string, CertaintyPart[]>;
   tasks: Record<string, TaskDetails>;
   /** Over the samples of all tasks. */
   all: Distributions;
