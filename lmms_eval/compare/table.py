@@ -68,6 +68,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "low": row.interval.low if row.interval else None,
         "high": row.interval.high if row.interval else None,
         "interval": row.interval.method if row.interval else row.no_interval,
+        "estimand": row.estimand,
         "p": row.p,
         "p_holm": row.p_holm,
         "p_bh": row.p_bh,

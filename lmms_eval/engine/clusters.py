@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
@@ -38,7 +39,15 @@ class Clusters(Struct, frozen=True):
     def entry(self) -> dict[str, Any]:
         """Return the task's entry in the results file."""
         found: dict[str, Any] = {"by": self.by, "count": self.count, "documents": self.documents}
+        found |= {"effective": self.effective} if self.names else {}
         return found if self.media is None else {**found, "media": self.media}
+
+    @property
+    def effective(self) -> float:
+        """The number of clusters of one size that allow as much certainty at most, (Σ m)² / Σ m²."""
+        sizes = Counter(self.names.values())
+        alone = self.documents - sizes.total()  # documents without a name are their own clusters
+        return self.documents**2 / (math.fsum(size**2 for size in sizes.values()) + alone) if self.documents else 0.0
 
     def described(self) -> str:
         """Return a text such as ``812 pictures (2,400 documents)``; empty without clusters."""

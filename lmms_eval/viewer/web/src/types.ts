@@ -9,6 +9,8 @@ export interface Cell {
   high: number | null;
   n: number;
   method?: string;
+  /** What the interval is about; empty without one. */
+  about?: string;
   few?: boolean;
 }
 
@@ -168,7 +170,9 @@ export interface CertaintyNumber {
   high: number | null;
   about: string;
   note: string;
+  unit: string;
   is_difference: boolean;
+  verdict: string;
 }
 
 export interface CertaintyShare {
@@ -185,8 +189,8 @@ export interface CertaintyPart {
 }
 
 export interface RunDetails {
-  /** By task. */
-  certainty: Record<string, CertaintyPart[]>;
+  /** Sentences about all tasks together, and the parts of each task. */
+  certainty: { lines: string[]; tasks: Record<string, CertaintyPart[]> };
   tasks: Record<string, TaskDetails>;
   /** Over the samples of all tasks. */
   all: Distributions;
