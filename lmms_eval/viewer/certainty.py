@@ -384,4 +384,4 @@ PARTS: tuple[Callable[[Document, str], Iterator[Part]], ...] = (
     _human_scores,
     _controls,
 )
-"""The parts of a task, in the order in which they are shown."""
+"""The parts of a task, in the order of the page."""
