@@ -102,7 +102,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_LOOKS: dict[Verdict, Look] = {"better": "up", "worse": "down", "equivalent": "same", "cannot tell": "open"}
+_LOOKS: dict[Verdict, Look] = {
+    "better": "up",
+    "worse": "down",
+    "equivalent": "same",
+    "ahead on this list": "up",
+    "behind on this list": "down",
+    "equivalent on this list": "same",
+    "cannot tell": "open",
+}
 PERCENT = "percent"
 
 

@@ -1,6 +1,6 @@
 """The section "Certainty" of a run's page: for each task, what its numbers are about and what they rest on.
 
-``PARTS`` holds a function for each part. It gets the results document and the name of a task, and yields ``Part``. The
+``PARTS`` holds a function for each part. It gets the results document and the name of a task, and yields ``CertaintyPart``. The
 page shows all parts in the same form, so that a new part needs one function here and no code in the page.
 """
 
@@ -27,7 +27,7 @@ LIST, LIKE_THESE = "this list", "questions like these"
 IN_WORDS: Mapping[Estimand, str] = {BENCHMARK: LIST, GENERALISED: LIKE_THESE}
 
 
-class Number(Struct, frozen=True):
+class CertaintyNumber(Struct, frozen=True):
     """A number with its 95 % interval."""
 
     name: str
@@ -46,20 +46,20 @@ class Number(Struct, frozen=True):
     """What the interval of a difference shows, such as ``ahead on this list``."""
 
 
-class Share(Struct, frozen=True):
+class CertaintyShare(Struct, frozen=True):
     """A piece of a stacked bar."""
 
     name: str
     value: float
 
 
-class Part(Struct, frozen=True):
+class CertaintyPart(Struct, frozen=True):
     """A part of the section: a sentence, and the numbers that it is about."""
 
     title: str
     sentence: str
-    numbers: Sequence[Number] = ()
-    shares: Sequence[Share] = ()
+    numbers: Sequence[CertaintyNumber] = ()
+    shares: Sequence[CertaintyShare] = ()
     """Pieces of a bar, which together are the whole."""
     notes: Sequence[str] = ()
     """Further sentences, in smaller print."""
@@ -83,13 +83,13 @@ def estimand_of(interval: Mapping[str, Any]) -> str:
     return IN_WORDS[stated if stated in (BENCHMARK, GENERALISED) else Interval(low, high, method).estimand]
 
 
-def number(name: str, value: Any, interval: Mapping[str, Any], about: str = "") -> Number:
+def number(name: str, value: Any, interval: Mapping[str, Any], about: str = "") -> CertaintyNumber:
     """Make a number from an interval of the results document: ``low``, ``high``, and ``method`` or ``reason``."""
     low, high = finite(interval.get("low")), finite(interval.get("high"))
     note = str(interval.get("method") or interval.get("reason") or "")
     if low is None or high is None:
-        return Number(name, finite(value), note=note)
-    return Number(name, finite(value), low, high, about or estimand_of(interval), note)
+        return CertaintyNumber(name, finite(value), note=note)
+    return CertaintyNumber(name, finite(value), low, high, about or estimand_of(interval), note)
 
 
 def named(key: str) -> str:
@@ -134,7 +134,7 @@ def _p_note(p: float | None) -> str:
     return f"p = {p_value_text(p)}".replace("= <", "<") if p is not None else ""
 
 
-def _early_stop(document: Document, task: str) -> Iterator[Part]:
+def _early_stop(document: Document, task: str) -> Iterator[CertaintyPart]:
     stop = part_of(document, "early_stop", task)
     asked, of = finite(stop.get("asked")), finite(stop.get("of"))
     if asked is None or of is None:
@@ -150,7 +150,7 @@ def _early_stop(document: Document, task: str) -> Iterator[Part]:
     difference = part_of(stop, "difference")
     if difference:
         numbers.append(_difference_on_list(document, task, difference))
-    yield Part(
+    yield CertaintyPart(
         "Stopped early",
         f"{asked:,.0f} of {of:,.0f} documents count, since {stop.get('rule', 'a rule')} holds.",
         numbers,
@@ -160,7 +160,7 @@ def _early_stop(document: Document, task: str) -> Iterator[Part]:
     )
 
 
-def _difference_on_list(document: Document, task: str, difference: Mapping[str, Any]) -> Number:
+def _difference_on_list(document: Document, task: str, difference: Mapping[str, Any]) -> CertaintyNumber:
     """Make the difference from the baseline of a rule. It shows who is ahead on the list, never who is better."""
     made = number("difference from the baseline", None, difference, LIST)
     directions = part_of(document, "higher_is_better", task)
@@ -172,7 +172,7 @@ def _difference_on_list(document: Document, task: str, difference: Mapping[str, 
     return structs.replace(made, is_difference=True, verdict=verdict or "cannot tell")
 
 
-def _sampled(document: Document, task: str) -> Iterator[Part]:
+def _sampled(document: Document, task: str) -> Iterator[CertaintyPart]:
     found = part_of(document, "sampled", task)
     asked, of = finite(found.get("asked")), finite(found.get("of"))
     if asked is None or of is None:
@@ -185,26 +185,26 @@ def _sampled(document: Document, task: str) -> Iterator[Part]:
         numbers.append(number(named(key), value, _interval(document, task, key)))
         if numbers[-2].low is None and numbers[-1].low is None:
             del numbers[-2:]
-    yield Part(
+    yield CertaintyPart(
         "Random sample",
         f"{asked:,.0f} of {of:,.0f} documents, drawn at random{kind} by seed {found.get('seed')}.",
         numbers,
     )
 
 
-def _first_documents(document: Document, task: str) -> Iterator[Part]:
+def _first_documents(document: Document, task: str) -> Iterator[CertaintyPart]:
     counts, limit = part_of(document, "n-samples", task), part_of(document, "config").get("limit")
     asked, of = finite(counts.get("effective")), finite(counts.get("original"))
     if limit in (None, -1) or asked is None or of is None or asked >= of:
         return
-    yield Part(
+    yield CertaintyPart(
         "First documents only",
         f"The first {asked:,.0f} of {of:,.0f} documents (--limit). Intervals are as wide as those of a random sample, "
         "which the first documents are not.",
     )
 
 
-def _anchors(document: Document, task: str) -> Iterator[Part]:
+def _anchors(document: Document, task: str) -> Iterator[CertaintyPart]:
     found = part_of(document, "anchors", task)
     estimate, asked, of = (finite(found.get(key)) for key in ("estimate", "asked", "of"))
     if estimate is None or asked is None or of is None:
@@ -216,19 +216,19 @@ def _anchors(document: Document, task: str) -> Iterator[Part]:
     explained = finite(found.get("r_squared"))
     share = "" if explained is None else f", which explain {_percent(explained)} of the variance (R² = {explained:.2f})"
     notes = [f"{of - asked:,.0f} documents were not asked."] if asked < of else []
-    yield Part(
+    yield CertaintyPart(
         "Anchors",
         f"An estimate over all {of:,.0f} documents from {asked:,.0f} of them and the scores of {len(runs)} earlier "
         f"{'run' if len(runs) == 1 else 'runs'}{share}.",
         [
             number(f"{named(key)}, estimate", estimate, part_of(stop, "interval") or _interval(document, task, key)),
-            Number(f"{named(key)}, mean of what was asked", _value(document, task, key)),
+            CertaintyNumber(f"{named(key)}, mean of what was asked", _value(document, task, key)),
         ],
         notes=[*notes, f"Earlier runs: {', '.join(runs)}"],
     )
 
 
-def _baseline(document: Document, task: str) -> Iterator[Part]:
+def _baseline(document: Document, task: str) -> Iterator[CertaintyPart]:
     numbers, names = [], []
     rows, stop = part_of(document, "paired", task), part_of(document, "early_stop", task)
     for key in rows:
@@ -241,14 +241,14 @@ def _baseline(document: Document, task: str) -> Iterator[Part]:
         numbers.append(structs.replace(made, unit="pp" if row.get("unit") == "percent" else "", is_difference=True))
         names.append(f"{row.get('baseline')}, {finite(row.get('n')) or 0:,.0f} documents")
     if numbers:
-        yield Part("Against the baseline", f"Difference from {names[0]} that both runs have.", numbers)
+        yield CertaintyPart("Against the baseline", f"Difference from {names[0]} that both runs have.", numbers)
 
 
 _SOURCES = {"questions": "questions", "answers": "sampling the answers", "judge": "the judge"}
 _AGAIN = {"like_these": LIKE_THESE, "again": "this list, if run again", "rejudged": "these answers, if judged again"}
 
 
-def _variance(document: Document, task: str) -> Iterator[Part]:
+def _variance(document: Document, task: str) -> Iterator[CertaintyPart]:
     rows = part_of(document, "variance", task)
     for key in rows:
         row = part_of(rows, key)
@@ -267,11 +267,11 @@ def _variance(document: Document, task: str) -> Iterator[Part]:
             "judge": "Without repeats of the judge, the variance of verdicts counts as that of the answers.",
         }
         of_judge = bool(part_of(document, "judge"))
-        yield Part(
+        yield CertaintyPart(
             "Sources of variance",
             ", ".join([first.format(comes), *(other.format("") for other in others)]) + ".",
             [number(named(key), value, one, about) for about, one in intervals.items() if "low" in one and _told(one)],
-            [Share(_SOURCES[name], part) for name, part in known.items()],
+            [CertaintyShare(_SOURCES[name], part) for name, part in known.items()],
             [text for name, text in absent.items() if name not in known and (name != "judge" or of_judge)],
         )
 
@@ -284,8 +284,8 @@ def _told(interval: Mapping[str, Any]) -> bool:
 _REDUCED = re.compile(r"(.+)_((?:pass@|pass\^|maj@|mean@)\d+)")
 
 
-def _several_answers(document: Document, task: str) -> Iterator[Part]:
-    numbers: list[Number] = []
+def _several_answers(document: Document, task: str) -> Iterator[CertaintyPart]:
+    numbers: list[CertaintyNumber] = []
     for key in part_of(document, "intervals", task):
         metric, _, pipeline = key.rpartition(",")
         if (found := _REDUCED.fullmatch(metric)) is None or _value(document, task, key) is None:
@@ -297,10 +297,10 @@ def _several_answers(document: Document, task: str) -> Iterator[Part]:
         numbers.append(reduced)
     if numbers:
         sentence = "Exact averages over all ways to draw k of a document's answers."
-        yield Part("Several answers to a document", sentence, numbers)
+        yield CertaintyPart("Several answers to a document", sentence, numbers)
 
 
-def _clusters(document: Document, task: str) -> Iterator[Part]:
+def _clusters(document: Document, task: str) -> Iterator[CertaintyPart]:
     found = part_of(document, "clusters", task)
     count, documents = finite(found.get("count")), finite(found.get("documents"))
     if count is None or documents is None or count >= documents or part_of(document, "early_stop", task):
@@ -309,10 +309,12 @@ def _clusters(document: Document, task: str) -> Iterator[Part]:
     by = f"by the column {column}" if kind == "column" else f"by the {kind} {column} of a document".replace("  ", " ")
     effective = finite(found.get("effective"))
     most = "" if effective is None else f" They allow at most the certainty of {effective:,.1f} clusters of one size."
-    yield Part("Clusters", f"Intervals are over {count:,.0f} clusters ({documents:,.0f} documents) {by}.{most}")
+    yield CertaintyPart(
+        "Clusters", f"Intervals are over {count:,.0f} clusters ({documents:,.0f} documents) {by}.{most}"
+    )
 
 
-def _human_scores(document: Document, task: str) -> Iterator[Part]:
+def _human_scores(document: Document, task: str) -> Iterator[CertaintyPart]:
     found = part_of(document, "human_scores", task)
     corrected, labels, documents = (finite(found.get(key)) for key in ("corrected", "labels", "documents"))
     if corrected is None or labels is None or documents is None:
@@ -324,7 +326,7 @@ def _human_scores(document: Document, task: str) -> Iterator[Part]:
     if bias is not None:
         alike = "" if pearson is None else f"; correlation {pearson:.2f}"
         notes.append(f"Over the labelled documents the judge's mean differs from people's by {bias:+.4f}{alike}.")
-    yield Part(
+    yield CertaintyPart(
         "Human scores",
         f"{labels:,.0f} human scores of {documents:,.0f} documents correct the judge's score ({named(key)}).",
         [
@@ -336,7 +338,7 @@ def _human_scores(document: Document, task: str) -> Iterator[Part]:
     )
 
 
-def _missing(document: Document, task: str) -> Iterator[Part]:
+def _missing(document: Document, task: str) -> Iterator[CertaintyPart]:
     outcome = part_of(document, "outcomes", task)
     numbers, counts = [], []
     for key, bounds in part_of(outcome, "missing_bounds").items():
@@ -348,13 +350,13 @@ def _missing(document: Document, task: str) -> Iterator[Part]:
         numbers.append(number(named(key), _value(document, task, key), found, about))
     if numbers:
         sentence = f"{counts[0]} documents have no score. The bounds hold whatever they would score."
-        yield Part("Documents without a score", sentence, numbers)
+        yield CertaintyPart("Documents without a score", sentence, numbers)
 
 
 _NO_CONTROL = ("chance", "rotations")
 
 
-def _controls(document: Document, task: str) -> Iterator[Part]:
+def _controls(document: Document, task: str) -> Iterator[CertaintyPart]:
     found = part_of(document, "controls", task)
     numbers = []
     for control in found:
@@ -368,10 +370,10 @@ def _controls(document: Document, task: str) -> Iterator[Part]:
         sentence = (
             "What the score loses in each control. A loss around 0 does not show that the model uses what is left out."
         )
-        yield Part("Controls", sentence, numbers)
+        yield CertaintyPart("Controls", sentence, numbers)
 
 
-PARTS: tuple[Callable[[Document, str], Iterator[Part]], ...] = (
+PARTS: tuple[Callable[[Document, str], Iterator[CertaintyPart]], ...] = (
     _early_stop,
     _sampled,
     _first_documents,

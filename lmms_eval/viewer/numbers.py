@@ -270,7 +270,8 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
 
 def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], MetricDocuments]:
     """Return a function that gets the documents of a metric's numbers."""
-    has_clusters = task.clusters is not None or run.keys(task.task).has_clusters
+    keys = run.keys(task.task)
+    has_clusters = task.clusters is not None or (keys.has_clusters and not keys.finds_clusters)
     clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
     asked = None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids)
     return lambda column: MetricDocuments.of(column.scores, column.score_range, clusters, asked)

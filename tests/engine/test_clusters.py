@@ -29,9 +29,7 @@ def record(
 
 
 def clusters_of(records: Sequence[dict[str, Any]], key: str | None = None, shots: int = 0) -> Clusters:
-    task = FakeTask(len(records))
-    task.cluster_key, task.num_fewshot = key, shots
-    finder = ClusterFinder(task)
+    finder = ClusterFinder(key, is_few_shot=shots > 0)
     for one in records:
         finder.add(one)
     return finder.clusters()

@@ -120,7 +120,7 @@ function columnsOf(numbers: CertaintyNumber[]): Column<CertaintyNumber>[] {
       class: "wide",
       value: (one) => one.about,
     },
-    { name: "", class: "whisker", value: () => null, cell: (one) => <Whisker one={one} among={numbers} /> },
+    { name: "Plot", title: "The intervals of this part on one axis", class: "whisker", value: (one) => one.low, cell: (one) => <Whisker one={one} among={numbers} /> },
     { name: "Method", title: "How the interval came about, or why there is none", class: "words", value: (one) => one.note },
   ];
 }
