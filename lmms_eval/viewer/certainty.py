@@ -1,7 +1,8 @@
 """The section "Certainty" of a run's page: for each task, what its numbers are about and what they rest on.
 
-``PARTS`` holds a function for each part. It gets the results document and the name of a task, and yields ``CertaintyPart``. The
-page shows all parts in the same form, so that a new part needs one function here and no code in the page.
+``PARTS`` holds a function for each part. It gets the results document and the name of a task, and yields
+``CertaintyPart``. The page shows all parts in the same form, so that a new part needs one function here and no code in
+the page.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def run_details(
                 for task, of_task in facts.items()
             },
             "all": distributions(list(facts.values())),
-            "certainty": certainty(run.document),
+            "certainty": certainty(redacted(run.document, redact)),
             "document": {key: value for key, value in run.document.items() if key not in ("results", "intervals")},
             "state": dict(run.state),
         },

@@ -16,6 +16,7 @@ from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.cases import for_each
 from tests.viewer.conftest import HOSTILE, Watched
+from tests.viewer.test_comparison import content
 
 ENDS = {"low": 0.2, "high": 0.6, "method": "wilson", "estimand": "generalised accuracy"}
 ON_LIST = {"low": 0.3, "high": 0.5, "method": "betting", "estimand": "benchmark accuracy"}
@@ -239,6 +240,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert [main(repeated), main([*common, *rule])] == [0, 0]
     write_report([str(folder / "repeated"), str(folder / "early")], folder / "report", ReportOptions())
     return folder / "report"
+
+
+def test_what_is_redacted_is_in_no_sentence(report: Path, tmp_path: Path) -> None:
+    run = str(report.parent / "repeated")
+    write_report([run], tmp_path / "r", ReportOptions(redact=frozenset({"variance", "by"})))
+    parts = {part["title"]: part for part in content(tmp_path / "r", "run-0")["certainty"]["tasks"]["pages"]}
+    assert list(parts) == ["Several answers to a document", "Clusters"]
+    assert HOSTILE[1] not in json.dumps(parts)
 
 
 def test_the_page_shows_each_part_with_its_intervals(report: Path, watched: Watched) -> None:
