@@ -214,6 +214,7 @@ def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched)
     assert [link.inner_text() for link in page.query_selector_all(".side h2")] == [run.stem for run in runs]
     page = watched.open(tmp_path / "r", address(*names))
     page.wait_for_selector(".pairwise a")
+    page.wait_for_selector(".list a.row")
     assert HOSTILE[3].replace('"', "'") in ids(page)
     page = watched.open(tmp_path / "r", f"#/{quote(':compare')}")
     page.wait_for_selector("h1:has-text(':compare')")

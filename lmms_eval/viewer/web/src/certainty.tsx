@@ -132,7 +132,8 @@ const WIDTH = 160;
 /** The interval as a line, on the axis of all alike numbers of the part. The numbers are in the same row. */
 function Whisker({ one, among }: { one: CertaintyNumber; among: CertaintyNumber[] }) {
   if (one.low === null || one.high === null) return null;
-  const alike = among.filter((other) => other.is_difference === one.is_difference && other.unit === one.unit);
+  // a number without an interval, such as a count, may have another scale
+  const alike = among.filter((other) => other.low !== null && other.is_difference === one.is_difference && other.unit === one.unit);
   const ends = alike.flatMap((other) => [other.low, other.high, other.value]).filter((end): end is number => end !== null);
   if (one.is_difference) ends.push(0);
   const least = Math.min(...ends);

@@ -87,7 +87,7 @@ export function numberColumns(several: boolean, correctedOver: string): Column<S
     {
       name: "Means",
       title: "Of the first above that of the second, over the paired documents",
-      class: "number",
+      class: "number means",
       value: ({ row }) => row.first,
       cell: ({ row }) => (
         <>
@@ -186,6 +186,7 @@ export function Facts({ row }: { row: Difference }) {
     [pairing.failed[1] ?? 0, "failed in the second"],
   ] as const;
   const facts: [string, string][] = [
+    ["Means", `${share(row, row.first)} and ${share(row, row.second)}`],
     ["Paired documents", count(pairing.paired)],
     ["Left out", left.filter(([documents]) => documents).map(([documents, text]) => `${count(documents)} ${text}`).join(", ") || "none"],
     ["If these counted wrong", sensitivity ? `${sized(row, sensitivity.difference)} over ${count(sensitivity.n)} documents` : ""],
