@@ -282,6 +282,24 @@ def _told(interval: Mapping[str, Any]) -> bool:
     return not str(interval.get("reason", "")).startswith("no repeats")
 
 
+def _noise(document: Document, task: str) -> Iterator[CertaintyPart]:
+    found = part_of(document, "noise_floor", task)
+    asked, answered = finite(found.get("asked")), finite(found.get("answered"))
+    if asked is None or answered is None:
+        return
+    scores = part_of(found, "scores")
+    rows = {"answers": part_of(found, "answers"), **{named(key): part_of(scores, key) for key in scores}}
+    yield CertaintyPart(
+        "Noise floor",
+        f"{asked:,.0f} documents were asked a second time with the same requests; {answered:,.0f} have both answers.",
+        [
+            number(f"share of changed {name}", row["share"], {"method": "exact", **row}, _AGAIN["again"])
+            for name, row in rows.items()
+            if finite(row.get("share")) is not None
+        ],
+    )
+
+
 _REDUCED = re.compile(r"(.+)_((?:pass@|pass\^|maj@|mean@)\d+)")
 
 
@@ -382,6 +400,7 @@ PARTS: tuple[Callable[[Document, str], Iterator[CertaintyPart]], ...] = (
     _anchors,
     _baseline,
     _variance,
+    _noise,
     _several_answers,
     _clusters,
     _human_scores,

@@ -145,6 +145,17 @@ def test_human_scores_correct_the_judge() -> None:
     assert found["notes"][1].endswith("differs from people's by +0.0500.")
 
 
+def test_the_noise_floor_is_the_share_that_changes_if_run_again() -> None:
+    changed = {"n": 20, "changed": 3, "share": 0.15, "low": 0.03, "high": 0.38}
+    found = parts_of(
+        document(noise_floor={"asked": 21, "answered": 20, "answers": changed, "scores": {"acc,none": changed}})
+    )["Noise floor"]
+    assert found["sentence"].startswith("21 documents were asked a second time with the same requests; 20 have both")
+    assert intervals(found) == [
+        (f"share of changed {name}", 0.03, 0.38, "this list, if run again") for name in ("answers", "acc")
+    ]
+
+
 def test_reducers_follow_the_metric_that_they_reduce() -> None:
     whole = document()
     names = ("acc", "acc_pass@4", "acc_maj@8", "acc_pass^2", "acc_passed", "f1_mean@4")
@@ -210,6 +221,7 @@ def test_parts_of_another_form_are_passed_over(entry: Any) -> None:
         "outcomes",
         "paired",
         "controls",
+        "noise_floor",
     )
     assert certainty(document(**dict.fromkeys(keys, entry)))["tasks"] == {}
 

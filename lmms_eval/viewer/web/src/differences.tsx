@@ -174,6 +174,13 @@ export const Verdict = ({ row, short }: { row: Difference; short?: boolean }) =>
   </span>
 );
 
+/** How much the same requests differ when they are sent twice. */
+function noise(row: Difference, found: NonNullable<Difference["reruns"]>): string {
+  const size = (value: number): string => sized(row, value).replace("+", "");
+  if (found.half_width_high === null) return `at most ${size(found.half_width)} in 95 %`;
+  return `at most ${size(found.half_width)} in 95 % (upper end ${size(found.half_width_high)}): this difference is ${found.is_beyond ? "beyond" : "within"} it`;
+}
+
 /** All that is known of one difference. */
 export function Facts({ row }: { row: Difference }) {
   const { pairing, sensitivity } = row;
@@ -196,6 +203,8 @@ export function Facts({ row }: { row: Difference }) {
     ["Test on this list", row.p_list === null ? "" : `p ${row.p_list < 1e-4 ? "" : "= "}${probability(row.p_list)} of equal scores over all documents of this list, valid at every look`],
     ["Needed", row.needed === null ? "" : `${row.needed_least === null || row.needed_least === row.needed ? "" : `${count(row.needed_least)} (if the difference is as large as the interval allows) to `}${count(row.needed)} documents, with 80 % power`],
     ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],
+    ["Rerun noise", row.reruns === null ? "" : noise(row, row.reruns)],
+    ["If both were run again", row.reruns === null ? "" : row.reruns.interval ? `${sized(row, row.reruns.interval.low)} to ${sized(row, row.reruns.interval.high)} on this list` : `no interval (${row.reruns.no_interval})`],
     ["Notes", row.notes.join("; ")],
   ];
   return (

@@ -40,6 +40,14 @@ export interface Difference {
   p_list: number | null;
   pairing: { paired: number; only_first: number; only_second: number; unscored: number[]; failed: number[] };
   sensitivity: { difference: number; n: number; low: number | null; high: number | null } | null;
+  /** How the difference varies if the runs are made again, where that is known. */
+  reruns: {
+    half_width: number;
+    half_width_high: number | null;
+    is_beyond: boolean | null;
+    interval: { low: number; high: number } | null;
+    no_interval: string;
+  } | null;
   notes: string[];
   higher_is_better: boolean;
   changed: [number, number] | null;
@@ -161,13 +169,17 @@ const negative = (value: number): number => (value === 0 ? 0 : -value);
 const turned = (value: number | null): number | null => value && negative(value);
 
 export function mirroredRow(row: Difference): Difference {
-  const { pairing, interval, sensitivity, changed } = row;
+  const { pairing, interval, sensitivity, reruns, changed } = row;
   return {
     ...row,
     first: row.second,
     second: row.first,
     value: negative(row.value),
     interval: interval && { ...interval, low: negative(interval.high), high: negative(interval.low) },
+    reruns: reruns && {
+      ...reruns,
+      interval: reruns.interval && { low: negative(reruns.interval.high), high: negative(reruns.interval.low) },
+    },
     verdict: OPPOSITE[row.verdict],
     notes: row.notes.map(mirroredNote),
     sensitivity: sensitivity && {
