@@ -170,9 +170,21 @@ export const Verdict = ({ row, short }: { row: Difference; short?: boolean }) =>
   <span class={`verdict ${TONES[row.verdict]}`}>
     {row.verdict}
     {!short && dependsOn(row) && <small class="line wrapped">{dependsOn(row)}</small>}
-    {!short && row.needed !== null && <small class="line">n ≥ {count(row.needed_least ?? row.needed)}</small>}
+    {!short && leastOf(row) !== null && <small class="line">n ≥ {count(leastOf(row))}</small>}
   </span>
 );
+
+/** The fewest documents that may show the difference, as large as its interval allows. */
+const leastOf = (row: Difference): number | null => row.needed_least ?? row.needed;
+
+/** Documents that are needed; none are enough for a difference of 0. */
+function needed(row: Difference): string {
+  const least = leastOf(row);
+  if (least === null) return "";
+  if (row.needed === null) return `at least ${count(least)} documents, with 80 % power`;
+  if (row.needed === least) return `${count(least)} documents, with 80 % power`;
+  return `${count(least)} documents (if the difference is as large as the interval allows) to ${count(row.needed)}, with 80 % power`;
+}
 
 /** How much the same requests differ when they are sent twice. */
 function noise(row: Difference, found: NonNullable<Difference["reruns"]>): string {
@@ -201,7 +213,7 @@ export function Facts({ row }: { row: Difference }) {
     ["Interval", row.interval ? `${row.interval.method}, about ${aboutOf(row)}` : row.no_interval],
     ["Test", row.p === null ? "" : `${row.test}, p ${row.p < 1e-4 ? "" : "= "}${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
     ["Test on this list", row.p_list === null ? "" : `p ${row.p_list < 1e-4 ? "" : "= "}${probability(row.p_list)} of equal scores over all documents of this list, valid at every look`],
-    ["Needed", row.needed === null ? "" : `${row.needed_least === null || row.needed_least === row.needed ? "" : `${count(row.needed_least)} (if the difference is as large as the interval allows) to `}${count(row.needed)} documents, with 80 % power`],
+    ["Needed", needed(row)],
     ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],
     ["Rerun noise", row.reruns === null ? "" : noise(row, row.reruns)],
     ["If both were run again", row.reruns === null ? "" : row.reruns.interval ? `${sized(row, row.reruns.interval.low)} to ${sized(row, row.reruns.interval.high)} on this list` : `no interval (${row.reruns.no_interval})`],
