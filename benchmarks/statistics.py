@@ -9,8 +9,8 @@ difference that ``detectable`` names and with the documents that ``documents_nee
 different sizes), ``skewed`` (of a mean of skewed graded scores), ``grouped`` (the same in clusters), ``labels`` (of F1
 and MCC), ``missing`` (a model that fails on some of its wrong answers: verdicts on it and bounds of its score) and
 ``early`` (``better`` or ``worse`` about equal models if one run stopped early). Printed as JSON; the exit code is 1 if
-a bound of ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
-number of draws and flips of each simulated comparison.
+a bound of ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone.
+``--redraws`` is the number of draws and flips of each simulated comparison.
 """
 
 from __future__ import annotations
