@@ -6,11 +6,12 @@ Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``error
 difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm), ``power`` (rejections at the
 difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised),
 ``ranks`` (all true ranks of five runs within their intervals), ``clusters`` (coverage of a mean over clusters of
-different sizes), ``skewed`` (of a mean of skewed graded scores), ``labels`` (of F1 and MCC), ``missing`` (a model
-that fails on some of its wrong answers: verdicts on it and bounds of its score), ``early`` (``better``
-or ``worse`` about equal models if one run stopped early), ``noise`` (a server that changes its answers: flip rate
-and claims about reruns), ``judged`` (a judge that changes its replies: intervals of its scores) and ``prompts``
-(coverage of the mean over prompts, for these prompts and for prompts like these, and of the difference of two models).
+different sizes), ``skewed`` (of a mean of skewed graded scores), ``grouped`` (the same in clusters), ``labels`` (of F1
+and MCC), ``missing`` (a model that fails on some of its wrong answers: verdicts on it and bounds of its score),
+``early`` (``better`` or ``worse`` about equal models if one run stopped early), ``noise`` (a server that changes its
+answers: flip rate and claims about reruns), ``judged`` (a judge that changes its replies: intervals of its scores) and
+``prompts`` (coverage of the mean over prompts, for these prompts and for prompts like these, and of the difference of
+two models).
 Printed as JSON; the exit code is 1 if a bound of ``docs/statistics.md`` is missed. Every scenario has its own seed, so
 sections can be run alone. ``--redraws`` is the number of draws and flips of each simulated comparison.
 """
@@ -399,6 +400,40 @@ def skewed(simulation: Simulation) -> Iterator[Measured]:
             yield _held("skewed", name, n, found, 0.93)
 
 
+COPULAS = {"beta(0.1, 4.9)": 0.66, "lognormal, cut off at 1": 0.57, "uniform": 0.52}
+"""Correlation of two latent normal scores that gives scores of these distributions a correlation of 0.5."""
+
+
+def _of_normals(name: str, latent: NDArray[float64]) -> NDArray[float64]:
+    import numpy as np
+    from scipy.special import betaincinv, ndtr
+
+    if name.startswith("beta"):
+        found: NDArray[float64] = betaincinv(0.1, 4.9, ndtr(latent))
+    else:
+        found = ndtr(latent) if name == "uniform" else np.minimum(np.exp(latent - 2), 1.0)
+    return found
+
+
+def grouped(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate means of skewed graded scores in clusters, with an intraclass correlation near 0.5."""
+    import numpy as np
+
+    for name in COPULAS:
+        truth = float(_of_normals(name, np.random.default_rng(0).standard_normal(2_000_000)).mean())
+        for sizes, count in itertools.product(("4", "1 to 7"), (5, 10, 20, 50, 100)):
+            described = f"{name}, clusters of {sizes}"
+            generator, found = simulation.generator(f"{described} {count}"), []
+            for _ in range(simulation.draws):
+                members = np.repeat(np.arange(count), 4 if sizes == "4" else generator.integers(1, 2 * MEMBERS, count))
+                shared, own = generator.standard_normal(count)[members], generator.standard_normal(len(members))
+                latent = math.sqrt(COPULAS[name]) * shared + math.sqrt(1 - COPULAS[name]) * own
+                scores = _of_normals(name, latent).tolist()
+                spread = MeanSpread.clustered(scores, members.tolist(), SHARE)
+                found.append((score_interval(math.fsum(scores) / len(scores), spread, SHARE), truth))
+            yield _held("grouped", described, count, found, 0.93)
+
+
 def labels(simulation: Simulation) -> Iterator[Measured]:
     """Simulate F1 and MCC of predictions with few positive labels."""
     import numpy as np
@@ -620,7 +655,8 @@ def _expected_by_logit() -> tuple[NDArray[float64], NDArray[float64]]:
 
 
 SECTIONS = {each.__name__: each for each in (
-    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing, noise, judged, prompts,
+    intervals, errors, families, power, ranks, clusters, skewed, grouped, labels, early, missing, noise, judged,
+    prompts,
 )}  # fmt: skip
 
 

@@ -403,6 +403,8 @@ def _ask_and_score(
     drive = asking.drive
     if work.looks is not None:
         work.looks.wake = drive.stream.wake
+    if lead is not None:
+        lead.forms_batches = lambda: drive.stream.forms_batches
     progress.count_tokens = lambda: drive.report.output_tokens
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
     with Vitals(

@@ -85,7 +85,7 @@ def filled_means(
     """Return the means with missing documents at the low and at the high end of the range.
 
     The missing documents count in the spread too, since their number would differ over other questions. In clusters,
-    they are as alike as the scored documents.
+    they are as alike as the scored documents, and form clusters of the mean size.
 
     Args:
         scores: numbers of the scored documents.
@@ -113,6 +113,11 @@ def _filled_spread(
     plain = stats.MeanSpread.of_scores(filled, within)
     if spread is not None and spread.dominant:
         return structs.replace(plain, dominant=spread.dominant)
+    if spread is not None and spread.graded and spread.sizes:
+        usual = round(len(scores) / len(spread.sizes))
+        further = [usual] * math.ceil((len(filled) - len(scores)) / usual)
+        graded, sizes = (*spread.graded, *[filled[-1]] * len(further)), (*spread.sizes, *further)
+        return structs.replace(spread, graded=graded, sizes=sizes, size=spread.size * len(filled) / len(scores))
     if spread is None or not spread.size < len(scores):
         return plain
     alone = stats.mean_stderr(scores) if len(scores) > 1 else 0.0
@@ -250,6 +255,8 @@ def errors_of(
         spread = _whole_spread(redrawn, len(values), clusters)
         within = definition.score_range or stats.ANY_NUMBER
         certainty = Certainty.of(float(value), spread, within, clusters is not None)
+        if name == "matthews_corrcoef" and certainty.interval is not None and abs(value) < 1:
+            certainty = structs.replace(certainty, interval=_of_correlation(float(value), spread))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
 
 
@@ -323,6 +330,16 @@ def _of_labels(
     return None
 
 
+def _of_correlation(value: float, spread: stats.MeanSpread) -> stats.Interval:
+    """Return the interval of a correlation by Fisher's z: the error of artanh r is that of r over 1 − r².
+
+    Fisher 1915, "Frequency distribution of the values of the correlation coefficient", Biometrika 10.
+    """
+    half = stats.quantile(spread.freedom) * spread.error / (1 - value * value)
+    low, high = (math.tanh(math.atanh(value) + end) for end in (-half, half))
+    return stats.Interval(low, high, "fisher z")
+
+
 def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
     """Return whether the result of a task's own aggregation may equal the mean without being one.
 
@@ -342,7 +359,7 @@ def _whole_spread(stderr: float | None, n: int, clusters: Sequence[str] | None =
         return stats.MeanSpread(error, n - 1, n, is_mean=False)
     sizes = list(Counter(clusters).values())
     effective = n * n / sum(size * size for size in sizes)
-    largest = stats.dominant_share(max(sizes), n, len(sizes))
+    largest = stats.dominant_share(max(sizes), n, len(sizes), effective)
     return stats.MeanSpread(error, effective - 1, effective, is_mean=False, dominant=largest)
 
 
@@ -369,7 +386,9 @@ def _within(
 
 def _spread(scores: Sequence[float], within: ScoreRange, clusters: Sequence[Hashable] | None) -> stats.MeanSpread:
     """Return the spread of scores, over clusters if the documents have them."""
-    return stats.MeanSpread.clustered(scores, clusters) if clusters else stats.MeanSpread.of_scores(scores, within)
+    if clusters:
+        return stats.MeanSpread.clustered(scores, clusters, within)
+    return stats.MeanSpread.of_scores(scores, within)
 
 
 def _shown(error: float | None) -> float | str:

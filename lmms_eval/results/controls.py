@@ -355,7 +355,8 @@ def _interval(
     scores: Sequence[float], clusters: Sequence[str | None] | None, within: ScoreRange
 ) -> stats.Interval | stats.NoInterval:
     """Return the interval of a mean by the project's rule."""
-    spread = (
-        stats.MeanSpread.of_scores(scores, within) if clusters is None else stats.MeanSpread.clustered(scores, clusters)
-    )
+    if clusters is None:
+        spread = stats.MeanSpread.of_scores(scores, within)
+    else:
+        spread = stats.MeanSpread.clustered(scores, clusters, within)
     return stats.score_interval(math.fsum(scores) / len(scores), spread, within)

@@ -218,7 +218,9 @@ class SampleCollector:
 
     def _take(self, row: int, pipeline: str, offset: int, is_scored: bool) -> bool:
         """Store the place of a line, unless a scored line of the document and pipeline is known."""
-        places = self.places.setdefault(pipeline, array("q"))
+        places = self.places.get(pipeline)
+        if places is None:
+            places = self.places[pipeline] = array("q")
         if len(places) <= row:
             places.extend([_NOWHERE] * (row + 1 - len(places)))
         if places[row] >= 0:
