@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
@@ -49,6 +49,9 @@ from lmms_eval.engine.uncertainty import (
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+
+if TYPE_CHECKING:
+    from lmms_eval.stats.finite import DrawnScores
 
 
 class MetricResult(Struct, frozen=True):
@@ -180,7 +183,10 @@ def aggregate_task(
         metrics = tuple(map(looks, metrics))
     if plan.sample is not None:
         metrics = tuple(
-            structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample)) for metric in metrics
+            _weighted(plan.task, metric, columns, plan.sample)
+            if plan.sample.runs
+            else structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample))
+            for metric in metrics
         )
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters)
 
@@ -308,9 +314,19 @@ def _over_list(task: Task, metric: MetricResult, columns: ValueColumns, sample: 
     mean = math.fsum(means) / max(1, len(means))
     if not isinstance(value, int | float) or not math.isclose(mean, value, rel_tol=1e-9, abs_tol=1e-9):
         return Certainty(no_interval="no mean of the documents" if not is_macro else "no mean over its strata")
-    from lmms_eval.stats.finite import DrawnScores, list_interval
+    from lmms_eval.stats.finite import list_interval
 
-    strata = [
+    interval = list_interval(_drawn_scores(numbers, sample, within), within)
+    if isinstance(interval, stats.NoInterval):
+        return Certainty(no_interval=interval.reason)
+    return Certainty(interval, score_range=within)
+
+
+def _drawn_scores(numbers: Mapping[int, float], sample: Drawn, within: ScoreRange) -> list[DrawnScores]:
+    """Return the scores of each stratum; a document without a score has the two ends of the range."""
+    from lmms_eval.stats.finite import DrawnScores
+
+    return [
         DrawnScores(
             [numbers.get(doc_id, within.low) for doc_id in each],
             [numbers.get(doc_id, within.high) for doc_id in each],
@@ -318,10 +334,32 @@ def _over_list(task: Task, metric: MetricResult, columns: ValueColumns, sample: 
         )
         for name, each in sample.order.items()
     ]
-    interval = list_interval(strata, within)
-    if isinstance(interval, stats.NoInterval):
-        return Certainty(no_interval=interval.reason)
-    return Certainty(interval, score_range=within)
+
+
+def _weighted(task: Task, metric: MetricResult, columns: ValueColumns, sample: Drawn) -> MetricResult:
+    """Weight each stratum of a sample by its size, since its documents were drawn with unequal chances.
+
+    The value is the estimate for the whole list, with its interval. Errors and parts of plain means are left out.
+    """
+    if metric.value is None:
+        return metric
+    from lmms_eval.stats.finite import weighted_interval
+
+    declared = next(one for one in task.metrics if one.name == metric.metric)
+    numbers, within = _numbers(task, metric, declared, columns), _finite_range(metric, declared)
+    if numbers is None or any(number not in within for number in numbers.values()):
+        reason = "drawn with unequal chances, and no mean of documents within a range with two ends"
+        return MetricResult(metric.metric, metric.filter, None, metric.n, withheld_reason=reason)
+    found = weighted_interval(_drawn_scores(numbers, sample, within), within)
+    if isinstance(found, stats.NoInterval):
+        return MetricResult(metric.metric, metric.filter, None, metric.n, withheld_reason=found.reason)
+    value, interval = found
+    certainty = Certainty(interval, score_range=within)
+    missing = _of_sequence(metric.missing_bounds, interval, "")
+    return MetricResult(
+        metric.metric, metric.filter, value, metric.n, certainty=certainty, details=metric.details,
+        over_list=certainty, missing_bounds=missing,
+    )  # fmt: skip
 
 
 def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None, reason: str) -> MissingBounds | None:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.plan import Drawn
 from lmms_eval.engine.uncertainty import Certainty
 from lmms_eval.stats.agreement import HumanAgreement
 from lmms_eval.stats.interval import BENCHMARK, Estimand
@@ -98,11 +99,20 @@ class ClustersEntry(Struct, kw_only=True):
     """Key of the samples whose first medium is the cluster."""
 
 
+class StratumEntry(Struct, kw_only=True):
+    """A stratum of a sample."""
+
+    asked: int
+    """Documents that were drawn."""
+    of: int
+    """Documents of the stratum."""
+
+
 class SampledEntry(Struct, kw_only=True):
     """A task whose documents are a random sample of its list (``--sample``)."""
 
-    design: Literal["simple", "stratified"]
-    """Drawn from all documents, or from each stratum in proportion to its size."""
+    design: Literal["simple", "stratified", "neyman"]
+    """Drawn from all documents, from each stratum in proportion to its size, or from strata of earlier scores."""
     seed: int
     """Seed of the draw."""
     asked: int
@@ -113,6 +123,12 @@ class SampledEntry(Struct, kw_only=True):
     """What ``intervals`` are about; those of the part ``intervals`` are about questions like these."""
     intervals: dict[str, AnyInterval]
     """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
+    runs: list[str] | UnsetType = UNSET
+    """Earlier runs whose scores made the strata; with the design ``neyman``, as the following keys."""
+    digest: str | UnsetType = UNSET
+    """SHA-256 of the draw."""
+    strata: dict[str, StratumEntry] | UnsetType = UNSET
+    """The strata; the task's values weight each by its size."""
 
 
 class HumanScoresEntry(Struct, kw_only=True):
@@ -202,6 +218,13 @@ def _interval(certainty: Certainty, estimand: Estimand | None = None) -> dict[st
     )
 
 
+def _strata_of(sample: Drawn) -> dict[str, Any]:
+    if not sample.runs:
+        return {}
+    strata = {name: StratumEntry(asked=len(sample.order[name]), of=size) for name, size in sample.sizes.items()}
+    return {"runs": list(sample.runs), "digest": sample.digest, "strata": strata}
+
+
 def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task, how its documents were drawn, with the intervals over the whole list."""
     return {
@@ -217,6 +240,7 @@ def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
                     for metric in result.metrics
                     if metric.over_list is not None and metric.value is not None
                 },
+                **_strata_of(sample),
             )
         )
         for name, result in tasks.items()

@@ -135,7 +135,8 @@ def _limited(run: RunScores, config: RunConfig) -> list[str]:
     if config.limit in (None, -1) or not limited:
         return []
     first, more = limited[0], len(limited) - 1
-    counted = f"the first {first.requested:,} documents of {first.task.name}" + (f" and of {more} more" if more else "")
+    documents = "document" if first.requested == 1 else f"{first.requested:,} documents"
+    counted = f"the first {documents} of {first.task.name}" + (f" and of {more} more" if more else "")
     return [
         f"--limit: {counted}: CI95 is as wide as for a random sample, which the first documents are not "
         "(--sample N draws one)"
@@ -156,6 +157,12 @@ def _drawn(result: TaskResult) -> list[str]:
         where = f"no interval ({reason})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
         about = f": over this list, {metric.metric} {where}; CI95 is about questions like these"
     mark = sample_mark(result.plan.requested, sample.of)
+    if sample.runs:
+        asked = ", ".join(f"{len(sample.order[stratum]):,} of {size:,}" for stratum, size in sample.sizes.items())
+        return [
+            f"{name}: {mark} documents, drawn by Neyman's allocation by seed {sample.seed} from {len(sample.sizes)} "
+            f"strata of earlier scores ({asked}): Value and CI95 weight them by size and are about this list"
+        ]
     kind = " by strata" if sample.design == "stratified" else ""
     return [f"{name}: {mark} documents, drawn{kind} by seed {sample.seed}{about}"]
 

@@ -109,17 +109,23 @@ def test_the_first_documents_are_named_as_no_random_sample(tmp_path: Path) -> No
     limited, _ = started(tmp_path, limit=5)
     assert f"--limit: the first 5 documents of {kit.NAME}: CI95 is as wide as for a random sample" in shown(limited)
     whole, _ = started(tmp_path, output_path=str(tmp_path / "whole"))
+    one, _ = started(tmp_path, limit=1, output_path=str(tmp_path / "one"))
+    assert f"--limit: the first document of {kit.NAME}: CI95" in shown(one)
     assert "the first" not in shown(whole) and "sampled" not in whole.results
 
 
 @for_each(
     ("options", "message"),
     [
-        ({"sample": "0"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "ten"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "10:"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "10:evenly"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "10:neyman"}, "neyman needs the spread of earlier scores"),
+        ({"sample": "0"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "ten"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "10:"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "10:evenly"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "10:neyman"}, "divides the documents by earlier scores: name the runs with --anchors"),
+        ({"sample": "10:neyman", "anchors": "nowhere"}, "there is no run nowhere"),
+        ({"sample": "10:neyman", "anchors": ".", "order": "random"}, "does not go with --order"),
+        ({"sample": "10:neyman", "anchors": ".", "ablate": "no-media"}, "does not go with --ablate"),
+        ({"sample": "10", "anchors": "."}, "add --order random, --until RULE, or --sample N:neyman"),
         ({"sample": "10", "limit": 5}, "--sample does not go with --limit"),
         ({"sample": "10", "offset": 5}, "--sample does not go with --offset"),
         ({"sample": "10", "until": "halfwidth<=0.1"}, "--sample does not go with --until"),
