@@ -33,8 +33,8 @@ import numpy as np
 
 from benchmarks.looks import ROUNDING, SHARE, Floats, Z, ends_of, held, orders, population, wald, wald_finite, wilson
 from benchmarks.sequence_cells import cells
-from lmms_eval.evaluation.anchors import predicted
 from lmms_eval.stats import Sampled, StratifiedSampled
+from lmms_eval.stats.earlier import predicted
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
 

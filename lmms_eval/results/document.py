@@ -384,6 +384,8 @@ def _anchors(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
                         filter=metric.filter,
                         runs=list(mean.anchors.runs),
                         digest=mean.anchors.digest,
+                        fit=mean.anchors.fit,
+                        cross_validated=mean.anchors.cross_validated,
                         known=mean.anchors.known,
                         of=result.plan.requested,
                         asked=metric.looked.asked,

@@ -246,7 +246,8 @@ def _anchored(metric: MetricResult) -> str:
     if mean is None:
         return ""
     explained = "" if mean.r_squared is None else f", which explain {100 * mean.r_squared:.0f} % of its variance"
-    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{explained}"
+    how = "" if mean.anchors.fit == "mean" else f" ({mean.anchors.fit} fit)"
+    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{how}{explained}"
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:

@@ -47,21 +47,10 @@ def start(tmp_path: Path) -> Callable[..., RunReport]:
     return begin
 
 
-def earlier(tmp_path: Path, seed: int, changes: dict[str, Any] | None = None, name: str = "") -> str:
+def earlier(tmp_path: Path, seed: int, changes: dict[str, Any] | None = None) -> str:
     """Write the samples of an earlier run, and return its path."""
-    path = tmp_path / (name or f"earlier{seed}.jsonl")
-    rows = [
-        {
-            "doc_id": doc_id,
-            "filter": "none",
-            "filtered_resps": [""],
-            "exact_match": float(is_right(seed, doc_id)),
-            **(changes or {}),
-        }
-        for doc_id in range(DOCUMENTS)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    scores = [float(is_right(seed, doc_id)) for doc_id in range(DOCUMENTS)]
+    return str(kit.samples(tmp_path / f"earlier{seed}.jsonl", scores, **(changes or {})))
 
 
 def test_documents_come_from_strata_and_the_value_weights_them_by_size(
