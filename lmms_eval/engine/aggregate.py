@@ -45,6 +45,7 @@ from lmms_eval.engine.uncertainty import (
     errors_of,
     filled_means,
     is_bounded,
+    mean_over_lists,
 )
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -556,8 +557,12 @@ def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> M
     if metric.filled is not None:
         least, greatest = (FilledMean(scale * (end.value - within.low), scaled(end.spread)) for end in metric.filled)
         filled = (least, greatest)
+    over_list = metric.over_list
+    if over_list is not None and (found := over_list.interval) is not None:
+        low, high = scale * (found.low - within.low), scale * (found.high - within.low)
+        over_list = Certainty(stats.Interval(low, high, found.method), score_range=ScoreRange(0.0, 100.0))
     value = scale * (metric.value - within.low)
-    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled)
+    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled, over_list=over_list)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
@@ -573,6 +578,7 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
         reason = failure(f"aggregating {wanted.metric!r} over the group", raised)
         return MetricResult(wanted.metric, pipeline, None, n, withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
+    over_list = _group_over_list(wanted, [metric for metric, _ in parts])
     looked = [metric.looked for metric, _ in parts]
     if any(one is not None and one.asked < len(one.order) for one in looked):
         certainty = _looked_certainty(wanted, parts)
@@ -581,7 +587,27 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     else:
         certainty = _certainty(wanted, value, parts)
         bounds = _group_bounds(wanted, parts)
-    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds)
+    if over_list is not None and any(metric.stderr == NOT_AVAILABLE for metric, _ in parts):
+        certainty = over_list  # documents of a task were drawn with unequal chances
+    return MetricResult(
+        wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds, over_list=over_list
+    )
+
+
+def _group_over_list(wanted: GroupMetric, metrics: Sequence[MetricResult]) -> Certainty | None:
+    """Return the interval over all documents of the tasks' lists; ``None`` if no task is a random sample."""
+    if all(metric.over_list is None for metric in metrics):
+        return None
+    if wanted.aggregation != "mean":
+        return Certainty(no_interval="not a mean over tasks")
+    if wanted.weight_by_size:
+        return Certainty(no_interval="weighted by the documents asked, not by those of the lists")
+    whole = [
+        metric.over_list
+        or (Certainty(stats.Interval(metric.value, metric.value, "")) if not metric.missing_bounds else UNKNOWN)
+        for metric in metrics
+    ]
+    return mean_over_lists([(metric.value, one, metric.n) for metric, one in zip(metrics, whole, strict=True)])
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:

@@ -591,7 +591,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
-        **({"sampled": drawn} if (drawn := sampled_of(tasks)) else {}),
+        **({"sampled": drawn} if (drawn := sampled_of(tasks, run.groups)) else {}),
         **({"anchors": anchors} if (anchors := _anchors(tasks)) else {}),
         "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,

@@ -13,7 +13,7 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.config.convert import stopping_rules
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.plan import sample_mark
@@ -102,6 +102,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
+        lines += _lists_of(group)
         lines += [line for metric in group.metrics if (line := _missing(f"group {group.group.name}", metric))]
         for key, leaves in group.left_out.items():
             lines.append(
@@ -165,6 +166,16 @@ def _drawn(result: TaskResult) -> list[str]:
         ]
     kind = " by strata" if sample.design == "stratified" else ""
     return [f"{name}: {mark} documents, drawn{kind} by seed {sample.seed}{about}"]
+
+
+def _lists_of(group: GroupResult) -> list[str]:
+    """Return a line with a group's interval over the lists that its tasks' documents were drawn from."""
+    metric = next((one for one in group.metrics if one.value is not None and one.over_list is not None), None)
+    if metric is None or metric.over_list is None:
+        return []
+    found = metric.over_list.interval
+    where = f"no interval ({metric.over_list.no_interval})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
+    return [f"{group.group.name}: random samples of its tasks: over their lists, {metric.metric} {where}"]
 
 
 _ABOUT: Mapping[Estimand, str] = {

@@ -25,7 +25,7 @@ from lmms_eval.stats.interval import (
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 EXACT = "hypergeometric"
-_CONTINUITY = 1.75
+CONTINUITY = 1.75
 """Length in documents that each end of a combined interval gains: by enumeration, it then holds in 95 % for two to four
 strata of 12 to 100 documents, 5 to 30 of them drawn."""
 MOST_STRATA, LEAST_DRAWN = 5, 8
@@ -95,7 +95,7 @@ def weighted_interval(
             return NoInterval("a stratum has no scored document")
         parts.append((one.total / total, math.fsum(known) / len(known), found))
     several = sum(len(one.low) < one.total for one in strata) > 1
-    return combined_interval(parts, _CONTINUITY * (within.high - within.low) / total if several else 0.0)
+    return combined_interval(parts, CONTINUITY * (within.high - within.low) / total if several else 0.0)
 
 
 def combined_interval(parts: Sequence[tuple[float, float, Interval]], more: float = 0.0) -> tuple[float, Interval]:

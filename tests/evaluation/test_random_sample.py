@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.workload import text_task
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.plan import plan_task, sampled
+from lmms_eval.engine.uncertainty import UNKNOWN, Certainty, mean_over_lists
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.stats.finite import share_limits
+from lmms_eval.stats.interval import Interval
+from lmms_eval.utils.numbers import ScoreRange
 from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.evaluation import kit
@@ -134,3 +139,53 @@ def test_the_first_documents_are_named_as_no_random_sample(tmp_path: Path) -> No
 def test_what_makes_no_sample_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         kit.config(tmp_path, **options)
+
+
+GROUP = """group: votes
+task: [bench_text, other_text]
+aggregate_metric_list:
+  - metric: exact_match
+    aggregation: mean
+    weight_by_size: {by_size}
+"""
+
+
+@pytest.mark.parametrize("by_size", ["false", "true"])
+def test_a_group_has_an_interval_over_the_lists_of_its_tasks(tmp_path: Path, by_size: str) -> None:
+    folder = kit.tasks(tmp_path, DOCUMENTS)
+    text_task(folder, 20, "other_text")
+    (folder / "votes.yaml").write_text(GROUP.format(by_size=by_size))
+    report, _ = started(tmp_path, tasks="votes", sample="30")
+    entry = report.results["sampled"]["votes"]
+    assert (entry["design"], entry["asked"], entry["of"]) == ("by task", 50, 80)
+    found = entry["intervals"][EXACT]
+    if by_size == "true":
+        assert found["low"] is None and "weighted by the documents asked" in found["reason"]
+        return
+    own = report.results["sampled"][kit.NAME]["intervals"][EXACT]
+    value = report.results["results"]["votes"][EXACT]
+    assert found["low"] < value < found["high"] and found["estimand"] == "benchmark accuracy"
+    # The other task was asked as a whole, so only half the distance of the first one is left.
+    assert found["high"] - found["low"] == pytest.approx((own["high"] - own["low"]) / 2)
+    assert "votes: random samples of its tasks: over their lists, exact_match [" in shown(report)
+    several, _ = started(tmp_path, tasks="votes", sample="15", output_path=str(tmp_path / "both"))
+    wide = several.results["sampled"]["votes"]["intervals"][EXACT]
+    assert wide["high"] - wide["low"] > found["high"] - found["low"]
+
+
+def test_a_mean_over_lists_holds() -> None:
+    source, held, rounds = random.Random(5), 0, 300
+    lists = [[float(source.random() < p) for _ in range(size)] for size, p in ((60, 0.9), (40, 0.1), (90, 0.5))]
+    mean = sum(sum(one) / len(one) for one in lists) / 3
+    for _ in range(rounds):
+        parts = []
+        for one in lists:
+            right = sum(source.sample(one, 15))
+            low, high = share_limits(int(right), 15, len(one))
+            certainty = Certainty(Interval(low, high, "hypergeometric"), score_range=ScoreRange(0, 1))
+            parts.append((right / 15, certainty, 15))
+        found = mean_over_lists(parts).interval
+        assert found is not None
+        held += found.low <= mean <= found.high
+    assert held / rounds >= 0.94
+    assert mean_over_lists([(0.5, UNKNOWN, 9)]).no_interval == "a task has no interval over its list"
