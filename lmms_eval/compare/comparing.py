@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lmms_eval.compare.anchored import anchor_notes
 from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import MatchedPair, common_rows, match_runs, runs_of
@@ -117,6 +118,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
 
     notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
     notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
+    notes += anchor_notes(pairs) if options.anchors else []
     found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
         rows = [(column, find_difference(column, options)) for column in pair.columns]
