@@ -36,8 +36,8 @@ def refuse_useless(anchors: Sequence[RunRows], pairs: Sequence[MatchedPair]) -> 
 
     Raises:
         UsageError: one has no task that is compared.
-        DataError: it has other documents of a task, or no shared one, scores outside the range, or stopped early in the same
-            order as a run that is compared.
+        DataError: it has other documents of a task, or no shared one, or scores outside the range; or it stopped early
+            in the same order as a run that is compared.
     """
     columns = [column for pair in pairs for column in pair.columns]
     tasks = list(dict.fromkeys(column.task for column in columns))
