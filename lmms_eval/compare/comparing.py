@@ -6,10 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from lmms_eval.compare.anchored import anchor_notes
-from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
+from lmms_eval.compare.differences import (
+    UncorrectedDifference,
+    compare_parts,
+    find_difference,
+    judge_family,
+    with_reruns,
+)
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
-from lmms_eval.compare.matching import MatchedPair, common_rows, match_runs, runs_of
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, common_rows, match_runs, runs_of
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows, TaskRows
@@ -121,7 +129,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     notes += anchor_notes(pairs) if options.anchors else []
     found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
-        rows = [(column, find_difference(column, options)) for column in pair.columns]
+        rows = [(column, _difference(column, pair, options)) for column in pair.columns]
         found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
         notes += [
             f"{column.task}: no document has {column.metric} both in {pair.first.name} and in {pair.second.name}"
@@ -152,6 +160,11 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         notes=tuple(dict.fromkeys(notes)),
         alpha=options.alpha,
     )
+
+
+def _difference(column: PairedColumn, pair: MatchedPair, options: CompareOptions) -> UncorrectedDifference | None:
+    found = find_difference(column, options)
+    return None if found is None else replace(found, row=with_reruns(found.row, column, pair))
 
 
 def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:

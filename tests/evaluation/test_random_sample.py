@@ -130,6 +130,7 @@ def test_the_first_documents_are_named_as_no_random_sample(tmp_path: Path) -> No
         ({"sample": "10:neyman", "anchors": "nowhere"}, "there is no run nowhere"),
         ({"sample": "10:neyman", "anchors": ".", "order": "random"}, "does not go with --order"),
         ({"sample": "10:neyman", "anchors": ".", "ablate": "no-media"}, "does not go with --ablate"),
+        ({"sample": "10:neyman", "anchors": ".", "repeat_share": 0.1}, "does not go with --repeat_share"),
         ({"sample": "10", "anchors": "."}, "add --order random, --until RULE, or --sample N:neyman"),
         ({"sample": "10", "limit": 5}, "--sample does not go with --limit"),
         ({"sample": "10", "offset": 5}, "--sample does not go with --offset"),
