@@ -34,6 +34,7 @@ from lmms_eval.results.certainty import (
     MissingInterval,
     NoiseFloorEntry,
     Open,
+    PromptVariantsEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
@@ -500,6 +501,8 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
+    """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
     """Results of ``--ablate`` and ``--permute_choices``, by task."""
     human_scores: dict[str, HumanScoresEntry] | UnsetType = UNSET

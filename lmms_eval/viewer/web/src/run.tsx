@@ -6,6 +6,7 @@ import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { percent, State } from "./home";
 import { LiveSection } from "./live";
+import { Prompts } from "./prompts";
 import { Provenance } from "./provenance";
 import { address, ALL } from "./route";
 import { count, number, Text } from "./text";
@@ -79,6 +80,7 @@ function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
       <Benchmarks document={details.document} />
+      <Prompts document={details.document} />
       <Breakdowns run={run} details={details} />
       <Section title="Outcomes">
         {run.tasks.length > 1 && <OutcomeSums run={run} />}
