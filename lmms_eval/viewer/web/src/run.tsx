@@ -1,6 +1,7 @@
 // The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
 import { auditAddress } from "./audit";
 import { Benchmarks } from "./benchmarks";
+import { Biases } from "./biases";
 import { Breakdowns, Distributed } from "./breakdowns";
 import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
@@ -80,6 +81,7 @@ function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
       <Benchmarks document={details.document} />
+      <Biases document={details.document} />
       <Prompts document={details.document} />
       <Breakdowns run={run} details={details} />
       <Section title="Outcomes">

@@ -229,3 +229,29 @@ export interface Sample {
   /** Its media are a piece of their own. */
   media_apart?: boolean;
 }
+
+/** An answer to score. What the judge replied is apart: it is shown when asked for. */
+export interface LabelSample {
+  id: string;
+  lines: JsonObject[];
+  reference: string;
+  media: Medium[];
+  /** A number names one of `media`. */
+  made: Record<string, Medium | number>;
+  questions: JsonObject[];
+  score: number | null;
+  verdicts: JsonObject[];
+}
+
+export interface Labels {
+  key: string;
+  task: string;
+  columns: string[];
+  rows: string[][];
+  low: number;
+  high: number;
+  choices: number[];
+  samples: LabelSample[];
+  file: string;
+  command: string;
+}
