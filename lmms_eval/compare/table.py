@@ -76,6 +76,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "low": row.interval.low if row.interval else None,
         "high": row.interval.high if row.interval else None,
         "interval": row.interval.method if row.interval else row.no_interval,
+        "estimand": row.estimand,
         "p": row.p,
         "p_holm": row.p_holm,
         "p_bh": row.p_bh,
@@ -123,7 +124,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_LOOKS: dict[Verdict, Look] = {"better": "up", "worse": "down", "equivalent": "same", "cannot tell": "open"}
+_LOOKS: dict[Verdict, Look] = {
+    "better": "up",
+    "worse": "down",
+    "equivalent": "same",
+    "ahead on this list": "up",
+    "behind on this list": "down",
+    "equivalent on this list": "same",
+    "cannot tell": "open",
+}
 PERCENT = "percent"
 
 

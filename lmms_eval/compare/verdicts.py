@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.interval import Interval
+from lmms_eval.stats.interval import Estimand, Interval
 
 
 class CompareOptions(Struct, frozen=True):
@@ -152,6 +152,9 @@ class Difference(Struct, frozen=True):
     """Number of documents that the first run answers better, and worse."""
     cell: str = ""
     """In a breakdown, the value of the metadata column."""
+    estimand: Estimand | None = None
+    """What the interval is about: the difference over this list of documents, or over documents like these; ``None``
+    without an interval."""
 
 
 class PromptDifference(Struct, frozen=True):

@@ -390,7 +390,7 @@ class Prefix:
         )
         ends = self._plain.low + least, self._plain.low + most
         low, high = max(found.low, ends[0]), min(found.high, ends[1])
-        return stats.Interval(*((low, high) if low <= high else ends), f"{found.method}{WITH_ANCHORS}")
+        return stats.Interval(*((low, high) if low <= high else ends), found.method + WITH_ANCHORS)
 
     def shown_interval(self) -> stats.Interval | None:
         """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one.

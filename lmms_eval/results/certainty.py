@@ -132,6 +132,9 @@ class ClustersEntry(Struct, kw_only=True):
     """Number of clusters."""
     documents: int
     """Number of scored documents."""
+    effective: float | UnsetType = UNSET
+    """Number of clusters of one size that allow as much certainty at most, (Σ m)² / Σ m² for clusters of m documents;
+    absent if documents are independent, and in older results."""
     media: Literal["sent_media", "input_media"] | UnsetType = UNSET
     """Key of the samples whose first medium is the cluster."""
 

@@ -79,6 +79,7 @@ class ComparisonWriter:
         entries.sort(key=lambda entry: (entry["first"], entry["second"]))
         parts = self._write_parts(pairs if comparison.pairs else [])
         summary = {
+            "margin": comparison.margin,
             "reference": self._numbers.get(self._options.reference),
             "alpha": comparison.alpha,
             "notes": comparison.notes,
