@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loguru import logger
 from msgspec import structs
 
 from lmms_eval import stats
@@ -26,7 +27,7 @@ from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import BaselineRow, PairedScores
-from lmms_eval.results.facts import EarlyStop, early_stop_of, read_document
+from lmms_eval.results.facts import EarlyStop, early_stop_of, has_unequal_chances, read_document
 from lmms_eval.results.journals import FileSamples
 from lmms_eval.results.sample import SampleKeys
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -72,6 +73,11 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     stamp, mark, task = path.stem.partition("_samples_")
     results = path.with_name(f"{stamp}_results.json")
     document = read_document(results) if mark and results.is_file() else None
+    if isinstance(document, dict) and has_unequal_chances(document, task):
+        logger.warning(
+            "{}: no comparison with {}, whose documents --sample N:neyman drew with unequal chances", task, path
+        )
+        return {}
     earlier_stop = early_stop_of(document, task) if isinstance(document, dict) else None
     earlier_rows = read_rows(path, result.task.name, wanted, result.task.score_key)
     earlier_rows = structs.replace(earlier_rows, early_stop=earlier_stop)

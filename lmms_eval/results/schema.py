@@ -305,6 +305,10 @@ class AnchorsEntry(Struct, kw_only=True):
     """The earlier runs, as the option names them."""
     digest: str
     """SHA-256 of the anchors."""
+    fit: Literal["mean", "ridge", "logit"] | UnsetType = UNSET
+    """How the earlier scores were combined; absent in older results."""
+    cross_validated: float | UnsetType | None = UNSET
+    """R² over earlier runs that were held out, each predicted from the others; null for a single run."""
     known: int
     """Documents with a score in an earlier run; the others have the mean."""
     of: int

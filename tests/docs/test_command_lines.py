@@ -26,6 +26,7 @@ OWN = {
     "shout",
     "colour_meter",
     "pages",
+    "less",
     "moods",
     "twice",
     "wavering",
