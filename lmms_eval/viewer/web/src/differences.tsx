@@ -143,7 +143,15 @@ export function Size({ row }: { row: Difference }) {
   );
 }
 
-const TONES = { better: "right", worse: "wrong", equivalent: "", "cannot tell": "quiet" } as const;
+const TONES = {
+  better: "right",
+  worse: "wrong",
+  equivalent: "",
+  "ahead on this list": "right",
+  "behind on this list": "wrong",
+  "equivalent on this list": "",
+  "cannot tell": "quiet",
+} as const;
 
 export const Verdict = ({ row, short }: { row: Difference; short?: boolean }) => (
   <span class={`verdict ${TONES[row.verdict]}`}>
@@ -167,6 +175,10 @@ export function Facts({ row }: { row: Difference }) {
     ["Paired documents", count(pairing.paired)],
     ["Left out", left.filter(([documents]) => documents).map(([documents, text]) => `${count(documents)} ${text}`).join(", ") || "none"],
     ["If these counted wrong", sensitivity ? `${sized(row, sensitivity.difference)} over ${count(sensitivity.n)} documents` : ""],
+    [
+      "Whatever these would score",
+      sensitivity && sensitivity.low !== null && sensitivity.high !== null ? `${sized(row, sensitivity.low)} to ${sized(row, sensitivity.high)}` : "",
+    ],
     ["Interval", row.interval?.method ?? row.no_interval],
     ["Test", row.p === null ? "" : `${row.test}, p ${row.p < 1e-4 ? "" : "= "}${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
     ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],

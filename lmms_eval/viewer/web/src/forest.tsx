@@ -13,7 +13,15 @@ export interface ForestRow {
 }
 
 const MOST = 60;
-const COLOURS = { better: "--right", worse: "--wrong", equivalent: "--bar", "cannot tell": "--quiet" } as const;
+const COLOURS = {
+  better: "--right",
+  worse: "--wrong",
+  equivalent: "--bar",
+  "ahead on this list": "--right",
+  "behind on this list": "--wrong",
+  "equivalent on this list": "--bar",
+  "cannot tell": "--quiet",
+} as const;
 
 export function Forests({ rows }: { rows: ForestRow[] }) {
   const units = [...new Set(rows.map(({ row }) => unitOf(row)))];
@@ -25,6 +33,9 @@ export function Forests({ rows }: { rows: ForestRow[] }) {
     </>
   );
 }
+
+/** Whether nothing is shown of questions like these. */
+const isOpen = (row: Difference): boolean => row.verdict === "cannot tell" || row.verdict.endsWith("on this list");
 
 const unitOf = (row: Difference): string => (row.unit === "percent" ? "percent points" : `units of ${row.metric}`);
 
@@ -46,7 +57,7 @@ function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
           pointRadius: 5,
           pointBorderWidth: 2,
           pointBorderColor: shown.map(({ row }) => token(COLOURS[row.verdict])),
-          pointBackgroundColor: shown.map(({ row }) => token(row.verdict === "cannot tell" ? "--ground" : COLOURS[row.verdict])),
+          pointBackgroundColor: shown.map(({ row }) => token(isOpen(row) ? "--ground" : COLOURS[row.verdict])),
           intervals: shown.map(({ row }) => row.interval && [row.interval.low * factor, row.interval.high * factor]),
         } as never,
       ],

@@ -7,6 +7,9 @@ import type { Report, RunEntry } from "./types";
 /** Runs that are shown beside each other. */
 export const MOST = 5;
 
+/** The first three are about questions like these, the next three only about the task's own list of documents. */
+export type VerdictName = "better" | "worse" | "equivalent" | "ahead on this list" | "behind on this list" | "equivalent on this list" | "cannot tell";
+
 export interface Difference {
   name: string;
   metric: string;
@@ -21,11 +24,12 @@ export interface Difference {
   p_bh: number | null;
   test: string;
   unit: "percent" | "";
-  verdict: "better" | "worse" | "equivalent" | "cannot tell";
+  verdict: VerdictName;
   detectable: number | null;
   needed: number | null;
   pairing: { paired: number; only_first: number; only_second: number; unscored: number[]; failed: number[] };
-  sensitivity: { difference: number; n: number } | null;
+  /** `low` and `high`: between which ends the difference lies whatever the documents without a score would score. */
+  sensitivity: { difference: number; n: number; low: number | null; high: number | null } | null;
   notes: string[];
   higher_is_better: boolean;
   changed: [number, number] | null;
@@ -122,9 +126,15 @@ async function readPair(summary: Summary, first: RunEntry, second: RunEntry): Pr
   return { first, second, mirrored, notes, reason, rows, tasks };
 }
 
-const OPPOSITE = { better: "worse", worse: "better", equivalent: "equivalent", "cannot tell": "cannot tell" } as const;
+const OPPOSITE: Partial<Record<VerdictName, VerdictName>> = {
+  better: "worse",
+  worse: "better",
+  "ahead on this list": "behind on this list",
+  "behind on this list": "ahead on this list",
+};
 const OTHER_KIND: Record<string, string> = { f: "s", s: "f", ">": "<", "<": ">" };
 const negative = (value: number): number => (value === 0 ? 0 : -value);
+const negativeEnd = (end: number | null): number | null => (end === null ? null : negative(end));
 
 export function mirroredRow(row: Difference): Difference {
   const { pairing, interval, sensitivity, changed } = row;
@@ -134,8 +144,13 @@ export function mirroredRow(row: Difference): Difference {
     second: row.first,
     value: negative(row.value),
     interval: interval && { ...interval, low: negative(interval.high), high: negative(interval.low) },
-    verdict: OPPOSITE[row.verdict],
-    sensitivity: sensitivity && { ...sensitivity, difference: negative(sensitivity.difference) },
+    verdict: OPPOSITE[row.verdict] ?? row.verdict,
+    sensitivity: sensitivity && {
+      ...sensitivity,
+      difference: negative(sensitivity.difference),
+      low: negativeEnd(sensitivity.high),
+      high: negativeEnd(sensitivity.low),
+    },
     changed: changed && [changed[1], changed[0]],
     pairing: {
       ...pairing,
