@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval
+from lmms_eval.utils.records import to_dict
 
 
 class CompareOptions(Struct, frozen=True):
@@ -130,6 +131,10 @@ class Difference(Struct, frozen=True):
     """Number of documents that the first run answers better, and worse."""
     cell: str = ""
     """In a breakdown, the value of the metadata column."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as files contain it: with ``estimand``, the quantity whose difference the interval holds."""
+        return {**to_dict(self), "estimand": self.interval.estimand if self.interval else None}
 
 
 class PairComparison(Struct, frozen=True):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.config.rules import control_name
 from lmms_eval.engine.headline import STRATA, place_in
@@ -267,9 +268,36 @@ class BlindAnswers(Struct, frozen=True):
     documents: tuple[str, ...]
     """Ids of the documents that the run and a control answer."""
 
+    @classmethod
+    def of(
+        cls, ids: Sequence[str], plain: MetricDocuments, controls: Mapping[str, Sequence[float]], by: Sequence[Division]
+    ) -> BlindAnswers | None:
+        """Compare the numbers of documents with those of the controls that show no media.
+
+        A document counts as answered if its score is the greatest of the range. ``None`` if there is no such control,
+        if the range has no greatest score, or if the task stopped early.
+        """
+        import numpy as np
+
+        controls = {name: controls[name] for name in BLIND if name in controls}
+        if not controls or not math.isfinite(plain.within.high) or plain.asked is not None:
+            return None
+        blind = np.array(list(controls.values()), dtype=np.float64)
+        counts = np.isfinite(plain.scores) & np.isfinite(blind).all(axis=0)
+        right, right_blind = plain.scores >= plain.within.high, (blind >= plain.within.high).any(axis=0)
+        explained = replace(plain, scores=np.where(counts & right, right_blind * 1.0, np.nan), within=SHARES)
+        rest = replace(plain, scores=np.where(counts & ~right_blind, plain.scores, np.nan))
+        both = np.flatnonzero(counts & right & right_blind).tolist()
+        documents = tuple(ids[row] for row in both)
+        return cls(tuple(controls), tuple(_cells(explained, by)), tuple(_cells(rest, by)), documents)
+
 
 BLIND = ("no-media", "blank-media", "choices-only")
 """Controls that show no content of the media."""
+BLIND_REST = (
+    "the documents that no run without the media answers; their score is a lower bound for the documents that need the "
+    "media, if those that such a run answers by chance are not the harder ones"
+)
 
 
 class Breakdown(Struct, frozen=True):
@@ -303,7 +331,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
         is_mean = any(math.isclose(reported, scale * mean, rel_tol=1e-6, abs_tol=1e-9) for scale in (1, 100))
         text = f"the task's own number is {reported:.4f}, which is not a mean over documents; the table shows means"
         note = "" if is_mean else text
-    blind = None if task.early_stop is not None else _blind_answers(run, task, rows, (documents.within, divided))
+    blind = _blind_answers(run, task, rows, (documents, divided))
     return Breakdown(task.name, rows.metric, rows.pipeline or "", tuple(found), dict(rows.outcomes), note, blind)
 
 
@@ -363,40 +391,18 @@ def _lower_is_better(run: Run, task: RunTask, metric: str) -> bool:
 
 
 def _blind_answers(
-    run: Run, task: RunTask, rows: _Rows, division: tuple[ScoreRange, Sequence[Division]]
+    run: Run, task: RunTask, rows: _Rows, division: tuple[MetricDocuments, Sequence[Division]]
 ) -> BlindAnswers | None:
-    """Compare a task's answers with those of its controls without media.
-
-    A document counts as answered if its score is the greatest of the range. ``None`` if the run has no such control, if
-    the range has no greatest score, or if a lower score is better.
-    """
-    import numpy as np
-
-    within, divided = division
-    names = [name for name in BLIND if control_name(task.name, name) in run.tasks]
-    if not names or not math.isfinite(within.high) or _lower_is_better(run, task, rows.metric):
+    """Compare a task's answers with those of its controls; ``None`` also if a lower score is better."""
+    if _lower_is_better(run, task, rows.metric):
         return None
-    controls = []
-    for name in names:
-        read = _Rows.read(run.tasks[control_name(task.name, name)], rows.metric)
-        known = dict(zip(read.ids, read.numbers, strict=True))
-        controls.append([known.get(one, math.nan) for one in rows.ids])
-    plain, blind = np.array(rows.numbers), np.array(controls)
-    counts = np.isfinite(plain) & np.isfinite(blind).all(axis=0)
-    right, right_blind = plain >= within.high, (blind >= within.high).any(axis=0)
-    explained = MetricDocuments.of(
-        np.where(counts & right, right_blind * 1.0, np.nan),
-        SHARES,
-        rows.clusters if task.keys.has_clusters else None,
-    )
-    rest = rows.documents(run, task, np.where(counts & ~right_blind, plain, np.nan))
-    both = np.flatnonzero(counts & right & right_blind).tolist()
-    return BlindAnswers(
-        tuple(names),
-        tuple(_cells(explained, divided)),
-        tuple(_cells(rest, divided)),
-        tuple(rows.ids[row] for row in both),
-    )
+    controls = {}
+    for name in BLIND:
+        if (control := run.tasks.get(control_name(task.name, name))) is not None:
+            read = _Rows.read(control, rows.metric)
+            known = dict(zip(read.ids, read.numbers, strict=True))
+            controls[name] = [known.get(one, math.nan) for one in rows.ids]
+    return BlindAnswers.of(rows.ids, division[0], controls, division[1])
 
 
 def breakdown_text(found: Breakdown) -> str:
@@ -434,6 +440,5 @@ def _blind_text(found: BlindAnswers) -> str:
     return (
         f"without the media ({', '.join(found.controls)})\n\n{table}\n"
         "Explained: of the documents that the run answers, the share that a run without the media answers too\n"
-        "Rest: the documents that no run without the media answers; their score is a lower bound for the documents "
-        "that need the media, if those that such a run answers by chance are not the harder ones"
+        f"Rest: {BLIND_REST}"
     )

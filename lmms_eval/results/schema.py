@@ -32,6 +32,7 @@ from lmms_eval.results.certainty import (
     ClustersEntry,
     HumanScoresEntry,
     MissingInterval,
+    NeedsMediaEntry,
     Open,
     SampledEntry,
     StatedInterval,
@@ -495,6 +496,8 @@ class ResultsDocument(Open, kw_only=True):
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
     controls: dict[str, Any] | UnsetType = UNSET
     """Results of ``--ablate`` and ``--permute_choices``, by task."""
+    needs_media: dict[str, dict[str, NeedsMediaEntry]] | UnsetType = UNSET
+    """What the controls without media of ``--ablate`` answer too, by task and ``METRIC,FILTER``."""
     human_scores: dict[str, HumanScoresEntry] | UnsetType = UNSET
     """Judged scores corrected by ``--human_scores``, by task."""
     sub_scores: dict[str, dict[str, dict[str, dict[str, SubScore]]]] | UnsetType = UNSET

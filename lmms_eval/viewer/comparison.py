@@ -105,7 +105,7 @@ class ComparisonWriter:
                 continue
             for pair, of_pair in zip(pairs, rows, strict=bool(rows)):
                 name = f"parts-{self._numbers[pair.first.name]}-{self._numbers[pair.second.name]}-{len(found)}"
-                self.chunks.write(name, [to_dict(row) for row in of_pair])
+                self.chunks.write(name, [row.as_dict() for row in of_pair])
                 entry["rows"] += len(of_pair)
             if not rows:
                 entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} shows them"
@@ -137,7 +137,7 @@ class ComparisonWriter:
         for place, (task, columns) in enumerate(by_task.items()):
             piece = f"pairs-{name}-{place}"
             tasks.append({"task": task, "piece": piece, **self._write_documents(piece, pair, columns, among)})
-        self.chunks.write(f"compare-{name}", {"rows": [to_dict(row) for row in found.rows], "tasks": tasks})
+        self.chunks.write(f"compare-{name}", {"rows": [row.as_dict() for row in found.rows], "tasks": tasks})
 
     def _write_documents(
         self, piece: str, pair: MatchedPair, columns: Sequence[PairedColumn], among: Sequence[RunRows]
