@@ -185,7 +185,7 @@ class _Answers:
 
 
 class _Labels(Struct, frozen=True):
-    """What a model infers about the reference answers of right-or-wrong scores."""
+    """Inference about the reference answers of right-or-wrong scores."""
 
     found: WrongLabels
     kinds: NDArray[intp]

@@ -16,7 +16,9 @@ from msgspec.structs import replace
 
 from lmms_eval.config.rules import control_name
 from lmms_eval.engine.headline import STRATA, place_in
+from lmms_eval.results.certainty import MissingInterval, NeedsMediaCell, NeedsMediaEntry, StatedInterval
 from lmms_eval.results.columns import metadata_of
+from lmms_eval.results.controls import document_scores
 from lmms_eval.results.facts import EarlyStop, metric_range, part_of
 from lmms_eval.results.run import Run, RunTask
 from lmms_eval.results.tables import interval_text
@@ -24,11 +26,15 @@ from lmms_eval.stats import MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import cell_means
 from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import escaped, named_table
 
 if TYPE_CHECKING:
     from numpy import float64, intp
     from numpy.typing import NDArray
+
+    from lmms_eval.engine.aggregate import TaskResult
+    from lmms_eval.engine.store import RunStore
 
     Values = NDArray[float64]
     Codes = NDArray[intp]
@@ -403,6 +409,68 @@ def _blind_answers(
             known = dict(zip(read.ids, read.numbers, strict=True))
             controls[name] = [known.get(one, math.nan) for one in rows.ids]
     return BlindAnswers.of(rows.ids, division[0], controls, division[1])
+
+
+def needs_media(results: Sequence[TaskResult], store: RunStore) -> dict[str, dict[str, Any]]:
+    """Return the part ``needs_media`` of the results document, by task and ``METRIC,FILTER``.
+
+    Tasks without controls that show no media, and tasks that stopped early, are left out.
+    """
+    by_name = {result.task.name: result for result in results}
+    found = {}
+    for name, plain in by_name.items():
+        controls = {one: by_name[control] for one in BLIND if (control := control_name(name, one)) in by_name}
+        if controls and plain.early_stop is None and (rows := _blind_rows(plain, controls, store)):
+            found[name] = rows
+    return found
+
+
+def _blind_rows(plain: TaskResult, controls: Mapping[str, TaskResult], store: RunStore) -> dict[str, Any]:
+    """Compare the scores of a finished task with those of its controls, by row; not if less is better."""
+    less_is_better = {metric.name for metric in plain.task.metrics if metric.higher_is_better is False}
+    columns = {name: document_scores(control, store) for name, control in controls.items()}
+    records = list(store.scores(plain.task.name, plain.doc_ids))
+    ids = [record["doc_id"] for record in records]
+    divided = divisions(metadata_of(len(ids), enumerate(record.get("doc") or {} for record in records)))
+    made = {}
+    for row, own in document_scores(plain, store).items():
+        documents = MetricDocuments.of(
+            [own.by_document.get(one, math.nan) for one in ids], own.metric.certainty.score_range, own.named(ids)
+        )
+        known = {name: found[row].by_document for name, found in columns.items() if row in found}
+        numbers = {name: [scores.get(one, math.nan) for one in ids] for name, scores in known.items()}
+        blind = BlindAnswers.of(list(map(str, ids)), documents, numbers, divided)
+        if blind is not None and row.metric not in less_is_better:
+            made[str(row)] = _blind_entry(blind)
+    return made
+
+
+def _blind_entry(found: BlindAnswers) -> dict[str, Any]:
+    """Return what the controls without media answer, as it is written."""
+    cells = [
+        NeedsMediaCell(
+            by=explained.by,
+            value=explained.value,
+            answered=explained.n,
+            explained=explained.mean,
+            explained_interval=_cell_interval(explained),
+            rest=rest.n,
+            rest_score=rest.mean,
+            rest_interval=_cell_interval(rest),
+        )
+        for explained, rest in zip(found.explained, found.rest, strict=True)
+    ]
+    entry = NeedsMediaEntry(
+        controls=list(found.controls), cells=cells, documents=list(found.documents), about_rest=BLIND_REST
+    )
+    return to_dict(entry)
+
+
+def _cell_interval(cell: Cell) -> dict[str, Any]:
+    if cell.low is None or cell.high is None:
+        return to_dict(MissingInterval(low=None, high=None, reason=cell.no_interval))
+    interval = Interval(cell.low, cell.high, cell.method)
+    return to_dict(StatedInterval(low=cell.low, high=cell.high, method=cell.method, estimand=interval.estimand))
 
 
 def breakdown_text(found: Breakdown) -> str:

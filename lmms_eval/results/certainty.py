@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
@@ -15,9 +15,6 @@ from lmms_eval.engine.uncertainty import Certainty
 from lmms_eval.stats.agreement import HumanAgreement
 from lmms_eval.stats.interval import BENCHMARK, Estimand
 from lmms_eval.utils.records import to_dict
-
-if TYPE_CHECKING:
-    from lmms_eval.results.breakdown import BlindAnswers, Cell
 
 
 class Open(Struct, kw_only=True):
@@ -157,7 +154,7 @@ class NeedsMediaCell(Struct, kw_only=True):
     answered: int
     """Documents that the run answers."""
     explained: float | None
-    """Share of these that a control answers too; null if there are none."""
+    """Share of these that a control answers too; null if there is no such document."""
     explained_interval: AnyInterval
     """95 % interval of that share."""
     rest: int
@@ -179,36 +176,6 @@ class NeedsMediaEntry(Struct, kw_only=True):
     """Ids of the documents that the run and a control answer."""
     about_rest: str
     """What the score of the rest bounds, and if."""
-
-
-def needs_media_of(found: BlindAnswers) -> dict[str, Any]:
-    """Return what the controls without media answer, as it is written."""
-    from lmms_eval.results.breakdown import BLIND_REST
-
-    cells = [
-        NeedsMediaCell(
-            by=explained.by,
-            value=explained.value,
-            answered=explained.n,
-            explained=explained.mean,
-            explained_interval=_cell_interval(explained),
-            rest=rest.n,
-            rest_score=rest.mean,
-            rest_interval=_cell_interval(rest),
-        )
-        for explained, rest in zip(found.explained, found.rest, strict=True)
-    ]
-    entry = NeedsMediaEntry(
-        controls=list(found.controls), cells=cells, documents=list(found.documents), about_rest=BLIND_REST
-    )
-    return to_dict(entry)
-
-
-def _cell_interval(cell: Cell) -> dict[str, Any]:
-    if cell.low is None or cell.high is None:
-        return to_dict(MissingInterval(low=None, high=None, reason=cell.no_interval))
-    interval = stats.Interval(cell.low, cell.high, cell.method)
-    return to_dict(StatedInterval(low=cell.low, high=cell.high, method=cell.method, estimand=interval.estimand))
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loguru import logger
 from msgspec import Struct, field
@@ -20,9 +20,6 @@ from lmms_eval.results.baseline import BaselineRow
 from lmms_eval.tasks.yaml.choices import ROTATION
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.records import to_dict
-
-if TYPE_CHECKING:
-    from lmms_eval.results.breakdown import BlindAnswers
 
 
 class Chance(Struct, frozen=True):
@@ -156,8 +153,6 @@ class Controls(Struct, frozen=True):
     groups: Mapping[str, Mapping[str, Gap]] = field(default_factory=dict)
     """By group and control: the mean gap over the group's tasks, by the first metric of each task. Groups whose tasks
     have scores of different ranges are left out."""
-    needs_media: Mapping[str, Mapping[str, BlindAnswers]] = field(default_factory=dict)
-    """By task and ``METRIC,FILTER``, for tasks with controls that show no media."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the part ``controls`` of the results document."""
@@ -185,48 +180,7 @@ def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], sto
     tasks = {name: _of_task(by_name[name], [one.task.name for one in below[name]], columns) for name in below}
     groups_by_name = {group.name: group for group in groups}
     found = {group.name: _of_group(sorted(set(leaves_of(group, groups_by_name))), below, columns) for group in groups}
-    blind = {
-        name: rows
-        for name, of_task in below.items()
-        if (rows := _needs_media(by_name[name], [one.task.name for one in of_task], columns, store))
-    }
-    return Controls(tasks, {name: gaps for name, gaps in found.items() if gaps}, blind)
-
-
-def _needs_media(
-    plain: TaskResult,
-    controls: Sequence[str],
-    columns: Mapping[str, Mapping[BaselineRow, DocumentScores]],
-    store: RunStore,
-) -> dict[str, BlindAnswers]:
-    """Return, by row, what the controls without media answer too: of all documents, and by the fields of documents.
-
-    Rows are left out if less is better or the range has no greatest score.
-    """
-    from lmms_eval.results.breakdown import BlindAnswers, MetricDocuments, divisions
-    from lmms_eval.results.columns import metadata_of
-
-    if plain.early_stop is not None:
-        return {}
-    less_is_better = {metric.name for metric in plain.task.metrics if metric.higher_is_better is False}
-    records = list(store.scores(plain.task.name, plain.doc_ids))
-    ids = [record["doc_id"] for record in records]
-    divided = divisions(metadata_of(len(ids), enumerate(record.get("doc") or {} for record in records)))
-    made = {}
-    for row, own in columns[plain.task.name].items():
-        blind = {
-            name.removeprefix(control_name(plain.task.name, "")): columns[name][row].by_document
-            for name in controls
-            if row in columns[name]
-        }
-        documents = MetricDocuments.of(
-            [own.by_document.get(doc_id, math.nan) for doc_id in ids], own.metric.certainty.score_range, own.named(ids)
-        )
-        numbers = {name: [found.get(doc_id, math.nan) for doc_id in ids] for name, found in blind.items()}
-        found = BlindAnswers.of(list(map(str, ids)), documents, numbers, divided)
-        if found is not None and row.metric not in less_is_better:
-            made[str(row)] = found
-    return made
+    return Controls(tasks, {name: gaps for name, gaps in found.items() if gaps})
 
 
 def _of_task(

@@ -25,7 +25,7 @@ from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
-from lmms_eval.results.certainty import intervals_of, needs_media_of, plain, sampled_of, variances_of
+from lmms_eval.results.certainty import intervals_of, plain, sampled_of, variances_of
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.results.schema import (
@@ -339,11 +339,6 @@ def results_document(
         document["paired"] = rows
     if controls.tasks:
         document["controls"] = controls.as_dict()
-    if controls.needs_media:
-        document["needs_media"] = {
-            name: {row: needs_media_of(found) for row, found in rows.items()}
-            for name, rows in controls.needs_media.items()
-        }
     for result in run.tasks:
         for part, content in (pair for metric in result.metrics for pair in metric.details.items()):
             of_tasks = document.setdefault(part, {})

@@ -43,7 +43,7 @@ _MISFIT = 3.5
 
 
 class WrongLabels(Struct, frozen=True):
-    """What the model infers about each document's reference answer."""
+    """Inference about each document's reference answer."""
 
     probability: Values
     """Probability that the reference answer is wrong."""
@@ -102,7 +102,7 @@ def wrong_labels(kinds: ArrayLike, answers: int | None, seed: int = 0) -> WrongL
 
 
 class _Hypotheses:
-    """What each distinct row of kinds may mean, a row for each hypothesis; the first is that the label is right."""
+    """Hypotheses about each distinct row of kinds, as rows; the first of each is that the label is right."""
 
     def __init__(self, kinds: Whole, answers: int | None) -> None:
         import numpy as np
