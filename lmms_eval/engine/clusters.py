@@ -53,12 +53,12 @@ class ClusterFinder:
 
     ``cluster_key`` names a column of the documents, or a field of a metric's value. Without one, documents with the
     same first medium form a cluster. The media are those that were sent. They are the document's own pictures if
-    examples precede the question, or if that gives fewer clusters: a task may draw on a picture, or crop it. A document
-    without a medium or a value is its own cluster.
+    examples precede the question, if the task is a control that changes media, or if that gives fewer clusters: a task
+    may draw on a picture, or crop it. A document without a medium or a value is its own cluster.
     """
 
     def __init__(self, task: Task) -> None:
-        self._key, self._is_few_shot = task.cluster_key, task.num_fewshot > 0
+        self._key, self._sends_other_media = task.cluster_key, task.num_fewshot > 0 or bool(task.control_of)
         self._documents = 0
         self._by_column: dict[int, str] = {}
         self._sent: dict[int, str] = {}
@@ -86,7 +86,7 @@ class ClusterFinder:
         """Return the clusters of all documents added."""
         if self._by_column:
             return self._made(f"column {self._key}", self._by_column, f"clusters by {self._key}")
-        absent, sent = self._key or "", {} if self._is_few_shot else self._sent
+        absent, sent = self._key or "", {} if self._sends_other_media else self._sent
         is_sent = self._count(sent) <= self._count(self._own)
         names = sent if is_sent else self._own
         if self._count(names) == self._documents:

@@ -28,9 +28,11 @@ def record(
     return {"doc_id": doc_id, "answers": [answer], "media": list(own), "doc": doc, "scores": scores}
 
 
-def clusters_of(records: Sequence[dict[str, Any]], key: str | None = None, shots: int = 0) -> Clusters:
+def clusters_of(
+    records: Sequence[dict[str, Any]], key: str | None = None, shots: int = 0, control_of: str = ""
+) -> Clusters:
     task = FakeTask(len(records))
-    task.cluster_key, task.num_fewshot = key, shots
+    task.cluster_key, task.num_fewshot, task.control_of = key, shots, control_of
     finder = ClusterFinder(task)
     for one in records:
         finder.add(one)
@@ -76,6 +78,16 @@ def test_pictures_of_examples_are_no_clusters() -> None:
     assert clusters_of(records, shots=2).entry() == {
         "by": "first medium", "count": 2, "documents": 4, "media": "input_media",
     }  # fmt: skip
+
+
+def test_pictures_that_a_control_makes_are_no_clusters() -> None:
+    """Grey pictures of one size are equal; the documents are about their own pictures."""
+    records = [record(number, [DIGEST], [f"{number // 2}.png"]) for number in range(4)]
+    found = clusters_of(records, control_of="quiz")
+    assert found.entry() == {"by": "first medium", "count": 2, "documents": 4, "media": "input_media"}
+    assert clusters_of(records).count == 1
+    without_names = [record(number, [DIGEST]) for number in range(4)]
+    assert clusters_of(without_names, control_of="quiz").entry() == {"by": "none", "count": 4, "documents": 4}
 
 
 def test_questions_about_regions_drawn_on_one_picture_form_a_cluster() -> None:
