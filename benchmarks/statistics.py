@@ -7,10 +7,11 @@ difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm
 difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised),
 ``ranks`` (all true ranks of five runs within their intervals), ``clusters`` (coverage of a mean over clusters of
 different sizes), ``skewed`` (of a mean of skewed graded scores), ``labels`` (of F1 and MCC), ``missing`` (a model
-that fails on some of its wrong answers: verdicts on it and bounds of its score) and ``early`` (``better``
-or ``worse`` about equal models if one run stopped early). Printed as JSON; the exit code is 1 if a bound of
-``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
-number of draws and flips of each simulated comparison.
+that fails on some of its wrong answers: verdicts on it and bounds of its score), ``early`` (``better``
+or ``worse`` about equal models if one run stopped early), ``noise`` (a server that changes its answers: flip rate
+and claims about reruns) and ``judged`` (a judge that changes its replies: intervals of its scores). Printed as JSON;
+the exit code is 1 if a bound of ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be
+run alone. ``--redraws`` is the number of draws and flips of each simulated comparison.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import reruns
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.gate import GatePolicy, check_gate
@@ -533,8 +535,18 @@ def _bounds_hold(simulation: Simulation, n: int, share: float) -> Iterator[bool]
         yield bool(low <= truth <= high)
 
 
+def noise(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate a server whose answers change, asked twice about a part of the documents (``--repeat_share``)."""
+    yield from (Measured("noise", *rate) for rate in reruns.noise(simulation.generator, simulation.draws))
+
+
+def judged(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate a judge whose replies vary, with two or three replies about each answer (``--judge_repeats``)."""
+    yield from (Measured("judged", *rate) for rate in reruns.judged(simulation.generator, simulation.draws))
+
+
 SECTIONS = {each.__name__: each for each in (
-    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing,
+    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing, noise, judged,
 )}  # fmt: skip
 
 

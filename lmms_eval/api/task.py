@@ -384,6 +384,8 @@ class Task(abc.ABC):
     """Opening and closing tags of thoughts to remove from answers; ``None``: the usual ones."""
     control_of: str = ""
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
+    asks_again: bool = False
+    """This control asks the same requests as its task a second time (``--repeat_share``)."""
 
     @abc.abstractmethod
     def load(self) -> None:

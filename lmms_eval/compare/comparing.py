@@ -6,9 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
+from msgspec.structs import replace
+
+from lmms_eval.compare.differences import (
+    UncorrectedDifference,
+    compare_parts,
+    find_difference,
+    judge_family,
+    with_reruns,
+)
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
-from lmms_eval.compare.matching import MatchedPair, common_rows, match_runs, runs_of
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, common_rows, match_runs, runs_of
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows, TaskRows
@@ -119,7 +127,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
     found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
-        rows = [(column, find_difference(column, options)) for column in pair.columns]
+        rows = [(column, _difference(column, pair, options)) for column in pair.columns]
         found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
         notes += [
             f"{column.task}: no document has {column.metric} both in {pair.first.name} and in {pair.second.name}"
@@ -150,6 +158,11 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         notes=tuple(dict.fromkeys(notes)),
         alpha=options.alpha,
     )
+
+
+def _difference(column: PairedColumn, pair: MatchedPair, options: CompareOptions) -> UncorrectedDifference | None:
+    found = find_difference(column, options)
+    return None if found is None else replace(found, row=with_reruns(found.row, column, pair))
 
 
 def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:

@@ -7,18 +7,20 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.compare.matching import MatchedPair, PairedColumn
-from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.verdicts import CompareOptions, Difference, Sensitivity, Verdict
+from lmms_eval.compare.runs import RunRows, TaskRows
+from lmms_eval.compare.verdicts import CompareOptions, Difference, Reruns, Sensitivity, Verdict
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.errors import UsageError
 from lmms_eval.results.breakdown import FEW, Division, divides
-from lmms_eval.results.facts import EarlyStop
+from lmms_eval.results.facts import EarlyStop, part_of
+from lmms_eval.results.sample import finite
 from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -308,6 +310,65 @@ def _sensitivity(column: PairedColumn, expected: NDArray[bool_], paired: int) ->
         if (scores := column.completed(favours)) is not None
     ]
     return Sensitivity(first - second, documents, *sorted(ends))
+
+
+_Z = NormalDist().inv_cdf(0.975)
+_OF_REPEATS = "again"
+
+
+def with_reruns(row: Difference, column: PairedColumn, pair: MatchedPair) -> Difference:
+    """Add how the difference varies if the runs are made again, if one of them knows how its answers vary.
+
+    A run knows that by its documents that were asked again (``--repeat_share``), or by ``--repeats``. Answers to
+    different questions vary independently, so the variance of a mean over n questions is the mean variance of an answer
+    divided by n.
+    """
+    keys = (str(column), f"{column.metric},{column.second_filter or column.filter}")
+    sides = ((pair.first, column.shared.first, keys[0]), (pair.second, column.shared.second, keys[1]))
+    of_runs = [_answer_variance(run, task, key) for run, task, key in sides]
+    known = [one for one in of_runs if one is not None]
+    if not known or column.shared.stopped_early:
+        return row
+    n = row.pairing.paired
+    error = math.sqrt(2 * math.fsum(plain for plain, _ in known) / len(known) / n)
+    highs = [high for _, high in known if high is not None]
+    half_high = _Z * math.sqrt(2 * math.fsum(highs) / len(highs) / n) if len(highs) == len(known) else None
+    found = Reruns(
+        error=error,
+        half_width=_Z * error,
+        half_width_high=half_high,
+        is_beyond=None if half_high is None else abs(row.value) > half_high,
+    )
+    if len(known) < len(sides):
+        absent = next(run.name for (run, _, _), one in zip(sides, of_runs, strict=True) if one is None)
+        reason = f"{absent} does not know how its answers vary (--repeat_share)"
+        return replace(row, reruns=replace(found, no_interval=reason))
+    if half_high is None:
+        return replace(row, reruns=replace(found, no_interval="no range with two ends"))
+    width = column.within.high - column.within.low
+    low, high = max(-width, row.value - half_high), min(width, row.value + half_high)
+    return replace(row, reruns=replace(found, interval=Interval(low, high, "normal")))
+
+
+def _answer_variance(run: RunRows, task: TaskRows, key: str) -> tuple[float, float | None] | None:
+    """Return the variance of a document's score if the question is asked again, and its upper end, if they are known.
+
+    The upper end of a run with ``--repeats`` is that of its interval for another run on the list.
+    """
+    document, column = run.results or {}, task.columns.get(key)
+    scores = part_of(part_of(part_of(document, "noise_floor"), task.task), "scores")
+    noise = part_of(scores, key)
+    if (answers := finite(noise.get("answers"))) is not None:
+        return answers, finite(noise.get("answers_high"))
+    entry = part_of(part_of(document, "variance", task.task), key)
+    again, n = part_of(entry, _OF_REPEATS), finite(entry.get("n"))
+    error, low, high = (finite(again.get(name)) for name in ("stderr", "low", "high"))
+    if column is None or not column.scale or error is None or n is None:
+        return None
+    plain = error**2 * n / column.scale**2
+    if low is None or high is None:
+        return plain, None
+    return plain, max(plain, ((high - low) / 2 / _Z) ** 2 * n / column.scale**2)
 
 
 POWER = 0.8

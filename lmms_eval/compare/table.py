@@ -100,9 +100,23 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "difference_counted_wrong": sensitivity.difference if sensitivity else None,
         "least_difference": sensitivity.low if sensitivity else None,
         "greatest_difference": sensitivity.high if sensitivity else None,
+        **_rerun_cells(row),
         "notes": "; ".join(row.notes),
     }
     return {key: no_formula(value) if isinstance(value, str) else _plain(value) for key, value in found.items()}
+
+
+def _rerun_cells(row: Difference) -> dict[str, Any]:
+    found = row.reruns
+    interval = None if found is None else found.interval
+    return {
+        "rerun_error": None if found is None else found.error,
+        "rerun_half_width": None if found is None else found.half_width,
+        "rerun_half_width_high": None if found is None else found.half_width_high,
+        "beyond_rerun_noise": None if found is None else found.is_beyond,
+        "rerun_low": None if interval is None else interval.low,
+        "rerun_high": None if interval is None else interval.high,
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -240,6 +254,30 @@ def row_lines(row: Difference) -> Iterator[str]:
         between = f"; {ends[0]} to {ends[1]} whatever they would score" if len(ends) == 2 else ""
         found = f"documents without a score left out: {left}; counted wrong: {wrong} (n = {row.sensitivity.n:,})"
         yield f"  {found}{between}"
+    yield from _reruns(row)
+
+
+def _reruns(row: Difference) -> Iterator[str]:
+    """Yield a line about how the difference varies if the runs are made again, if that is known."""
+    found = row.reruns
+    if found is None:
+        return
+
+    def size(value: float) -> str:
+        return difference_text(value, row).lstrip("+")
+
+    text = (
+        f"  the same requests sent twice differ by SD {size(found.error)}, in 95 % by at most {size(found.half_width)}"
+    )
+    if found.half_width_high is not None:
+        where = "beyond" if found.is_beyond else "within"
+        text += f" (upper end {size(found.half_width_high)}): this difference is {where} rerun noise"
+    yield text
+    if found.interval is not None:
+        low, high = (difference_text(end, row) for end in (found.interval.low, found.interval.high))
+        yield f"  if both were run again on this list: {low} to {high}"
+    else:
+        yield f"  if both were run again on this list: no interval ({found.no_interval})"
 
 
 def _absences(row: Difference) -> list[str]:

@@ -77,6 +77,23 @@ class Sensitivity(Struct, frozen=True):
     """The greatest such difference."""
 
 
+class Reruns(Struct, frozen=True):
+    """Variation of a difference over these documents if the runs are made again, with the same questions."""
+
+    error: float
+    """Standard deviation of the difference between two runs of one model with the same requests; from the mean of both
+    runs' variances if both are known."""
+    half_width: float
+    """95 % of such differences are smaller."""
+    half_width_high: float | None = None
+    """The same for the upper ends of the variances' 95 % intervals; ``None`` if they are not known."""
+    is_beyond: bool | None = None
+    """Whether the difference is larger than ``half_width_high``."""
+    interval: Interval | None = None
+    """95 % interval of the difference if both were run again on this list; ``None`` if ``no_interval`` states why."""
+    no_interval: str = ""
+
+
 class Pairing(Struct, frozen=True):
     """Counts of documents of a pair of runs."""
 
@@ -125,6 +142,8 @@ class Difference(Struct, frozen=True):
     """The same for the greatest difference that the interval contains: fewer do not suffice, more may be needed."""
     verdict: Verdict = "cannot tell"
     sensitivity: Sensitivity | None = None
+    reruns: Reruns | None = None
+    """``None`` if neither run knows how its answers vary."""
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
     changed: tuple[int, int] | None = None

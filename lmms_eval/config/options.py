@@ -256,6 +256,9 @@ class RunConfig:
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
         "rotations of a question's choices; each is asked", metavar="N", least=2)
+    repeat_share: float = run(0.0, STATISTICS,
+        "ask this share of the documents (at least 20) a second time at the end, to measure how many scores change",
+        metavar="SHARE", least=0, most=1)
     reduce: str | None = run(None, STATISTICS,
         "further metrics of the answers to each document, with --repeats: pass@K, pass^K, maj@K, mean@K",
         form="names", metavar="NAME@K,...")

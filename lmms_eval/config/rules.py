@@ -14,6 +14,9 @@ from lmms_eval.utils.arguments import comma_list
 
 CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
 
+AGAIN = "again"
+"""The control that asks documents a second time (``--repeat_share``)."""
+
 
 def controls_of(ablate: str | None) -> tuple[str, ...]:
     """Return the controls that ``--ablate`` names, each once."""
@@ -23,6 +26,11 @@ def controls_of(ablate: str | None) -> tuple[str, ...]:
 def control_name(task: str, control: str) -> str:
     """Return the name of a control: ``TASK@CONTROL``."""
     return f"{task}@{control}"
+
+
+def is_asked_again(task: str) -> bool:
+    """Return whether this is the name of a task that asks documents a second time."""
+    return task.endswith(control_name("", AGAIN))
 
 
 def check_config(config: RunConfig) -> RunConfig:
@@ -74,6 +82,18 @@ def _order(config: RunConfig) -> Iterator[str]:
         yield "--until does not go with --ablate, whose controls are compared over all documents: leave one of them out"
     if config.until and config.permute_choices:
         yield "--until does not go with --permute_choices, which counts documents in all orders: leave one of them out"
+
+
+def _repeat_share(config: RunConfig) -> Iterator[str]:
+    if not config.repeat_share:
+        return
+    for is_given, name, why in (
+        (config.until, "until", "ends a task before its documents are asked again"),
+        (config.predict_only, "predict_only", "makes no scores to compare"),
+        ((config.repeats or 1) > 1, "repeats", "already shows how the answers to every document vary"),
+    ):
+        if is_given:
+            yield f"--repeat_share does not go with --{name}, which {why}: leave one of them out"
 
 
 def _sample(config: RunConfig) -> Iterator[str]:
@@ -176,5 +196,6 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
-    _documents, _order, _sample, _ranges, _outputs, _texts, _judge, _paths, _scoring_data, destination_problems
+    _documents, _order, _repeat_share, _sample, _ranges, _outputs, _texts, _judge, _paths, _scoring_data,
+    destination_problems,
 )  # fmt: skip

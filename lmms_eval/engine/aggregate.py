@@ -41,6 +41,7 @@ from lmms_eval.engine.uncertainty import (
     Errors,
     FilledMean,
     MissingBounds,
+    NoiseFloor,
     Variance,
     errors_of,
     filled_means,
@@ -110,6 +111,8 @@ class TaskResult(Struct, frozen=True):
     early_stop: LookStop | None = None
     """Set if the numbers are based only on the first documents."""
     clusters: Clusters = NO_CLUSTERS
+    noise: NoiseFloor | None = None
+    """What documents that were asked again show (``--repeat_share``)."""
 
     @property
     def task(self) -> Task:
@@ -169,9 +172,10 @@ def aggregate_task(
     )
     options, clusters = _for_control(plan.task, options), finder.clusters()
     columns.place_clusters(clusters)
+    pipelines = () if plan.task.asks_again else plan.task.pipelines  # second answers are only compared with the first
     metrics = tuple(
         result
-        for name in plan.task.pipelines
+        for name in pipelines
         for definition in plan.task.metrics
         if (result := _result(plan, definition, name, columns, outcome, options)) is not None
     )

@@ -529,7 +529,11 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
         order = sampling.order.of(plan) if sampling is not None and (stops or anchors) else None
         reason = not_asked or _given_up(work, plan)
         results.append(aggregate_task(plan, work.store, chosen, reason, order, stops.get(plan.task.name)))
-    return tuple(results)
+    if not any(result.task.asks_again for result in results):
+        return tuple(results)
+    from lmms_eval.engine.noise import with_noise_floors
+
+    return with_noise_floors(results, work.store)
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:

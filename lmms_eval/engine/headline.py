@@ -53,10 +53,12 @@ class RandomOrder(Struct, frozen=True):
         return f"{RANDOM if names is None else STRATA}{self.seed}:{digest[:8]}"
 
     def units(self, plans: Sequence[TaskPlan]) -> Iterator[Unit]:
-        """Yield all documents of a run."""
+        """Yield all documents of a run; those that are asked again come last."""
         tasks = {plan.task.name: plan.task for plan in plans}
-        for name, doc_id in interleaved({plan.task.name: self.of(plan) for plan in plans}):
-            yield Unit(tasks[name], doc_id, tasks[name].repeats)
+        for asks_again in (False, True):
+            part = [plan for plan in plans if plan.task.asks_again == asks_again]
+            for name, doc_id in interleaved({plan.task.name: self.of(plan) for plan in part}):
+                yield Unit(tasks[name], doc_id, tasks[name].repeats)
 
 
 def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.stats.repeats import VarianceSplit, spread_within, variance_split
+from lmms_eval.stats.repeats import ChangedShare, RerunNoise, VarianceSplit, spread_within, variance_split
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 NOT_AVAILABLE = "N/A"
@@ -147,6 +147,19 @@ class Variance(Struct, frozen=True):
     """If the same questions were asked again, and the answers judged."""
     rejudged: Certainty
     """If the judge judged the same answers again."""
+
+
+class NoiseFloor(Struct, frozen=True):
+    """Variation of scores and answers if the same requests are sent again, from a part of the documents."""
+
+    asked: int
+    """Documents that were drawn to be asked a second time."""
+    answered: int
+    """Documents among them with two answers that could be scored."""
+    answers: ChangedShare | None = None
+    """Documents whose second answer differs in its text or pictures."""
+    metrics: Mapping[str, RerunNoise] = field(default_factory=dict)
+    """Changed scores, by ``METRIC,FILTER``; variances are in squared units of a document's score."""
 
 
 def variance_of(

@@ -348,7 +348,7 @@ def plan_run(
         plans = tuple(sampled(plan, design.size, design.is_stratified, seed) for plan in plans)
     kept = with_files(selection, plans) if choice.opens_media else selection
     plans = tuple(plan for plan in plans if plan.task in kept.tasks)
-    if not config.ablate and config.permute_choices is None:
+    if not config.ablate and config.permute_choices is None and not config.repeat_share:
         return kept, plans
     from lmms_eval.evaluation.controls import with_controls
 

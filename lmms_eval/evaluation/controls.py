@@ -1,9 +1,12 @@
-"""Plans controls of a run's tasks (``--ablate``) and rotations of their choices (``--permute_choices``)."""
+"""Plans controls of a run's tasks: ``--ablate``, ``--permute_choices`` and ``--repeat_share``."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
@@ -13,16 +16,18 @@ from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig
 from lmms_eval.config.rules import control_name, controls_of
-from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.engine.plan import TaskPlan, draw_place
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.controls.changes import media_of
-from lmms_eval.tasks.controls.control import ControlTask
+from lmms_eval.tasks.controls.control import AskedAgain, ControlTask
 from lmms_eval.tasks.controls.derangement import derangement
 from lmms_eval.tasks.selection import with_changed_documents
 from lmms_eval.tasks.yaml.choices import NO_QUESTION, ROTATION
 from lmms_eval.tasks.yaml.prompts import dump
 from lmms_eval.tasks.yaml.task import YamlTask
 
+LEAST_AGAIN = 20
+"""Documents of a task that are asked again at least."""
 _PROBED = 16
 """Documents that are examined before a task is assumed to have no media."""
 _SHOWN = 3
@@ -35,11 +40,35 @@ _LONGEST_NAMES = 100_000
 
 
 def with_controls(config: RunConfig, plans: tuple[TaskPlan, ...], is_legacy: bool) -> tuple[TaskPlan, ...]:
-    """Insert the plans of each task's controls and rotations after its own.
+    """Insert the plans of each task's controls and rotations after its own, and add the documents to ask again.
 
     Raises ``UsageError`` if no task has the requested controls, or a task does not state where its choices are, or has
     none.
     """
+    again = _asked_again(plans, config.repeat_share, config.seed[0] or 0) if config.repeat_share else ()
+    return (*_with_changes(config, plans, is_legacy), *again)
+
+
+def _asked_again(plans: Sequence[TaskPlan], share: float, seed: int) -> Iterator[TaskPlan]:
+    """Yield the plans of the documents that are asked a second time, drawn at random; a larger share adds documents.
+
+    Raises ``UsageError`` if every task asks its documents several times anyway.
+    """
+    several = [plan.task.name for plan in plans if plan.task.repeats > 1]
+    why = "already asks each document several times (repeats in its YAML)"
+    if several and len(several) == len(plans):
+        raise UsageError(f"--repeat_share: {_some(several)} {why}; leave the option out")
+    if several:
+        logger.warning("--repeat_share: {} {}, so nothing is asked again", _some(several), why)
+    for plan in plans:
+        if plan.requested and plan.task.repeats == 1:
+            task = AskedAgain(plan.task)
+            count = max(LEAST_AGAIN, math.ceil(share * plan.requested))
+            doc_ids = sorted(nsmallest(count, plan.doc_ids, key=partial(draw_place, f"{seed}:{task.name}")))
+            yield TaskPlan(task, doc_ids, plan.original)
+
+
+def _with_changes(config: RunConfig, plans: tuple[TaskPlan, ...], is_legacy: bool) -> tuple[TaskPlan, ...]:
     names = controls_of(config.ablate)
     if not names and config.permute_choices is None:
         return plans

@@ -73,11 +73,48 @@ class VarianceEntry(Open, kw_only=True):
     judge: float | None
     """Variance between verdicts on one answer; null without repeats of the judge."""
     like_these: SourceError
-    """For other questions like these; the interval is that of ``intervals``."""
+    """For other questions like these, answered and judged anew; the interval is that of ``intervals``."""
     again: SourceError
     """If the same questions were asked again."""
     rejudged: SourceError
     """If the judge judged the same answers again."""
+
+
+class ChangedEntry(Open, kw_only=True):
+    """Documents whose second answer differs from the first one, with the exact 95 % interval of their share."""
+
+    n: int
+    """Documents with both."""
+    changed: int
+    """Documents that differ."""
+    share: float
+    """``changed`` / ``n``: the flip rate."""
+    low: float
+    """Lower end (Clopper and Pearson)."""
+    high: float
+    """Upper end."""
+
+
+class ChangedScoresEntry(ChangedEntry, kw_only=True):
+    """Documents whose second score differs, and the variance of answers that follows."""
+
+    answers: float
+    """Variance between two answers to one question, in squared units of a document's score."""
+    answers_high: float | None
+    """Upper end of its 95 % interval; null without a range with two ends."""
+
+
+class NoiseFloorEntry(Struct, kw_only=True):
+    """Documents of a task that were asked a second time with the same requests (``--repeat_share``)."""
+
+    asked: int
+    """Documents that were drawn."""
+    answered: int
+    """Documents among them with two answers that could be scored."""
+    answers: ChangedEntry | None
+    """Changes of the answers' texts and pictures."""
+    scores: dict[str, ChangedScoresEntry]
+    """Changes of scores, by ``METRIC,FILTER``, of the metrics whose values are numbers."""
 
 
 AnyInterval = Annotated[
@@ -216,6 +253,27 @@ def variances_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
         for name, result in tasks.items()
     }
     return {name: rows for name, rows in found.items() if rows}
+
+
+def noise_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return, by task, what the documents show that were asked again."""
+    return {
+        name: plain(
+            NoiseFloorEntry(
+                asked=noise.asked,
+                answered=noise.answered,
+                answers=None if noise.answers is None else ChangedEntry(**to_dict(noise.answers)),
+                scores={
+                    row: ChangedScoresEntry(
+                        **to_dict(found.scores), answers=found.answers, answers_high=found.answers_high
+                    )
+                    for row, found in noise.metrics.items()
+                },
+            )
+        )
+        for name, result in tasks.items()
+        if (noise := result.noise) is not None
+    }
 
 
 def _source(certainty: Certainty) -> SourceError:

@@ -169,7 +169,7 @@ def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], sto
     """Compare each task of a run, and each group of tasks, with its controls by document."""
     below: dict[str, list[TaskResult]] = {}
     for result in results:
-        if result.task.control_of:
+        if result.task.control_of and not result.task.asks_again:
             below.setdefault(result.task.control_of, []).append(result)
     if not below:
         return NO_CONTROLS

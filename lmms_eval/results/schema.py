@@ -33,6 +33,7 @@ from lmms_eval.results.certainty import (
     HumanScoresEntry,
     MissingInterval,
     NeedsMediaEntry,
+    NoiseFloorEntry,
     Open,
     SampledEntry,
     StatedInterval,
@@ -452,6 +453,8 @@ class ResultsDocument(Open, kw_only=True):
     """95 % intervals, by task or group and ``METRIC,FILTER``."""
     variance: dict[str, dict[str, VarianceEntry]] | UnsetType = UNSET
     """With repeats of the questions or of the judge: sources of the variance, by task and ``METRIC,FILTER``."""
+    noise_floor: dict[str, NoiseFloorEntry] | UnsetType = UNSET
+    """How scores vary if the same requests are sent again (``--repeat_share``), by task."""
     outcomes: dict[str, Outcome]
     """Counts of documents by outcome, by task and aggregating group."""
     clusters: dict[str, ClustersEntry] | UnsetType = UNSET

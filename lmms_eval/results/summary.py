@@ -294,7 +294,9 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
-    lines += _variance(result)
+    if result.task.asks_again:
+        return lines
+    lines += _variance(result) + _noise(result)
     lines += [line for metric in result.metrics if (line := _missing(name, metric))]
     lines += _answer_notes(result) + _cluster_notes(result)
     tally = result.tally
@@ -353,6 +355,19 @@ def _variance(result: TaskResult) -> list[str]:
         if one.no_interval not in (NO_REPEATS, NO_JUDGE_REPEATS)
     ]
     return [f"{result.task.name}: {metric.metric}: variance {shares}; {', '.join(ranges)}"]
+
+
+def _noise(result: TaskResult) -> list[str]:
+    """Return a line about the documents that were asked again, if there are any."""
+    noise = result.noise
+    if noise is None or noise.answers is None:
+        return [] if noise is None else [f"{result.task.name}: no document has two scores: no noise floor"]
+    changed = {"answer": noise.answers, **{key.removesuffix(",none"): one.scores for key, one in noise.metrics.items()}}
+    shown = ", ".join(
+        f"{name} on {found.changed} ({found.share:.1%}, [{found.low:.1%}, {found.high:.1%}])"
+        for name, found in list(changed.items())[: 1 + MAX_SHOWN_REASONS]
+    )
+    return [f"{result.task.name}: of {noise.answered} documents asked again, changed: {shown}"]
 
 
 def _cluster_notes(result: TaskResult) -> list[str]:

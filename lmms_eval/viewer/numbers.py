@@ -131,7 +131,7 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
     counts = {task: outcome_counts(run, task) for task in part_of(run.document, "outcomes")}
     for task, outcome in counts.items():
         found += _outcome_warnings(task, outcome)
-    return [*found, *_answer_warnings(counts), *_fixed_warnings(rows)]
+    return [*found, *_answer_warnings(counts), *_noise_warnings(run.document), *_fixed_warnings(rows)]
 
 
 def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
@@ -164,6 +164,15 @@ def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]
             continue
         for task, outcome in found.items():
             yield warning("answers", task, f"{outcome[name]} of {outcome.get('answers')} answers are {name}")
+
+
+def _noise_warnings(document: Mapping[str, Any]) -> Iterator[Plain]:
+    """Yield what the documents show that were asked again, for the first metric of each task."""
+    for task in (tasks := part_of(document, "noise_floor")):
+        for key, found in list(part_of(part_of(tasks, task), "scores").items())[:1]:
+            share, low, high = (100 * found[name] for name in ("share", "low", "high"))
+            text = f"{key} changed on {found['changed']} of {found['n']} documents that were asked again"
+            yield warning("answers", task, f"{text}: {share:.3g} % [{low:.3g}, {high:.3g}]")
 
 
 def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:

@@ -16,7 +16,19 @@ from tests.docs.pages import PAGES, ROOT, blocks, indented, spans
 
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*|my_\w+|.*[*?].*|\.\.\.|list(_\w+)?")
 """Names that stand for the reader's own, patterns and lists."""
-OWN = {"colours", "essays", "rated_colours", "birds", "echo", "shout", "colour_meter", "pages"}
+OWN = {
+    "colours",
+    "essays",
+    "rated_colours",
+    "birds",
+    "echo",
+    "shout",
+    "colour_meter",
+    "pages",
+    "moods",
+    "twice",
+    "wavering",
+}
 """Tasks and models that the pages themselves make."""
 
 
