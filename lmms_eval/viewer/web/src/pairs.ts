@@ -10,6 +10,12 @@ export const MOST = 5;
 /** The first three are about questions like these, the next three only about the task's own list of documents. */
 export type VerdictName = "better" | "worse" | "equivalent" | "ahead on this list" | "behind on this list" | "equivalent on this list" | "cannot tell";
 
+interface Ends {
+  low: number;
+  high: number;
+  method: string;
+}
+
 export interface Difference {
   name: string;
   metric: string;
@@ -17,7 +23,7 @@ export interface Difference {
   first: number;
   second: number;
   value: number;
-  interval: { low: number; high: number; method: string } | null;
+  interval: Ends | null;
   no_interval: string;
   p: number | null;
   p_holm: number | null;
@@ -30,6 +36,8 @@ export interface Difference {
   pairing: { paired: number; only_first: number; only_second: number; unscored: number[]; failed: number[] };
   /** `low` and `high`: between which ends the difference lies whatever the documents without a score would score. */
   sensitivity: { difference: number; n: number; low: number | null; high: number | null } | null;
+  /** Absent in reports of before: how the difference varies if the runs are made again. */
+  reruns?: { interval: Ends | null } | null;
   notes: string[];
   higher_is_better: boolean;
   changed: [number, number] | null;
@@ -135,6 +143,7 @@ const OPPOSITE: Partial<Record<VerdictName, VerdictName>> = {
 const OTHER_KIND: Record<string, string> = { f: "s", s: "f", ">": "<", "<": ">" };
 const negative = (value: number): number => (value === 0 ? 0 : -value);
 const negativeEnd = (end: number | null): number | null => (end === null ? null : negative(end));
+const turned = (ends: Ends | null): Ends | null => ends && { ...ends, low: negative(ends.high), high: negative(ends.low) };
 
 export function mirroredRow(row: Difference): Difference {
   const { pairing, interval, sensitivity, changed } = row;
@@ -143,7 +152,8 @@ export function mirroredRow(row: Difference): Difference {
     first: row.second,
     second: row.first,
     value: negative(row.value),
-    interval: interval && { ...interval, low: negative(interval.high), high: negative(interval.low) },
+    interval: turned(interval),
+    reruns: row.reruns && { ...row.reruns, interval: turned(row.reruns.interval) },
     verdict: OPPOSITE[row.verdict] ?? row.verdict,
     sensitivity: sensitivity && {
       ...sensitivity,
