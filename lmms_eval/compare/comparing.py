@@ -17,6 +17,7 @@ from lmms_eval.compare.differences import (
 )
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, common_rows, match_runs, runs_of
+from lmms_eval.compare.prompts import compare_prompts
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows, TaskRows
@@ -141,6 +142,8 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     cells = {column: compare_parts(pairs, column, options) for column in options.by}
     ranks, rank_notes = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
     notes += rank_notes
+    over_prompts = [compare_prompts(pair, options) for pair in pairs]
+    notes += [note for each in over_prompts for note in each.notes]
     wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
     return Comparison(
         runs=tuple(runs),
@@ -150,6 +153,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
                 pair.second.name,
                 tuple(rows),
                 {column: tuple(of_pairs[number]) for column, of_pairs in cells.items()},
+                over_prompts[number].rows,
             )
             for number, (pair, rows) in enumerate(zip(pairs, judged, strict=True))
         ),

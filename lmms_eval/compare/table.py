@@ -13,9 +13,17 @@ import orjson
 from msgspec import Struct
 
 from lmms_eval.compare.flips import Flip
-from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict, metric_text
+from lmms_eval.compare.verdicts import (
+    Comparison,
+    Difference,
+    PairComparison,
+    PromptDifference,
+    Verdict,
+    metric_text,
+)
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
+from lmms_eval.stats.interval import Interval
 from lmms_eval.utils.names import some_of
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
@@ -193,6 +201,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     for pair in comparison.pairs:
         heading = f"{pair.first} (first) against {pair.second} (second)"
         yield Section(heading, _columns(pair.rows, "Task"), list(_lines(pair.rows)))
+        if pair.prompts:
+            yield Section(f"{heading}, over prompts", _prompt_columns(pair.prompts), list(_prompt_lines(pair.prompts)))
         for name, cells in pair.cells.items():
             left = f"{len(cells) - _MOST_CELLS} more parts are in --json and --csv"
             more = [left] if len(cells) > _MOST_CELLS else []
@@ -350,6 +360,37 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
     ]
 
 
+def _prompt_columns(rows: Sequence[PromptDifference]) -> list[Column]:
+    def differences(row: PromptDifference, interval: Interval | None, reason: str) -> str:
+        if interval is None:
+            return reason or "no interval"
+        ends = (
+            f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in (interval.low, interval.high)
+        )
+        return f"[{', '.join(ends)}]"
+
+    return [
+        Column("Task", tuple(row.name for row in rows), is_text=True),
+        Column("Metric", tuple(metric_text(row.metric, row.filter) for row in rows), True),
+        Column("Difference", tuple(difference_text(row.value, row) for row in rows), True),
+        Column("These prompts", tuple(differences(row, row.these, row.no_these) for row in rows), True),
+        Column("Prompts like these", tuple(differences(row, row.like_these, row.no_like_these) for row in rows), True),
+        Column("p", tuple(p_text(row.p_like_these) for row in rows), True),
+        Column("N", tuple(f"{row.n:,}" for row in rows), True),
+    ]
+
+
+def _prompt_lines(rows: Sequence[PromptDifference]) -> Iterator[str]:
+    for row in rows:
+        each = ", ".join(f"{name} {difference_text(value, row)}" for name, value in row.prompts.items())
+        yield f"{row.name} {metric_text(row.metric, row.filter)}: {row.ranking} ({each})"
+        if row.missing:
+            yield f"  {row.missing:,} documents without a number under one of the prompts are left out"
+        if not row.is_mean:
+            yield "  means over documents, not the task's own number"
+    yield "p: of the mean over prompts like these, of each row alone"
+
+
 def _named(row: Difference) -> str:
     return f"{row.name} {metric_text(row.metric, row.filter)}"
 
@@ -358,7 +399,7 @@ def _score(value: float, row: Difference) -> str:
     return f"{100 * value:.2f}%" if row.unit == "percent" else f"{value:.4g}"
 
 
-def difference_text(value: float, row: Difference) -> str:
+def difference_text(value: float, row: Difference | PromptDifference) -> str:
     """Format a difference with its sign and unit."""
     return f"{100 * value:+.2f} pp" if row.unit == "percent" else f"{value:+.4g}"
 

@@ -156,6 +156,54 @@ class Difference(Struct, frozen=True):
         return {**to_dict(self), "estimand": self.interval.estimand if self.interval else None}
 
 
+class PromptDifference(Struct, frozen=True):
+    """The mean over prompts of a number of the first run minus that of the second (``--prompt_variants``)."""
+
+    name: str
+    """Task."""
+    metric: str
+    filter: str
+    first: float
+    second: float
+    value: float
+    """``first - second``, in the units of the scores."""
+    prompts: Mapping[str, float]
+    """The difference with each prompt."""
+    these: Interval | None
+    """Interval for these prompts and questions like these; ``None`` if ``no_these`` states why it is missing."""
+    no_these: str
+    p_these: float | None
+    like_these: Interval | None
+    """Interval for prompts like these and questions like these; ``None`` if ``no_like_these`` states why."""
+    no_like_these: str
+    p_like_these: float | None
+    """Two-sided p-value for prompts like these; ``None`` with fewer than three prompts."""
+    spread: float | None
+    """Standard deviation of the differences with the prompts."""
+    ahead: tuple[str, ...]
+    """Prompts under which the first run is ahead."""
+    behind: tuple[str, ...]
+    """Prompts under which it is behind; under the others, both runs are equal."""
+    n: int
+    """Documents with a number in both runs under all prompts."""
+    missing: int = 0
+    """Documents that lack one of these numbers."""
+    unit: Literal["percent", ""] = ""
+    higher_is_better: bool = True
+    is_mean: bool = True
+    """Whether the task's own number is the mean over documents."""
+
+    @property
+    def ranking(self) -> str:
+        """The sentence about the order of the runs under the prompts."""
+        count = len(self.prompts)
+        most = max(self.ahead, self.behind, key=len)
+        if len(most) == count:
+            return f"ranking holds under all {count} prompts"
+        others = [name for name in self.prompts if name not in most]
+        return f"first ahead under {len(self.ahead)} of {count} prompts; ranking changes under: {', '.join(others)}"
+
+
 class PairComparison(Struct, frozen=True):
     """The differences of two runs."""
 
@@ -165,6 +213,8 @@ class PairComparison(Struct, frozen=True):
     """Tasks first, then groups and benchmarks' own numbers."""
     cells: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
     """By metadata column: a row for each value and task, adjusted over all cells of the column."""
+    prompts: Sequence[PromptDifference] = ()
+    """Tasks that both runs were asked with the same variants of the prompt."""
 
 
 class Rank(Struct, frozen=True):

@@ -17,6 +17,7 @@ from msgspec import Struct
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
 from lmms_eval.utils.document_ids import ids_text
+from lmms_eval.utils.prompt_variants import variants_text
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.where import parse_where
 
@@ -274,6 +275,11 @@ def count_or_switch(value: bool | int | str) -> Any:
 def ids(value: int | str | Sequence[int]) -> Any:
     """Convert document ids to their shortest form. A file's content is read now, so later edits do not matter."""
     return ids_text(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def variants(value: str | Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
+    """Convert variants of a prompt to JSON. A file's content is read now, so later edits do not matter."""
+    return variants_text(value) if isinstance(value, str | list | tuple | Mapping) else value
 
 
 def expression(value: str) -> Any:

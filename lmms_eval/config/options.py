@@ -256,6 +256,10 @@ class RunConfig:
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
         "rotations of a question's choices; each is asked", metavar="N", least=2)
+    prompt_variants: str | None = run(None, TASKS,
+        "YAML file with named changes of the prompt (pre_prompt, post_prompt, system_prompt, option_labels): every "
+        "document is asked with each of them too, and the score gets the variance that comes from the prompt",
+        form="variants", metavar="FILE")
     repeat_share: float = run(0.0, STATISTICS,
         "ask this share of the documents (at least 20) a second time at the end, to measure how many scores change",
         metavar="SHARE", least=0, most=1)

@@ -84,6 +84,15 @@ def _order(config: RunConfig) -> Iterator[str]:
         yield "--until does not go with --permute_choices, which counts documents in all orders: leave one of them out"
 
 
+def _prompts(config: RunConfig) -> Iterator[str]:
+    for name, why in (
+        ("until", "ends a task before all prompts were asked"),
+        ("predict_only", "makes no scores, which its variants are compared by"),
+    ):
+        if config.prompt_variants and getattr(config, name):
+            yield f"--prompt_variants does not go with --{name}, which {why}: leave one of them out"
+
+
 def _repeat_share(config: RunConfig) -> Iterator[str]:
     if not config.repeat_share:
         return
@@ -196,6 +205,6 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
-    _documents, _order, _repeat_share, _sample, _ranges, _outputs, _texts, _judge, _paths, _scoring_data,
+    _documents, _order, _prompts, _repeat_share, _sample, _ranges, _outputs, _texts, _judge, _paths, _scoring_data,
     destination_problems,
 )  # fmt: skip

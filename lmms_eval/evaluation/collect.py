@@ -348,7 +348,8 @@ def plan_run(
         plans = tuple(sampled(plan, design.size, design.is_stratified, seed) for plan in plans)
     kept = with_files(selection, plans) if choice.opens_media else selection
     plans = tuple(plan for plan in plans if plan.task in kept.tasks)
-    if not config.ablate and config.permute_choices is None and not config.repeat_share:
+    adds = (config.ablate, config.permute_choices, config.prompt_variants, config.repeat_share)
+    if not any(adds):
         return kept, plans
     from lmms_eval.evaluation.controls import with_controls
 

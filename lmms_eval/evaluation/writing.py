@@ -37,6 +37,7 @@ from lmms_eval.results.summary import benchmark_reports, estimand_lines, header,
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
+from lmms_eval.utils.prompt_variants import parse_variants
 from lmms_eval.utils.redaction import known_secrets, mask_known, redact
 from lmms_eval.viewer.renewing import FIRST_S
 
@@ -172,7 +173,7 @@ def write_results(
 
         if found := needs_media(result.tasks, store):
             document["needs_media"] = found
-    corrected = _corrected(config, result, store, document)
+    corrected = [*_over_prompts(config, result, store, document), *_corrected(config, result, store, document)]
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -190,6 +191,17 @@ def write_results(
     parts += [report.text.rstrip("\n") for report in reports]
     table, shown = mask_known("\n\n".join(parts)), [mask_known(line) for line in lines]
     return RunReport(_exit_code(config, result), table, shown, document, record.end)
+
+
+def _over_prompts(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
+    """Add the scores over variants of the prompt to the document, and return sentences about them."""
+    if not config.prompt_variants:
+        return []
+    from lmms_eval.results.prompts import prompt_findings, prompt_lines
+
+    found = prompt_findings(result.tasks, store, parse_variants(config.prompt_variants).has_own)
+    document["prompt_variants"] = {name: one.as_dict() for name, one in found.items()}
+    return prompt_lines(found)
 
 
 def _corrected(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:

@@ -152,6 +152,50 @@ class SampledEntry(Struct, kw_only=True):
     """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
 
 
+class PromptSpreadEntry(Struct, kw_only=True):
+    """The spread of a score over prompts."""
+
+    sd: float | None
+    """Standard deviation of the prompts' scores; null for one prompt."""
+    lowest: str
+    """Name of the prompt with the lowest score."""
+    highest: str
+    """Name of the prompt with the highest score."""
+
+
+class PromptMeanEntry(Struct, kw_only=True):
+    """A metric over the prompts of a task, over the documents that have a number with all of them."""
+
+    n: int
+    """Documents."""
+    missing: int
+    """Documents without a number with one of the prompts."""
+    missing_bounds: dict[str, float] | None
+    """``low`` and ``high``: the ends of the widest interval whatever missing scores would be; null without missing
+    ones, or if the range of the scores lacks an end."""
+    scores: dict[str, dict[str, Any]]
+    """By prompt: ``score`` with its 95 % interval, as ``low``, ``high`` and ``method``, or ``reason``."""
+    mean: float
+    """Mean over the prompts."""
+    these: AnyInterval
+    """95 % interval of the mean over these prompts, for questions like these."""
+    like_these: AnyInterval
+    """95 % interval of the mean over prompts like these, for questions like these."""
+    spread: PromptSpreadEntry
+    variance: dict[str, float]
+    """Components of the variance of a score with a prompt: ``questions``, ``prompts``, and ``rest``, which is the
+    interaction of both with the variance between answers."""
+
+
+class PromptVariantsEntry(Struct, kw_only=True):
+    """The variants of a task's prompt and the scores with them (``--prompt_variants``)."""
+
+    variants: dict[str, dict[str, Any]]
+    """By name: ``digest`` of the changes, and the ``changes`` by key of the file."""
+    metrics: dict[str, PromptMeanEntry]
+    """By ``METRIC,FILTER``."""
+
+
 class HumanScoresEntry(Struct, kw_only=True):
     """A judged score, and its correction by human scores of some documents."""
 

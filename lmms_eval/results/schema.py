@@ -35,6 +35,7 @@ from lmms_eval.results.certainty import (
     NeedsMediaEntry,
     NoiseFloorEntry,
     Open,
+    PromptVariantsEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
@@ -497,6 +498,8 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
+    """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
     """Results of ``--ablate`` and ``--permute_choices``, by task."""
     needs_media: dict[str, dict[str, NeedsMediaEntry]] | UnsetType = UNSET

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched, painted, until
@@ -238,3 +239,22 @@ def test_narrow_pages_do_not_scroll_sideways(of_three: Path, report: Path, watch
         page = watched.open(folder, place)
         page.wait_for_selector(".list a.row, .side pre")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+
+
+def test_differences_over_prompts(tmp_path: Path, watched: Watched) -> None:
+    variants = tmp_path / "prompts.yaml"
+    variants.write_text('- {name: polite, pre_prompt: "Please. "}\n- {name: terse, post_prompt: " One letter."}\n')
+    runs = []
+    for name, strategy in (("gold", "gold"), ("same", "constant,text=none")):
+        runs.append(str(tmp_path / name))
+        arguments = ["--model", "baseline", "--model_args", f"strategy={strategy}", "--output_path", runs[-1]]
+        arguments += ["--tasks", "megabench_demo", "--limit", "12", "--log_samples"]
+        assert main(["eval", *arguments, "--prompt_variants", str(variants)]) == 0
+    write_report(runs, tmp_path / "report", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "report", "#/:compare")
+    page.wait_for_selector("h2:has-text('Over prompts')")
+    shown = page.inner_text("[aria-label='Differences over prompts'] tbody")
+    assert "+100.00" in shown and "holds under all 3 prompts" in shown
+    page.select_option("label:has-text('Baseline') select", "baseline@gold")
+    table = "document.querySelector('[aria-label=\"Differences over prompts\"] tbody')"
+    until(page, f"() => {table}?.innerText.includes('−100.00')")

@@ -15,6 +15,7 @@ from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task
 from lmms_eval.config.rules import AGAIN, control_name
 from lmms_eval.tasks.controls.changes import BlankMedia, Change, ListedChoices, NoMedia, OtherMedia, Part, media_of
 from lmms_eval.tasks.yaml.prompts import as_turns, dump
+from lmms_eval.utils.prompt_variants import PromptVariant
 
 Doc = Mapping[str, Any]
 
@@ -195,13 +196,8 @@ class ControlTask(Task):
         return changed
 
 
-class AskedAgain(ControlTask):
-    """A task that sends the requests of another one a second time (``--repeat_share``). Only their ids differ."""
-
-    asks_again = True
-
-    def __init__(self, task: Task) -> None:
-        super().__init__(task, AGAIN)
+class RenamedTask(ControlTask):
+    """A control that sends the requests of its task as they are. Only their ids differ."""
 
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
         return ChangedExchange(self.task.exchange(doc_id, repeat), self._renamed)
@@ -216,6 +212,37 @@ class AskedAgain(ControlTask):
 
     def _renamed(self, request: Request) -> Request:
         return replace(request, id=self.name + request.id.removeprefix(self.task.name), task=self)
+
+
+class AskedAgain(RenamedTask):
+    """A task that sends the requests of another one a second time (``--repeat_share``)."""
+
+    asks_again = True
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, AGAIN)
+
+
+class VariantTask(RenamedTask):
+    """The task with a variant of its prompt (``--prompt_variants``).
+
+    Args:
+        task: the same task, built with the options of the variant. It makes the prompts and scores the answers.
+        variant: the changes of the prompt.
+    """
+
+    variant: PromptVariant
+
+    def __init__(self, task: Task, variant: PromptVariant) -> None:
+        super().__init__(task, variant.name)
+        self.variant = variant
+
+    def describe(self) -> dict[str, Any]:
+        found = super().describe()
+        return {**found, "control": {**found["control"], "changes": self.variant.changes}}
+
+    def fingerprint(self) -> Mapping[str, str]:
+        return {**super().fingerprint(), "changes": self.variant.digest}
 
 
 def _changed_turns(change: Change, made: Any) -> Any:

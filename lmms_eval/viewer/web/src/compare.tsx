@@ -4,6 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { percent } from "./amounts";
 import { useLoaded, Waiting } from "./common";
 import { Differences } from "./differences";
+import { PromptDifferences } from "./over_prompts";
 import { Flips } from "./flips";
 import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, MOST, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
 import { Parts } from "./parts";
@@ -48,6 +49,7 @@ function Chosen({ report, summary, route }: { report: Report; summary: Summary; 
         <>
           <Refused pairs={pairs} />
           <Differences key={pairs.map(nameOf).join()} summary={summary} pairs={pairs} row={row} params={params} />
+          <PromptDifferences pairs={pairs} />
           {row && <Parts summary={summary} pairs={pairs} row={row} params={params} change={change} />}
           {row && <Flips summary={summary} runs={runs} base={base} pair={pairs.length === 1 ? pairs[0] : undefined} row={row} params={params} change={change} />}
           <Notes summary={summary} pairs={pairs} />

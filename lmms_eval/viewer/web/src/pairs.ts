@@ -45,6 +45,31 @@ export interface Difference {
   cell: string;
 }
 
+export interface Interval {
+  low: number;
+  high: number;
+}
+
+/** The mean over prompts of a difference. */
+export interface OverPrompts {
+  name: string;
+  metric: string;
+  filter: string;
+  value: number;
+  unit: "percent" | "";
+  /** The difference with each prompt. */
+  prompts: Record<string, number>;
+  these: Interval | null;
+  no_these: string;
+  like_these: Interval | null;
+  no_like_these: string;
+  p_like_these: number | null;
+  /** Prompts under which the first run is ahead, and behind. */
+  ahead: string[];
+  behind: string[];
+  n: number;
+}
+
 export type Kinds = Record<string, number>;
 
 export interface PairTask {
@@ -61,6 +86,7 @@ export interface PairTask {
 
 interface PairNumbers {
   rows: Difference[];
+  prompts?: OverPrompts[];
   tasks: PairTask[];
 }
 
@@ -100,6 +126,7 @@ interface PairDocuments {
 
 /** Two runs in the order in which they are shown. */
 export interface Pair extends PairNumbers {
+  prompts: OverPrompts[];
   first: RunEntry;
   second: RunEntry;
   mirrored: boolean;
@@ -128,10 +155,12 @@ async function readPair(summary: Summary, first: RunEntry, second: RunEntry): Pr
   const notes = entry?.notes ?? [];
   const reason = entry ? entry.reason : summary.reference === null ? "they have no task in common" : FIRST_ALONE;
   const mirrored = entry !== undefined && entry.first !== first.number;
-  if (reason || !entry) return { first, second, mirrored, notes, reason, rows: [], tasks: [] };
+  if (reason || !entry) return { first, second, mirrored, notes, reason, rows: [], prompts: [], tasks: [] };
   const numbers = await load<PairNumbers>(`compare-${entry.first}-${entry.second}`);
-  const { rows, tasks } = mirrored ? { rows: numbers.rows.map(mirroredRow), tasks: numbers.tasks.map(mirroredTask) } : numbers;
-  return { first, second, mirrored, notes, reason, rows, tasks };
+  const { rows, tasks, prompts = [] } = mirrored
+    ? { rows: numbers.rows.map(mirroredRow), tasks: numbers.tasks.map(mirroredTask), prompts: numbers.prompts?.map(mirroredPrompts) }
+    : numbers;
+  return { first, second, mirrored, notes, reason, rows, prompts, tasks };
 }
 
 const OPPOSITE: Partial<Record<VerdictName, VerdictName>> = {
@@ -144,6 +173,20 @@ const OTHER_KIND: Record<string, string> = { f: "s", s: "f", ">": "<", "<": ">" 
 const negative = (value: number): number => (value === 0 ? 0 : -value);
 const negativeEnd = (end: number | null): number | null => (end === null ? null : negative(end));
 const turned = (ends: Ends | null): Ends | null => ends && { ...ends, low: negative(ends.high), high: negative(ends.low) };
+
+const mirroredInterval = (found: Interval | null): Interval | null => found && { low: negative(found.high), high: negative(found.low) };
+
+function mirroredPrompts(row: OverPrompts): OverPrompts {
+  return {
+    ...row,
+    value: negative(row.value),
+    prompts: Object.fromEntries(Object.entries(row.prompts).map(([name, value]) => [name, negative(value)])),
+    these: mirroredInterval(row.these),
+    like_these: mirroredInterval(row.like_these),
+    ahead: row.behind,
+    behind: row.ahead,
+  };
+}
 
 export function mirroredRow(row: Difference): Difference {
   const { pairing, interval, sensitivity, changed } = row;

@@ -7,6 +7,7 @@ import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column 
 import { percent, State } from "./home";
 import { LiveSection } from "./live";
 import { NeedsMedia } from "./needs_media";
+import { Prompts } from "./prompts";
 import { Provenance } from "./provenance";
 import { address, ALL } from "./route";
 import { count, number, Text } from "./text";
@@ -80,6 +81,7 @@ function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
       <Benchmarks document={details.document} />
+      <Prompts document={details.document} />
       <Breakdowns run={run} details={details} />
       <NeedsMedia document={details.document} />
       <Section title="Outcomes">
