@@ -95,7 +95,7 @@ def test_the_baseline_turns_the_ends_of_what_depends_on_missing_scores(tmp_path:
     page.wait_for_selector(".facts")
     for baseline, ends in (("plain", "0.00 to +10.00"), ("failing", "−10.00 to 0.00")):
         page.select_option("label:has-text('Baseline') select", baseline)
-        until(page, "(ends) => document.querySelector('.facts').innerText.includes(ends)", ends)
+        until(page, "(ends) => document.querySelector('.facts')?.innerText.includes(ends)", ends)
 
 
 def test_one_document_side_by_side(report: Path, watched: Watched) -> None:
