@@ -400,9 +400,9 @@ def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions
         if verdict.startswith("equivalent") and _verdict(row, whole[0], None, whole[2], options.alpha) != "cannot tell":
             row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
         needed = _needed(one, alpha, options.margin) if is_open else (None, None)
-        judged.append(
-            replace(row, verdict=verdict, detectable=_detectable(one, alpha), needed=needed[0], needed_least=needed[1])
-        )
+        estimand = None if row.interval is None else row.interval.estimand
+        row = replace(row, verdict=verdict, estimand=estimand, needed=needed[0], needed_least=needed[1])
+        judged.append(replace(row, detectable=_detectable(one, alpha)))
     return judged
 
 

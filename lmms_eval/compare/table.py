@@ -31,18 +31,7 @@ from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_ta
 
 def comparison_json(comparison: Comparison) -> str:
     """Format a whole comparison as JSON; NaN and infinite numbers are ``null``."""
-    pairs = [
-        {
-            **to_dict(pair),
-            "rows": [row.as_dict() for row in pair.rows],
-            "cells": {by: [cell.as_dict() for cell in cells] for by, cells in pair.cells.items()},
-        }
-        for pair in comparison.pairs
-    ]
-    return (
-        json.dumps(_plain({**to_dict(comparison), "pairs": pairs}), indent=2, ensure_ascii=False, allow_nan=False)
-        + "\n"
-    )
+    return json.dumps(_plain(to_dict(comparison)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def comparison_csv(comparison: Comparison) -> str:
@@ -87,7 +76,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "low": row.interval.low if row.interval else None,
         "high": row.interval.high if row.interval else None,
         "interval": row.interval.method if row.interval else row.no_interval,
-        "estimand": row.interval.estimand if row.interval else None,
+        "estimand": row.estimand,
         "p": row.p,
         "p_holm": row.p_holm,
         "p_bh": row.p_bh,
@@ -135,7 +124,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_LOOKS: dict[Verdict, Look] = {"better": "up", "worse": "down", "equivalent": "same", "cannot tell": "open"}
+_LOOKS: dict[Verdict, Look] = {
+    "better": "up",
+    "worse": "down",
+    "equivalent": "same",
+    "ahead on this list": "up",
+    "behind on this list": "down",
+    "equivalent on this list": "same",
+    "cannot tell": "open",
+}
 PERCENT = "percent"
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.interval import Interval
-from lmms_eval.utils.records import to_dict
+from lmms_eval.stats.interval import Estimand, Interval
 
 
 class CompareOptions(Struct, frozen=True):
@@ -150,10 +149,9 @@ class Difference(Struct, frozen=True):
     """Number of documents that the first run answers better, and worse."""
     cell: str = ""
     """In a breakdown, the value of the metadata column."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row as files contain it: with ``estimand``, the quantity whose difference the interval holds."""
-        return {**to_dict(self), "estimand": self.interval.estimand if self.interval else None}
+    estimand: Estimand | None = None
+    """What the interval is about: the difference over this list of documents, or over documents like these; ``None``
+    without an interval."""
 
 
 class PromptDifference(Struct, frozen=True):

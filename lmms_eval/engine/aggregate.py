@@ -145,7 +145,7 @@ def aggregate_task(
     doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
     if stop is not None:
         counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
-    columns, finder = ValueColumns(), ClusterFinder(plan.task)
+    columns, finder = ValueColumns(), ClusterFinder(plan.task.cluster_key, plan.task.num_fewshot > 0)
     tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)

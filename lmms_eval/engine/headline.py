@@ -19,6 +19,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.engine.plan import TaskPlan, draw_place
+from lmms_eval.stats.interval import WITH_ANCHORS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 RANDOM, STRATA = "random:", "strata:"
@@ -384,7 +385,7 @@ class Prefix:
         )
         ends = self._plain.low + least, self._plain.low + most
         low, high = max(found.low, ends[0]), min(found.high, ends[1])
-        return stats.Interval(*((low, high) if low <= high else ends), f"{found.method} with anchors")
+        return stats.Interval(*((low, high) if low <= high else ends), found.method + WITH_ANCHORS)
 
     def shown_interval(self) -> stats.Interval | None:
         """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one.

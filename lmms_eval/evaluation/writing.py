@@ -171,9 +171,9 @@ def write_results(
     if controls.tasks:
         from lmms_eval.results.breakdown import needs_media
 
-        if found := needs_media(result.tasks, store):
-            document["needs_media"] = found
-    corrected = [*_over_prompts(config, result, store, document), *_corrected(config, result, store, document)]
+        if needing := needs_media(result.tasks, store):
+            document["needs_media"] = needing
+    found = [*_over_prompts(config, result, store, document), *_about_judge(config, result, store, document)]
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -183,7 +183,7 @@ def write_results(
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
-    lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *corrected]
+    lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *found]
     lines += notes(result, facts, written)
     if config.show_config:
         lines.append(json_text(document, indent=2))
@@ -204,16 +204,20 @@ def _over_prompts(config: RunConfig, result: RunScores, store: RunStore, documen
     return prompt_lines(found)
 
 
-def _corrected(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
-    """Add the scores that ``--human_scores`` corrects to the document, and return sentences about them."""
-    if not config.human_scores:
+def _about_judge(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
+    """Add human scores and biases of the judge to the document, and return sentences about them."""
+    if not any(one.task.is_judged for one in result.tasks):
         return []
     from lmms_eval.results.human import human_findings
+    from lmms_eval.results.judge_bias import bias_lines, judge_biases
 
-    found, without = human_findings(Path(config.human_scores), result.tasks, store)
+    found, without = human_findings(Path(config.human_scores), result.tasks, store) if config.human_scores else ({}, [])
     if found:
         document["human_scores"] = {name: one.as_dict() for name, one in found.items()}
-    return [*(one.line(name) for name, one in found.items()), *without]
+    if biases := judge_biases(result.tasks, store, found):
+        document["judge_bias"] = biases
+    lines = [*(one.line(name) for name, one in found.items()), *without]
+    return [*lines, *bias_lines(biases, only_clear=True)]
 
 
 def _exit_code(config: RunConfig, result: RunScores) -> int:

@@ -21,6 +21,7 @@ from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.controls import document_scores
 from lmms_eval.results.facts import EarlyStop, metric_range, part_of
 from lmms_eval.results.run import Run, RunTask
+from lmms_eval.results.sample import SampleClusters
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import cell_means
@@ -354,7 +355,8 @@ class _Rows(Struct, frozen=True):
     ids: Sequence[str]
     numbers: Sequence[float]
     """NaN for samples without a number."""
-    clusters: Sequence[str | None]
+    clusters: Sequence[str | None] | None
+    """``None`` if documents are independent."""
     fields: Sequence[Mapping[str, Any]]
     outcomes: Mapping[str, int]
 
@@ -364,7 +366,7 @@ class _Rows(Struct, frozen=True):
         outcomes: Counter[str] = Counter()
         ids: list[str] = []
         numbers: list[float] = []
-        clusters: list[str | None] = []
+        clusters = SampleClusters(task.keys)
         fields: list[Mapping[str, Any]] = []
         pipeline: str | None = None
         for sample in task.samples():
@@ -376,18 +378,19 @@ class _Rows(Struct, frozen=True):
             named = (name for name in sample.keys.metrics or sample.metrics if sample.number(name) is not None)
             metric = metric or next(named, "")
             number = sample.number(metric) if sample.status == "scored" else None
-            ids.append(sample.doc_id)
             numbers.append(math.nan if number is None else number)
-            clusters.append(sample.cluster)
+            if sample.status == "scored" or not task.keys.finds_clusters:
+                clusters.add(len(ids), sample.record)
+            ids.append(sample.doc_id)
             fields.append(sample.fields)
-        return cls(metric, pipeline, ids, numbers, clusters, fields, outcomes)
+        return cls(metric, pipeline, ids, numbers, clusters.of(range(len(ids))), fields, outcomes)
 
     def documents(self, run: Run, task: RunTask, scores: Sequence[float] | Values) -> MetricDocuments:
         """Return numbers of the documents with the task's range, clusters and early stop."""
         return MetricDocuments.of(
             scores,
             metric_range(run.facts, task.name, self.metric),
-            self.clusters if task.keys.has_clusters else None,
+            self.clusters,
             None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, self.ids),
         )
 

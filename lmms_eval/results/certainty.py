@@ -131,6 +131,9 @@ class ClustersEntry(Struct, kw_only=True):
     """Number of clusters."""
     documents: int
     """Number of scored documents."""
+    effective: float | UnsetType = UNSET
+    """Number of clusters of one size that allow as much certainty at most, (Σ m)² / Σ m² for clusters of m documents;
+    absent if documents are independent, and in older results."""
     media: Literal["sent_media", "input_media"] | UnsetType = UNSET
     """Key of the samples whose first medium is the cluster."""
 
@@ -257,6 +260,70 @@ class NeedsMediaEntry(Struct, kw_only=True):
     """Ids of the documents that the run and a control answer."""
     about_rest: str
     """What the score of the rest bounds, and if."""
+
+
+class LengthSlope(Open, kw_only=True):
+    """Slope of a judge's score over the length of the answer."""
+
+    slope: float | None
+    """Change of the score, in units of the metric, with each doubling of the answer's characters without thoughts."""
+    correlation: float | None
+    """Standardised slope."""
+    low: float | None
+    """Lower end of the 95 % interval of the slope; null if it is missing."""
+    high: float | None
+    """Upper end."""
+    n: int
+    """Documents."""
+    method: str | UnsetType = UNSET
+    """The method of the interval."""
+    reason: str | UnsetType = UNSET
+    """Why slope or interval are missing."""
+
+
+class BiasShare(Open, kw_only=True):
+    """A share of documents with its 95 % interval."""
+
+    value: float
+    """The share."""
+    low: float | None
+    """Lower end; null if there is no interval."""
+    high: float | None
+    """Upper end."""
+    n: int
+    """Documents."""
+    method: str | UnsetType = UNSET
+    """The method of the interval."""
+    reason: str | UnsetType = UNSET
+    """Why the interval is missing."""
+
+
+class PositionEntry(Open, kw_only=True):
+    """Preference of a judge that compares two answers for their position in the prompt."""
+
+    orders: list[list[str]]
+    """Names of the first and second answer, for each order that was asked."""
+    documents: int
+    """Documents with a comparison."""
+    both_orders: int
+    """Documents that were compared in both orders."""
+    first: BiasShare
+    """Share of comparisons that the first answer won, ties as one half: over documents with both orders, if any."""
+    changed: BiasShare | UnsetType = UNSET
+    """Share of the documents with both orders whose verdict changed with the order."""
+
+
+class JudgeBiasEntry(Open, kw_only=True):
+    """Effects of length and position of the answers on the scores of a judge."""
+
+    metric: str
+    """``METRIC,FILTER``."""
+    length: LengthSlope
+    """Over all judged documents."""
+    length_given_human: LengthSlope | UnsetType = UNSET
+    """The same at equal human scores, over the documents that people scored."""
+    position: PositionEntry | UnsetType = UNSET
+    """Present if the judge compares two answers."""
 
 
 def plain(value: Any) -> Any:

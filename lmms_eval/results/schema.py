@@ -31,6 +31,7 @@ from lmms_eval.results.certainty import (
     AnyInterval,
     ClustersEntry,
     HumanScoresEntry,
+    JudgeBiasEntry,
     MissingInterval,
     NeedsMediaEntry,
     NoiseFloorEntry,
@@ -506,6 +507,8 @@ class ResultsDocument(Open, kw_only=True):
     """What the controls without media of ``--ablate`` answer too, by task and ``METRIC,FILTER``."""
     human_scores: dict[str, HumanScoresEntry] | UnsetType = UNSET
     """Judged scores corrected by ``--human_scores``, by task."""
+    judge_bias: dict[str, JudgeBiasEntry] | UnsetType = UNSET
+    """For judged tasks: what the judge's scores owe to length and position of the answers."""
     sub_scores: dict[str, dict[str, dict[str, dict[str, SubScore]]]] | UnsetType = UNSET
     """Scores of parts of the documents, by task, ``METRIC,FILTER``, dividing column, and name."""
     submission_files: dict[str, Any] | UnsetType = UNSET

@@ -120,7 +120,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     if others := [name for name in ignored_of_tasks if name not in facts.ignored]:
         lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
-    lines += _of_all_decisions(run, facts.config.until or "")
+    lines += decision_lines(facts.config.until or "", sum(not result.task.control_of for result in run.tasks))
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
@@ -219,11 +219,10 @@ def _early_stops(run: RunScores) -> list[str]:
     return lines
 
 
-def _of_all_decisions(run: RunScores, until: str) -> list[str]:
-    """Return a line about the decisions of all tasks together, if ``--until`` makes several."""
+def decision_lines(until: str, tasks: int) -> list[str]:
+    """Return a line about the decisions of all tasks together, if ``--until`` makes several. Raises ``ConfigError``."""
     rules = [rule for rule in stopping_rules(until) if rule.kind == "decided"]
     named = sum(bool(rule.target) for rule in rules)
-    tasks = sum(not result.task.control_of for result in run.tasks)
     count = named + (tasks - named if len(rules) > named else 0)
     if count < 2:
         return []

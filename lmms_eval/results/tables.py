@@ -290,12 +290,12 @@ def control_lines(controls: Controls) -> list[str]:
         for name, found in controls.groups.items()
         for control, gap in found.items()
     ]
-    return [*unclear, *groups, *_of_all_gaps(controls)]
-
-
-def _of_all_gaps(controls: Controls) -> list[str]:
-    """Return a line about the gaps of all tasks and controls together, if there are several."""
     tests = [gap.p for task in controls.tasks.values() for gaps in task.gaps.values() for gap in gaps.values()]
+    return [*unclear, *groups, *gap_lines(tests)]
+
+
+def gap_lines(tests: Iterable[float | None]) -> list[str]:
+    """Return a line about the gaps of all tasks and controls together, if there are several p-values."""
     known = [p for p in tests if p is not None]
     if len(known) < 2:
         return []

@@ -279,7 +279,7 @@ class Interval:
     @property
     def estimand(self) -> Estimand:
         """Quantity that the interval holds: ``BENCHMARK`` if it becomes a point when all documents are asked."""
-        return BENCHMARK if self.method in _OF_A_LIST else GENERALISED
+        return BENCHMARK if self.method.removesuffix(WITH_ANCHORS) in _OF_A_LIST else GENERALISED
 
 
 Estimand = Literal["benchmark accuracy", "generalised accuracy"]
@@ -289,6 +289,8 @@ GENERALISED: Final = "generalised accuracy"
 """The expected score over documents like these; the list is a sample of them (NIST AI 800-3)."""
 _OF_A_LIST = frozenset({"betting", "empirical bernstein"})
 """Methods for documents drawn from a list without replacement."""
+WITH_ANCHORS: Final = " with anchors"
+"""End of the name of such a method if the scores of earlier runs were subtracted first (``--anchors``)."""
 
 
 class NoInterval(Struct, frozen=True):

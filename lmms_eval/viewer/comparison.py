@@ -79,6 +79,7 @@ class ComparisonWriter:
         entries.sort(key=lambda entry: (entry["first"], entry["second"]))
         parts = self._write_parts(pairs if comparison.pairs else [])
         summary = {
+            "margin": comparison.margin,
             "reference": self._numbers.get(self._options.reference),
             "alpha": comparison.alpha,
             "notes": comparison.notes,
@@ -105,7 +106,7 @@ class ComparisonWriter:
                 continue
             for pair, of_pair in zip(pairs, rows, strict=bool(rows)):
                 name = f"parts-{self._numbers[pair.first.name]}-{self._numbers[pair.second.name]}-{len(found)}"
-                self.chunks.write(name, [row.as_dict() for row in of_pair])
+                self.chunks.write(name, [to_dict(row) for row in of_pair])
                 entry["rows"] += len(of_pair)
             if not rows:
                 entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} shows them"
@@ -137,7 +138,7 @@ class ComparisonWriter:
         for place, (task, columns) in enumerate(by_task.items()):
             piece = f"pairs-{name}-{place}"
             tasks.append({"task": task, "piece": piece, **self._write_documents(piece, pair, columns, among)})
-        rows, over_prompts = [row.as_dict() for row in found.rows], [to_dict(row) for row in found.prompts]
+        rows, over_prompts = [to_dict(row) for row in found.rows], [to_dict(row) for row in found.prompts]
         self.chunks.write(f"compare-{name}", {"rows": rows, "prompts": over_prompts, "tasks": tasks})
 
     def _write_documents(

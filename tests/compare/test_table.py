@@ -4,13 +4,24 @@ import csv
 import io
 import json
 import re
+from typing import get_args
 
+import pytest
 from msgspec import structs
 
 from lmms_eval.compare.comparing import compare_runs
-from lmms_eval.compare.table import WIDTH, comparison_csv, comparison_json, comparison_markdown, comparison_text
-from lmms_eval.compare.verdicts import CompareOptions, Comparison, Rank
+from lmms_eval.compare.table import (
+    WIDTH,
+    comparison_csv,
+    comparison_json,
+    comparison_markdown,
+    comparison_text,
+    forest_plot,
+)
+from lmms_eval.compare.verdicts import CompareOptions, Comparison, Rank, Verdict
+from lmms_eval.stats import Interval
 from lmms_eval.utils.terminal import display_width
+from tests.cases import for_each
 from tests.compare.runs import column, run, stopped, task
 
 HOSTILE = "\x1b[31m<script>|[x](javascript:1)\n# =cmd()|`*"
@@ -110,3 +121,21 @@ def test_several_columns_are_not_corrected_together() -> None:
     runs = [run(label, one) for label, one in zip("ab", tasks, strict=True)]
     text = comparison_text(compare_runs(runs, CompareOptions(draws=500, by=("app", "size"))))
     assert text.count(f"{note} 2") == 2
+
+
+@for_each("verdict", get_args(Verdict))
+def test_the_plot_shows_every_verdict(verdict: Verdict) -> None:
+    pytest.importorskip("matplotlib")
+    found = compared()
+    (pair,) = found.pairs
+    rows = [structs.replace(row, verdict=verdict) for row in pair.rows]
+    plot = forest_plot(structs.replace(found, pairs=[structs.replace(pair, rows=rows)]), ".svg")
+    assert plot.startswith(b"<?xml")
+
+
+def test_files_say_what_each_interval_is_about() -> None:
+    found = compared()
+    (row,) = json.loads(comparison_json(found))["pairs"][0]["rows"]
+    (line,) = csv.DictReader(io.StringIO(comparison_csv(found)))
+    assert isinstance(found.pairs[0].rows[0].interval, Interval)
+    assert row["estimand"] == line["estimand"] == "generalised accuracy"

@@ -64,6 +64,7 @@ def test_a_run_with_anchors_ends_earlier_and_names_them(start: Callable[..., Run
     assert stop["asked"] < 0.8 * plain["asked"]
     assert stop["interval"]["low"] <= whole <= stop["interval"]["high"]
     assert anchors["method"] == stop["interval"]["method"] == "betting with anchors"
+    assert report.results["intervals"][kit.NAME]["exact_match,none"]["estimand"] == "benchmark accuracy"
     assert anchors["runs"] == names.split(",") and anchors["r_squared"] > 0.3
     assert (anchors["known"], anchors["of"], anchors["asked"]) == (DOCUMENTS, DOCUMENTS, stop["asked"])
     assert stop["interval"]["low"] <= anchors["estimate"] <= stop["interval"]["high"]

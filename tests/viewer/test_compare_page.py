@@ -69,6 +69,22 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
     status(page, "1 of 69 documents")
 
 
+def test_a_verdict_names_the_documents_that_it_depends_on_from_either_side(tmp_path: Path, watched: Watched) -> None:
+    scores: list[float | None] = [1.0] * 280 + [0.0] * 80 + [None] * 40
+    failing = table(tmp_path / "failing.csv", scores)
+    plain = table(tmp_path / "plain.csv", [float(n < 240 or n >= 360) for n in range(400)])
+    write_report([str(failing), str(plain)], tmp_path / "report", ReportOptions())
+    for base, ends, seen in (("plain", "+0.00 to +10.00", "better"), ("failing", "−10.00 to 0.00", "worse")):
+        page = watched.open(tmp_path / "report", address(("run", "failing"), ("run", "plain"), ("base", base)))
+        page.wait_for_selector("[aria-label=Differences] tbody tr")
+        row = page.inner_text("[aria-label=Differences] tbody tr")
+        assert "cannot tell" in row and "depends on 40 documents without a score" in row
+        page.wait_for_selector(".facts")
+        facts = page.inner_text(".facts")
+        assert ends.replace("+0.00", "0.00") in facts and f"{seen} over the others" in facts
+        assert "tango, about questions like these" in facts
+
+
 def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
     page = watched.open(report, "#/:compare")
     page.wait_for_selector(".kinds")
@@ -216,6 +232,7 @@ def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched)
     assert [link.inner_text() for link in page.query_selector_all(".side h2")] == [run.stem for run in runs]
     page = watched.open(tmp_path / "r", address(*names))
     page.wait_for_selector(".pairwise a")
+    page.wait_for_selector(".list a.row")
     assert HOSTILE[3].replace('"', "'") in ids(page)
     page = watched.open(tmp_path / "r", f"#/{quote(':compare')}")
     page.wait_for_selector("h1:has-text(':compare')")

@@ -6,6 +6,10 @@ export const metricOf = (row: Difference | OverPrompts): string => row.metric + 
 export const labelOf = (row: Difference): string => `${row.name} ${metricOf(row)}`;
 export const percent = (level: number): string => `${Math.round(1000 * level) / 10} %`;
 
+/** What the interval of a difference is about, in plain words; empty without one. */
+export const aboutOf = (row: Difference): string =>
+  row.estimand === null ? "" : row.estimand === "benchmark accuracy" ? "this list" : "questions like these";
+
 /** A text without its middle where it is long: names of tasks and runs often begin alike. */
 export const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, Math.floor(most / 4))}…${text.slice(text.length - (most - Math.floor(most / 4) - 1))}` : text;

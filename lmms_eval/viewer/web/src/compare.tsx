@@ -141,6 +141,11 @@ function Notes({ summary, pairs }: { summary: Summary; pairs: Pair[] }) {
           Verdicts go by p corrected after Holm over {summary.rows === 1 ? "the one difference" : `all ${count(summary.rows)} differences`} of this report, whichever runs are shown here; intervals
           are those of each difference alone, at {percent(1 - summary.alpha)}.
         </li>
+        <li>
+          {summary.margin === null
+            ? "Nothing is called equivalent here, since that needs a margin: lmms-eval compare --margin."
+            : `Equivalent: the difference is shown to lie within ±${summary.margin}.`}
+        </li>
         {summary.reference !== null && <li>More than five runs have a task in common: each is compared with the first one alone.</li>}
         {notes.map((note) => (
           <li>

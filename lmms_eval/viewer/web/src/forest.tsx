@@ -3,7 +3,7 @@ import type { ChartConfiguration } from "chart.js";
 
 import { cut, sized } from "./amounts";
 import { Canvas, token, useStable, whiskers } from "./charts";
-import type { Difference } from "./pairs";
+import type { Difference, Verdict } from "./pairs";
 import { plain } from "./text";
 
 export interface ForestRow {
@@ -13,7 +13,7 @@ export interface ForestRow {
 }
 
 const MOST = 60;
-const COLOURS = {
+const COLOURS: Record<Verdict, string> = {
   better: "--right",
   worse: "--wrong",
   equivalent: "--bar",
@@ -21,7 +21,7 @@ const COLOURS = {
   "behind on this list": "--wrong",
   "equivalent on this list": "--bar",
   "cannot tell": "--quiet",
-} as const;
+};
 
 export function Forests({ rows }: { rows: ForestRow[] }) {
   const units = [...new Set(rows.map(({ row }) => unitOf(row)))];
@@ -33,9 +33,6 @@ export function Forests({ rows }: { rows: ForestRow[] }) {
     </>
   );
 }
-
-/** Whether nothing is shown of questions like these. */
-const isOpen = (row: Difference): boolean => row.verdict === "cannot tell" || row.verdict.endsWith("on this list");
 
 const unitOf = (row: Difference): string => (row.unit === "percent" ? "percent points" : `units of ${row.metric}`);
 
@@ -57,7 +54,7 @@ function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
           pointRadius: 5,
           pointBorderWidth: 2,
           pointBorderColor: shown.map(({ row }) => token(COLOURS[row.verdict])),
-          pointBackgroundColor: shown.map(({ row }) => token(isOpen(row) ? "--ground" : COLOURS[row.verdict])),
+          pointBackgroundColor: shown.map(({ row }) => token(row.verdict === "cannot tell" ? "--ground" : COLOURS[row.verdict])),
           intervals: shown.map(({ row }) => row.interval && [row.interval.low * factor, row.interval.high * factor]),
         } as never,
       ],

@@ -7,14 +7,14 @@ import type { Report, RunEntry } from "./types";
 /** Runs that are shown beside each other. */
 export const MOST = 5;
 
-/** The first three are about questions like these, the next three only about the task's own list of documents. */
-export type VerdictName = "better" | "worse" | "equivalent" | "ahead on this list" | "behind on this list" | "equivalent on this list" | "cannot tell";
-
-interface Ends {
-  low: number;
-  high: number;
-  method: string;
-}
+export type Verdict =
+  | "better"
+  | "worse"
+  | "equivalent"
+  | "ahead on this list"
+  | "behind on this list"
+  | "equivalent on this list"
+  | "cannot tell";
 
 export interface Difference {
   name: string;
@@ -23,21 +23,31 @@ export interface Difference {
   first: number;
   second: number;
   value: number;
-  interval: Ends | null;
+  interval: { low: number; high: number; method: string } | null;
+  /** What the interval is about. */
+  estimand: "benchmark accuracy" | "generalised accuracy" | null;
   no_interval: string;
   p: number | null;
   p_holm: number | null;
   p_bh: number | null;
   test: string;
   unit: "percent" | "";
-  verdict: VerdictName;
+  verdict: Verdict;
   detectable: number | null;
   needed: number | null;
+  needed_least: number | null;
+  /** If a run stopped early: p of equal numbers over all documents of the list. */
+  p_list: number | null;
   pairing: { paired: number; only_first: number; only_second: number; unscored: number[]; failed: number[] };
-  /** `low` and `high`: between which ends the difference lies whatever the documents without a score would score. */
   sensitivity: { difference: number; n: number; low: number | null; high: number | null } | null;
-  /** Absent in reports of before: how the difference varies if the runs are made again. */
-  reruns?: { interval: Ends | null } | null;
+  /** How the difference varies if the runs are made again, where that is known. */
+  reruns: {
+    half_width: number;
+    half_width_high: number | null;
+    is_beyond: boolean | null;
+    interval: { low: number; high: number } | null;
+    no_interval: string;
+  } | null;
   notes: string[];
   higher_is_better: boolean;
   changed: [number, number] | null;
@@ -101,6 +111,8 @@ export interface Summary {
   /** The run with which all others are compared, where there are many. */
   reference: number | null;
   alpha: number;
+  /** Differences below it do not matter; without one nothing is called equivalent. */
+  margin: number | null;
   notes: string[];
   rows: number;
   ranks: Record<string, { run: string; score: number; rank: number; best: number; worst: number }[]>;
@@ -163,16 +175,27 @@ async function readPair(summary: Summary, first: RunEntry, second: RunEntry): Pr
   return { first, second, mirrored, notes, reason, rows, prompts, tasks };
 }
 
-const OPPOSITE: Partial<Record<VerdictName, VerdictName>> = {
+const OPPOSITE: Record<Verdict, Verdict> = {
   better: "worse",
   worse: "better",
+  equivalent: "equivalent",
   "ahead on this list": "behind on this list",
   "behind on this list": "ahead on this list",
+  "equivalent on this list": "equivalent on this list",
+  "cannot tell": "cannot tell",
 };
 const OTHER_KIND: Record<string, string> = { f: "s", s: "f", ">": "<", "<": ">" };
+/** Begin of a note about a verdict that documents without a score could change. */
+export const DEPENDS = "depends on ";
+
+/** Such a note ends with the verdict of the scored documents alone, which turns with the runs. */
+function mirroredNote(note: string): string {
+  const found = note.startsWith(DEPENDS) ? /: (better|worse|(?:ahead|behind) on this list) over the others/.exec(note) : null;
+  return found ? note.replace(`: ${found[1]} over`, `: ${OPPOSITE[found[1] as Verdict]} over`) : note;
+}
+
 const negative = (value: number): number => (value === 0 ? 0 : -value);
-const negativeEnd = (end: number | null): number | null => (end === null ? null : negative(end));
-const turned = (ends: Ends | null): Ends | null => ends && { ...ends, low: negative(ends.high), high: negative(ends.low) };
+const turned = (value: number | null): number | null => value && negative(value);
 
 const mirroredInterval = (found: Interval | null): Interval | null => found && { low: negative(found.high), high: negative(found.low) };
 
@@ -189,20 +212,24 @@ function mirroredPrompts(row: OverPrompts): OverPrompts {
 }
 
 export function mirroredRow(row: Difference): Difference {
-  const { pairing, interval, sensitivity, changed } = row;
+  const { pairing, interval, sensitivity, reruns, changed } = row;
   return {
     ...row,
     first: row.second,
     second: row.first,
     value: negative(row.value),
-    interval: turned(interval),
-    reruns: row.reruns && { ...row.reruns, interval: turned(row.reruns.interval) },
-    verdict: OPPOSITE[row.verdict] ?? row.verdict,
+    interval: interval && { ...interval, low: negative(interval.high), high: negative(interval.low) },
+    reruns: reruns && {
+      ...reruns,
+      interval: reruns.interval && { low: negative(reruns.interval.high), high: negative(reruns.interval.low) },
+    },
+    verdict: OPPOSITE[row.verdict],
+    notes: row.notes.map(mirroredNote),
     sensitivity: sensitivity && {
       ...sensitivity,
       difference: negative(sensitivity.difference),
-      low: negativeEnd(sensitivity.high),
-      high: negativeEnd(sensitivity.low),
+      low: turned(sensitivity.high),
+      high: turned(sensitivity.low),
     },
     changed: changed && [changed[1], changed[0]],
     pairing: {
