@@ -245,6 +245,40 @@ class HumanScoresEntry(Struct, kw_only=True):
     """Judge against people, over the labelled documents."""
 
 
+class NeedsMediaCell(Struct, kw_only=True):
+    """Documents with one value of a column: what needs no media among them, and the score of the rest."""
+
+    by: str
+    """The column; empty for all documents."""
+    value: str
+    """Its value."""
+    answered: int
+    """Documents that the run answers."""
+    explained: float | None
+    """Share of these that a control answers too; null if there is no such document."""
+    explained_interval: AnyInterval
+    """95 % interval of that share."""
+    rest: int
+    """Documents that no control answers."""
+    rest_score: float | None
+    """The run's score over them, in units of the metric."""
+    rest_interval: AnyInterval
+    """95 % interval of that score."""
+
+
+class NeedsMediaEntry(Struct, kw_only=True):
+    """Comparison of a metric's documents with the controls that show no media (``--ablate``)."""
+
+    controls: list[str]
+    """Names of the controls."""
+    cells: list[NeedsMediaCell]
+    """All documents, then the values of each column."""
+    documents: list[str]
+    """Ids of the documents that the run and a control answer."""
+    about_rest: str
+    """What the score of the rest bounds, and if."""
+
+
 class LengthSlope(Open, kw_only=True):
     """Slope of a judge's score over the length of the answer."""
 
