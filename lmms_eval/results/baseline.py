@@ -175,7 +175,7 @@ class PairedScores:
     baseline_early: str = ""
     """``stopped early: N of M`` if the baseline stopped early: only these N documents are compared."""
     estimand: Estimand | None = None
-    """Quantity whose difference the interval holds; ``None`` without an interval, and in results of 1.0.0."""
+    """Quantity whose difference the interval holds; ``None`` without an interval, and in results of earlier versions."""
 
 
 def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str]:
