@@ -20,6 +20,7 @@ _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*|my_\w+|.*[*?].*|\.\.\.|list(_\w+)?")
 OWN = {
     "colours",
     "essays",
+    "reviews",
     "rated_colours",
     "birds",
     "echo",
