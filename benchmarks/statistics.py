@@ -6,16 +6,20 @@ Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``error
 difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm), ``power`` (rejections at the
 difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised),
 ``ranks`` (all true ranks of five runs within their intervals), ``clusters`` (coverage of a mean over clusters of
-different sizes), ``skewed`` (of a mean of skewed graded scores), ``labels`` (of F1 and MCC), ``missing`` (a model
-that fails on some of its wrong answers: verdicts on it and bounds of its score) and ``early`` (``better``
-or ``worse`` about equal models if one run stopped early). Printed as JSON; the exit code is 1 if a bound of
-``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
-number of draws and flips of each simulated comparison.
+different sizes), ``skewed`` (of a mean of skewed graded scores), ``grouped`` (the same in clusters), ``labels`` (of F1
+and MCC), ``missing`` (a model that fails on some of its wrong answers: verdicts on it and bounds of its score),
+``early`` (``better`` or ``worse`` about equal models if one run stopped early), ``noise`` (a server that changes its
+answers: flip rate and claims about reruns), ``judged`` (a judge that changes its replies: intervals of its scores) and
+``prompts`` (coverage of the mean over prompts, for these prompts and for prompts like these, and of the difference of
+two models).
+Printed as JSON; the exit code is 1 if a bound of ``docs/statistics.md`` is missed. Every scenario has its own seed, so
+sections can be run alone. ``--redraws`` is the number of draws and flips of each simulated comparison.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -27,6 +31,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import reruns
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.gate import GatePolicy, check_gate
@@ -395,6 +400,40 @@ def skewed(simulation: Simulation) -> Iterator[Measured]:
             yield _held("skewed", name, n, found, 0.93)
 
 
+COPULAS = {"beta(0.1, 4.9)": 0.66, "lognormal, cut off at 1": 0.57, "uniform": 0.52}
+"""Correlation of two latent normal scores that gives scores of these distributions a correlation of 0.5."""
+
+
+def _of_normals(name: str, latent: NDArray[float64]) -> NDArray[float64]:
+    import numpy as np
+    from scipy.special import betaincinv, ndtr
+
+    if name.startswith("beta"):
+        found: NDArray[float64] = betaincinv(0.1, 4.9, ndtr(latent))
+    else:
+        found = ndtr(latent) if name == "uniform" else np.minimum(np.exp(latent - 2), 1.0)
+    return found
+
+
+def grouped(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate means of skewed graded scores in clusters, with an intraclass correlation near 0.5."""
+    import numpy as np
+
+    for name in COPULAS:
+        truth = float(_of_normals(name, np.random.default_rng(0).standard_normal(2_000_000)).mean())
+        for sizes, count in itertools.product(("4", "1 to 7"), (5, 10, 20, 50, 100)):
+            described = f"{name}, clusters of {sizes}"
+            generator, found = simulation.generator(f"{described} {count}"), []
+            for _ in range(simulation.draws):
+                members = np.repeat(np.arange(count), 4 if sizes == "4" else generator.integers(1, 2 * MEMBERS, count))
+                shared, own = generator.standard_normal(count)[members], generator.standard_normal(len(members))
+                latent = math.sqrt(COPULAS[name]) * shared + math.sqrt(1 - COPULAS[name]) * own
+                scores = _of_normals(name, latent).tolist()
+                spread = MeanSpread.clustered(scores, members.tolist(), SHARE)
+                found.append((score_interval(math.fsum(scores) / len(scores), spread, SHARE), truth))
+            yield _held("grouped", described, count, found, 0.93)
+
+
 def labels(simulation: Simulation) -> Iterator[Measured]:
     """Simulate F1 and MCC of predictions with few positive labels."""
     import numpy as np
@@ -533,8 +572,91 @@ def _bounds_hold(simulation: Simulation, n: int, share: float) -> Iterator[bool]
         yield bool(low <= truth <= high)
 
 
+def noise(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate a server whose answers change, asked twice about a part of the documents (``--repeat_share``)."""
+    yield from (Measured("noise", *rate) for rate in reruns.noise(simulation.generator, simulation.draws))
+
+
+def judged(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate a judge whose replies vary, with two or three replies about each answer (``--judge_repeats``)."""
+    yield from (Measured("judged", *rate) for rate in reruns.judged(simulation.generator, simulation.draws))
+
+
+PROMPT_MEAN, PROMPT_GAP = 0.7, -0.05
+"""Expected score with a prompt, and what a second model's score is less than it."""
+
+
+def prompts(simulation: Simulation) -> Iterator[Measured]:
+    """Simulate scores over several prompts: coverage for these prompts, for prompts like these, and of a difference.
+
+    The expected score of a prompt is normal with the given standard deviation, and questions differ in difficulty on
+    the logit scale with the standard deviation 1.5. Graded scores are the chances themselves, in five steps.
+    """
+    for count, n, deviation in itertools.product((3, 5, 10, 20), (50, 200, 1_000), (0.0, 0.02, 0.05, 0.1)):
+        kinds = ("right or wrong", "graded") if n == 200 else ("right or wrong",)
+        for kind in kinds:
+            rates = _prompt_coverage(simulation, (count, n, deviation), kind == "graded")
+            scenario = f"{count} prompts, SD {deviation:g}, {kind}"
+            for name, rate in zip(("these", "like these", "difference"), rates, strict=True):
+                yield Measured("prompts", f"{name}: {scenario}", n, rate, 0.93, 0.98)
+
+
+def _prompt_coverage(simulation: Simulation, cell: tuple[int, int, float], is_graded: bool) -> list[float]:
+    """Return the coverage of the mean over prompts: these, prompts like these, and the difference of two models."""
+    import numpy as np
+
+    from lmms_eval.stats.prompts import prompt_mean, spread_over
+
+    count, n, deviation = cell
+    generator, held = simulation.generator(f"prompts {cell} {is_graded}"), np.zeros(3)
+    for _ in range(simulation.draws):
+        means = PROMPT_MEAN + deviation * generator.standard_normal(count)
+        others = means + PROMPT_GAP + deviation * generator.standard_normal(count)
+        questions = 1.5 * generator.standard_normal(n)
+        first, second = (
+            _with_prompts(generator, np.clip(one, 0.02, 0.98), questions, is_graded) for one in (means, others)
+        )
+        found = prompt_mean(first, spread_over(None, within=SHARE))
+        these = score_interval(found.value, found.these, SHARE)
+        truths = (float(np.clip(means, 0.02, 0.98).mean()), PROMPT_MEAN, -PROMPT_GAP)
+        gap = prompt_mean(first - second, spread_over(None))
+        own = score_interval(gap.value, gap.these)
+        for place, (interval, truth) in enumerate(
+            zip((these, found.like_these(these, SHARE), gap.like_these(own)), truths, strict=True)
+        ):
+            held[place] += isinstance(interval, Interval) and interval.low <= truth <= interval.high
+    return [float(share) / simulation.draws for share in held]
+
+
+def _with_prompts(
+    generator: Generator, means: NDArray[float64], questions: NDArray[float64], is_graded: bool
+) -> NDArray[float64]:
+    """Draw the scores of documents × prompts whose expected scores over questions are ``means``."""
+    import numpy as np
+    from scipy.special import expit
+
+    logits, expected = _expected_by_logit()
+    chances = expit(questions[:, None] + np.interp(means, expected, logits)[None, :])
+    steps = 4 if is_graded else 1
+    scores: NDArray[float64] = generator.binomial(steps, chances) / steps
+    return scores
+
+
+@functools.cache
+def _expected_by_logit() -> tuple[NDArray[float64], NDArray[float64]]:
+    """Return logits, and the expected score over questions of a prompt with each (Gauss-Hermite quadrature)."""
+    import numpy as np
+    from scipy.special import expit
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    logits = np.linspace(-9, 9, 1_801)
+    expected: NDArray[float64] = expit(logits[:, None] + 1.5 * nodes[None, :]) @ weights / weights.sum()
+    return logits, expected
+
+
 SECTIONS = {each.__name__: each for each in (
-    intervals, errors, families, power, ranks, clusters, skewed, labels, early, missing,
+    intervals, errors, families, power, ranks, clusters, skewed, grouped, labels, early, missing, noise, judged,
+    prompts,
 )}  # fmt: skip
 
 

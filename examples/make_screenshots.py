@@ -1,7 +1,8 @@
 """Make the pictures of the README: ``python examples/make_screenshots.py [FOLDER]``.
 
 Runs the demonstration (``demo.py``), writes its report, opens it in headless Chromium, and saves the page of the
-embedded model's run and of one of its samples below ``docs/images``. Needs Playwright (extra ``dev``) and Chromium.
+embedded model's run and of one of its samples below ``docs/images``; also the page of a run with several answers to
+each question, with its section on certainty. Needs Playwright (extra ``dev``) and Chromium.
 """
 
 from __future__ import annotations
@@ -37,29 +38,43 @@ class Shot:
     awaited: str
     last: str
     click: str = ""
+    report: str = "report"
 
 
 BREAKDOWN = "canvas[aria-label='MEGA-Bench by app']"
 SHOTS = (
     Shot("report_run", RUN, BREAKDOWN, "details.breakdown:has(h3:text-is('Input format'))"),
     Shot("report_sample", f"{RUN}/megabench_demo/20", "figure img", "details:has-text('Document')", "button.picture"),
+    Shot("report_certainty", "#/baseline", "#certainty svg.shares", "#certainty", report="certain"),
 )
+REPEATED = (
+    "--model",
+    "baseline",
+    "--model_args",
+    "strategy=random_choice,options=red|blue|green",
+    "--tasks",
+    "colours",
+)
+REDUCED = ("--repeats", "8", "--reduce", "pass@4,maj@8", "--log_samples", "--output_path", "out/repeats")
 
 
-def write_report(folder: Path) -> Path:
-    """Run the demonstration and write the report of both runs, with names that do not depend on this machine."""
+def write_reports(folder: Path) -> None:
+    """Run the demonstration and write the reports, with names that do not depend on this machine."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    demo = [sys.executable, str(REPOSITORY / "examples" / "demo.py"), "--out", "out"]
-    report = [sys.executable, "-m", "lmms_eval", "report", "out/hf", "out/gold", "--out", "report"]
-    for command in (demo, report):
+    program = [sys.executable, "-m", "lmms_eval"]
+    for command in (
+        [sys.executable, str(REPOSITORY / "examples" / "demo.py"), "--out", "out"],
+        [*program, "report", "out/hf", "out/gold", "--out", "report"],
+        [*program, *REPEATED, "--include_path", str(REPOSITORY / "examples" / "task"), *REDUCED],
+        [*program, "report", "out/repeats", "--out", "certain"],
+    ):
         subprocess.run(command, check=True, cwd=folder, env=environment)
-    return folder / "report" / "index.html"
 
 
-def take(page: Any, report: Path, shot: Shot) -> Image.Image:
+def take(page: Any, folder: Path, shot: Shot) -> Image.Image:
     """Return a picture of a page from its top to the end of the last element to show."""
     page.goto("about:blank")
-    page.goto(f"{report.as_uri()}{shot.address}")
+    page.goto(f"{(folder / shot.report / 'index.html').as_uri()}{shot.address}")
     page.wait_for_selector(shot.awaited)
     if shot.click:
         page.click(shot.click)
@@ -96,10 +111,11 @@ def make(folder: Path) -> None:
     """Make all pictures, replacing existing ones."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, chromium_page() as page:
-        report = write_report(Path(scratch).resolve())
+        reports = Path(scratch).resolve()
+        write_reports(reports)
         for shot in SHOTS:
             path = folder / f"{shot.name}.webp"
-            image = take(page, report, shot)
+            image = take(page, reports, shot)
             sys.stdout.write(f"{path}: {image.width}x{image.height}, {save(image, path):,} bytes\n")
 
 

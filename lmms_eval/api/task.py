@@ -28,6 +28,7 @@ from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
+    from lmms_eval.utils.prompt_variants import PromptVariant
 
 
 class ConfigurableTask:
@@ -258,6 +259,10 @@ class TaskOptions(Struct, frozen=True):
     """Programs written by the model are run even without a sandbox."""
     run_options: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The given options of the run that tasks may request by name (``run_options`` in their YAML)."""
+    question_frame: tuple[str, str] = ("", "")
+    """Texts before and after each question, in addition to those of the task (``--prompt_variants``)."""
+    option_labels: tuple[str, ...] = ()
+    """Labels that options have in place of A, B, C, ... (``--prompt_variants``); empty for the task's own letters."""
     judge_repeats: int = 1
     """Number of times that each question is put to the judge; repetitions are named ``NAME~2``, ..."""
 
@@ -391,6 +396,10 @@ class Task(abc.ABC):
     """Opening and closing tags of thoughts to remove from answers; ``None``: the usual ones."""
     control_of: str = ""
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
+    variant: PromptVariant | None = None
+    """The changes of the prompt, if this control task is a variant of it (``docs/prompts.md``)."""
+    asks_again: bool = False
+    """This control asks the same requests as its task a second time (``--repeat_share``)."""
 
     def add_metrics(self, returned: Sequence[str]) -> None:
         """Add to ``metrics`` those that scoring returned and the task does not declare; by default none is added."""

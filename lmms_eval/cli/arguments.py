@@ -127,6 +127,10 @@ def add_media_flags(parser: CommandParser) -> None:
         "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
         help="show media below this folder for runs without their record, too; repeatable",
     )  # fmt: skip
+
+
+def add_redact_flag(parser: CommandParser) -> None:
+    """Add ``--redact``."""
     parser.add_argument(
         "--redact", action="append", default=[], metavar="KEY", help="leave out the values of this key; repeatable"
     )

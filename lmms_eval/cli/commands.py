@@ -44,7 +44,7 @@ COMMANDS = {
         Command("show", "show a run again: its table, a task's breakdown, one sample, selected samples", "show"),
         Command("export", "the samples of a run as one file: Parquet, CSV, JSON lines, Excel", "export"),
         Command("score", "score or judge a finished run again", "score"),
-        Command("judge", "draw judged answers for people to score, to correct the judge by them", "judge"),
+        Command("judge", "draw judged answers for people to score, and find out whether a judge has drifted", "judge"),
         Command("cache", "look into, prune or check a response cache", "cache"),
         Command("megabench", "score MEGA-Bench submissions, derive the leaderboard's numbers", "megabench"),
         Command("milebench", "score MileBench predictions, collect the scores of several models", "milebench"),

@@ -24,7 +24,7 @@ EXIT_CODES = (
         "than --judge_error_budget allows, every answer is blank or filtered, "
         "nothing of a task could be scored, or --max_tokens or --max_cost is spent",
     ),
-    (4, "gate: a score fell, it is worse than the margin of the policy allows"),
+    (4, "gate: a score fell, it is worse than the margin of the policy allows; judge check: the judge has drifted"),
     (5, "gate: undecided, since documents, coverage or a task are missing; no score fell"),
     (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
 )

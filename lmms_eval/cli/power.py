@@ -254,7 +254,8 @@ def _variances(source: str) -> dict[str, dict[str, Mapping[str, Any]]]:
     found = {name: rows for name, rows in known.items() if rows}
     if not found:
         raise UsageError(
-            f"power: --from {source}: no task has a variance of answers; name a run with --repeats 2 or more"
+            f"power: --from {source}: no task has a variance of answers; name a run with --repeats 2 or more, or "
+            "--repeat_share"
         )
     return found
 

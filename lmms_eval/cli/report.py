@@ -8,6 +8,7 @@ from pathlib import Path
 from lmms_eval.cli.arguments import (
     add_choice_flags,
     add_media_flags,
+    add_redact_flag,
     add_verbosity,
     command_parser,
     read_choice,
@@ -25,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     add_choice_flags(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
     add_media_flags(parser)
+    add_redact_flag(parser)
     parser.add_argument(
         "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
     )

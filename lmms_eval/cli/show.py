@@ -147,10 +147,12 @@ def _show_breakdown(given: Namespace, found: Run) -> None:
     if given.json:
         emit(json_cell(to_dict(made)))
         return
+    from lmms_eval.results.prompts import prompts_text
     from lmms_eval.results.sample_text import asked_lines
 
     asked = asked_lines(found.document, given.task)
-    emit([breakdown_text(made), *(["", *asked] if asked else [])])
+    prompts = prompts_text(found.document, given.task)
+    emit([breakdown_text(made), *(["", prompts] if prompts else []), *(["", *asked] if asked else [])])
 
 
 def _show_sample(given: Namespace, found: Run) -> None:

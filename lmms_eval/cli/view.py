@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from lmms_eval.cli.arguments import add_media_flags, add_verbosity, command_parser
+from lmms_eval.cli.arguments import add_media_flags, add_redact_flag, add_verbosity, command_parser
 from lmms_eval.cli.output import announce_page, emit
 
 
@@ -16,6 +16,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
     parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
     add_media_flags(parser)
+    add_redact_flag(parser)
     add_verbosity(parser)
     given = parser.read(arguments)
     from lmms_eval.http.guard import Guard

@@ -6,15 +6,28 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmms_eval.compare.anchored import anchor_notes
+from lmms_eval.compare.differences import (
+    UncorrectedDifference,
+    compare_parts,
+    find_difference,
+    judge_family,
+    with_reruns,
+)
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
-from lmms_eval.compare.matching import MatchedPair, common_rows, match_runs, runs_of
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, common_rows, match_runs, runs_of
+from lmms_eval.compare.prompts import compare_prompts
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
-from lmms_eval.compare.runs import RunRows, TaskRows
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison, Rank
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.names import some_of
+from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -30,7 +43,9 @@ def rank_runs(
 ) -> tuple[dict[str, list[Rank]], list[str]]:
     """Rank the runs in every column that is a mean over documents and that at least three runs have.
 
-    Runs that stopped a task early have no rank in it, since their documents are a random part.
+    Runs that stopped a task early have no rank in it, since their documents are a random part. Scores and ranks are
+    those over the documents that all runs scored. The best and the worst rank hold whatever documents without a score
+    would score.
 
     Args:
         runs: runs with unique names.
@@ -52,40 +67,95 @@ def rank_runs(
         for key in dict.fromkeys(key for rows in whole.values() for key in rows.columns):
             own = {name: rows for name, rows in whole.items() if key in rows.columns and rows.columns[key].scale}
             if len(own) >= LEAST and (found := _ranked(own, key, (alpha, draws, seed))):
-                ranks[f"{task} {key}"] = found
+                ranks[f"{task} {key}"], missing = found
+                if missing:
+                    held = "hold whatever they would score" if missing.within else "are not bounded, without a range"
+                    notes.append(f"{task} {key}: {missing.count} documents lack a score in a run: ranks {held}")
     return ranks, notes
 
 
-def _ranked(tasks: Mapping[str, TaskRows], key: str, options: tuple[float, int, int]) -> list[Rank]:
+class _Missing(Struct, frozen=True):
+    """Documents that lack a score in one of the ranked runs."""
+
+    count: int
+    within: ScoreRange | None
+    """The range of the scores; ``None`` if it is not known or lacks an end."""
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+def _ranked(
+    tasks: Mapping[str, TaskRows], key: str, options: tuple[float, int, int]
+) -> tuple[list[Rank], _Missing] | None:
+    """Return the ranks in a column, and what is missing; ``None`` if no document has a score in all runs."""
+    import numpy as np
+
     from lmms_eval.stats.differences import PairOptions
     from lmms_eval.stats.ranks import simultaneous_ranks
 
     scores, clusters = _common(list(tasks.values()), key)
-    if not len(scores):
-        return []
+    has_all = np.asarray(np.isfinite(scores).all(axis=1), dtype=bool)
+    if not has_all.any():
+        return None
     alpha, draws, seed = options
+    pair_options = PairOptions(level=1 - alpha, draws=draws, seed=seed)
     is_better = all(rows.columns[key].higher_is_better is not False for rows in tasks.values())
     sign = 1.0 if is_better else -1.0
-    found = simultaneous_ranks(sign * scores, clusters, PairOptions(level=1 - alpha, draws=draws, seed=seed))
-    ranks = [
-        Rank(name, sign * one.score, one.rank, one.best, one.worst) for name, one in zip(tasks, found, strict=True)
-    ]
-    return sorted(ranks, key=lambda one: (one.rank, one.run))
+    kept = clusters if clusters is None else [name for name, has in zip(clusters, has_all, strict=True) if has]
+    found = simultaneous_ranks(sign * scores[has_all], kept, pair_options)
+    missing = _Missing(int((~has_all).sum()), _common_range([rows.columns[key] for rows in tasks.values()]))
+    ends = [(one.best, one.worst) for one in found]
+    if missing and missing.within is None:
+        ends = [(1, len(found))] * len(found)
+    elif missing.within is not None and missing:
+        low, high = sorted((sign * missing.within.low, sign * missing.within.high))
+        ends = []
+        for place, one in enumerate(found):
+            own, others = (_filled(sign * scores, place, *each) for each in ((high, low), (low, high)))
+            best, worst = (simultaneous_ranks(each, clusters, pair_options)[place] for each in (own, others))
+            ends.append((min(one.best, best.best), max(one.worst, worst.worst)))
+    ranks = [Rank(name, sign * one.score, one.rank, *each) for name, one, each in zip(tasks, found, ends, strict=True)]
+    return sorted(ranks, key=lambda one: (one.rank, one.run)), missing
+
+
+def _filled(scores: NDArray[float64], place: int, own: float, others: float) -> NDArray[float64]:
+    """Return the scores with ``own`` for missing ones of the run at a place, and ``others`` for those of the others."""
+    import numpy as np
+
+    ends = np.full(scores.shape[1], others)
+    ends[place] = own
+    return np.where(np.isfinite(scores), scores, ends)
+
+
+def _common_range(columns: Sequence[MetricColumn]) -> ScoreRange | None:
+    """Return the range with two ends that holds all scores, if one is stated or all scores are 0 and 1."""
+    import numpy as np
+
+    known = np.concatenate([column.scores[np.isfinite(column.scores)] for column in columns])
+    stated = next((column.score_range for column in columns if column.score_range is not None), None)
+    within = range_of_scores(known.tolist(), stated)
+    return within if math.isfinite(within.high - within.low) else None
 
 
 def _common(tasks: Sequence[TaskRows], key: str) -> tuple[NDArray[float64], list[str | None] | None]:
-    """Return the scores (documents × runs) of the documents that all runs scored, and their clusters."""
+    """Return the scores (documents × runs) of the documents that all runs have, and their clusters.
+
+    Scores are NaN if they are missing. Documents that all runs scored without giving this metric are left out.
+    """
     import numpy as np
 
     rows = common_rows(tasks)
     matrix = np.stack([one.columns[key].scores[rows[:, place]] for place, one in enumerate(tasks)], axis=1)
-    has_all = np.asarray(np.isfinite(matrix).all(axis=1), dtype=bool)
+    is_expected = np.isfinite(matrix).any(axis=1)
+    for place, one in enumerate(tasks):
+        is_expected |= np.array([one.statuses[row] != "scored" for row in rows[:, place].tolist()], dtype=bool)
     number = next((number for number, one in enumerate(tasks) if one.clusters is not None), None)
     clusters: list[str | None] | None = None
     if number is not None:
         names = tasks[number].clusters or ()
-        clusters = [names[row] for row in rows[has_all, number].tolist()]
-    return matrix[has_all], clusters
+        clusters = [names[row] for row in rows[is_expected, number].tolist()]
+    return matrix[is_expected], clusters
 
 
 _MOST_SHOWN = 3
@@ -117,9 +187,10 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
 
     notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
     notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
+    notes += anchor_notes(pairs) if options.anchors else []
     found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
-        rows = [(column, find_difference(column, options)) for column in pair.columns]
+        rows = [(column, _difference(column, pair, options)) for column in pair.columns]
         found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
         notes += [
             f"{column.task}: no document has {column.metric} both in {pair.first.name} and in {pair.second.name}"
@@ -133,6 +204,8 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     cells = {column: compare_parts(pairs, column, options) for column in options.by}
     ranks, rank_notes = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
     notes += rank_notes
+    over_prompts = [compare_prompts(pair, options) for pair in pairs]
+    notes += [note for each in over_prompts for note in each.notes]
     wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
     return Comparison(
         runs=tuple(runs),
@@ -142,6 +215,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
                 pair.second.name,
                 tuple(rows),
                 {column: tuple(of_pairs[number]) for column, of_pairs in cells.items()},
+                over_prompts[number].rows,
             )
             for number, (pair, rows) in enumerate(zip(pairs, judged, strict=True))
         ),
@@ -150,6 +224,11 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         notes=tuple(dict.fromkeys(notes)),
         alpha=options.alpha,
     )
+
+
+def _difference(column: PairedColumn, pair: MatchedPair, options: CompareOptions) -> UncorrectedDifference | None:
+    found = find_difference(column, options)
+    return None if found is None else replace(found, row=with_reruns(found.row, column, pair))
 
 
 def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:

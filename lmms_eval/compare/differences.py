@@ -7,19 +7,22 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmms_eval.compare.anchored import Expected, expected_scores
 from lmms_eval.compare.matching import MatchedPair, PairedColumn
-from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.verdicts import CompareOptions, Difference, Sensitivity, Verdict
+from lmms_eval.compare.runs import RunRows, TaskRows
+from lmms_eval.compare.verdicts import CompareOptions, Difference, Reruns, Sensitivity, Verdict
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.errors import UsageError
 from lmms_eval.results.breakdown import FEW, Division, divides
-from lmms_eval.results.facts import EarlyStop
-from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
+from lmms_eval.results.facts import EarlyStop, part_of
+from lmms_eval.results.sample import finite
+from lmms_eval.stats.interval import ANY_NUMBER, WITH_ANCHORS, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
@@ -78,20 +81,58 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
     width = column.within.high - column.within.low
     look = partial(_at_look, differences, inside, shorter.early_stop.of, width)
     anywhere = None if inside is not None or column.shared.clusters is not None else partial(look, is_of_list=False)
+    of_list, says = look, ""
+    if options.anchors and where is None:
+        expected = expected_scores(column, options.anchors)
+        if isinstance(expected, str):
+            says = f"; no --anchors: {expected}"
+        else:
+            of_list = partial(
+                _anchored_look, _rests(column, shorter, places, expected), expected, shorter is first, look
+            )
+            says = f"; with --anchors {', '.join(expected.runs)}"
     margin = options.margin
     stopped = "both" if len(stops) > 1 else "one of them"
     return SequentialFinding(
-        interval=look(1 - options.alpha),
+        interval=of_list(1 - options.alpha),
         anywhere=None if anywhere is None else anywhere(1 - options.alpha),
         p=None if anywhere is None else _smallest_level(_excludes_0, anywhere, options.alpha),
-        p_list=_smallest_level(_excludes_0, look, options.alpha),
+        p_list=_smallest_level(_excludes_0, of_list, options.alpha),
         equivalence_p=None
         if margin is None
-        else _smallest_level(lambda one: -margin < one.low and one.high < margin, look, options.alpha),
+        else _smallest_level(lambda one: -margin < one.low and one.high < margin, of_list, options.alpha),
         test=TEST,
         note=f"valid although {stopped} stopped early: over the first {len(differences):,} of "
-        f"{shorter.early_stop.of:,} documents of the random order; the interval is about this list of documents",
+        f"{shorter.early_stop.of:,} documents of the random order; the interval is about this list of documents{says}",
     )
+
+
+def _rests(
+    column: PairedColumn, shorter: TaskRows, places: Sequence[int | None], expected: Expected
+) -> list[tuple[float, float]]:
+    """Return the least and the greatest possible score minus the expected one, in the order of asking."""
+    is_first = shorter is column.shared.first
+    rows = column.shared.first_rows if is_first else column.shared.second_rows
+    scores = column.first if is_first else column.second
+    found = []
+    for place in places:
+        # The other run is whole, so every document is shared.
+        assert place is not None
+        score, share = float(scores[place]), expected.scores[shorter.ids[int(rows[place])].strip()]
+        low, high = (score, score) if math.isfinite(score) else (column.within.low, column.within.high)
+        found.append((low - share, high - share))
+    return found
+
+
+def _anchored_look(
+    rests: list[tuple[float, float]], expected: Expected, is_first: bool, look: partial[Interval], level: float
+) -> Interval:
+    """Return the interval of the difference at the last look, from the scores minus the expected ones."""
+    _, _, total, width = look.args
+    found = _at_look(rests, None, total, width, level)
+    ends = found.low + expected.offset, found.high + expected.offset
+    low, high = ends if is_first else (-ends[1], -ends[0])
+    return Interval(max(-width, low), min(width, high), f"{found.method}{WITH_ANCHORS}")
 
 
 def _excludes_0(interval: Interval) -> bool:
@@ -310,6 +351,65 @@ def _sensitivity(column: PairedColumn, expected: NDArray[bool_], paired: int) ->
     return Sensitivity(first - second, documents, *sorted(ends))
 
 
+_Z = NormalDist().inv_cdf(0.975)
+_OF_REPEATS = "again"
+
+
+def with_reruns(row: Difference, column: PairedColumn, pair: MatchedPair) -> Difference:
+    """Add how the difference varies if the runs are made again, if one of them knows how its answers vary.
+
+    A run knows that by its documents that were asked again (``--repeat_share``), or by ``--repeats``. Answers to
+    different questions vary independently, so the variance of a mean over n questions is the mean variance of an answer
+    divided by n.
+    """
+    keys = (str(column), f"{column.metric},{column.second_filter or column.filter}")
+    sides = ((pair.first, column.shared.first, keys[0]), (pair.second, column.shared.second, keys[1]))
+    of_runs = [_answer_variance(run, task, key) for run, task, key in sides]
+    known = [one for one in of_runs if one is not None]
+    if not known or column.shared.stopped_early:
+        return row
+    n = row.pairing.paired
+    error = math.sqrt(2 * math.fsum(plain for plain, _ in known) / len(known) / n)
+    highs = [high for _, high in known if high is not None]
+    half_high = _Z * math.sqrt(2 * math.fsum(highs) / len(highs) / n) if len(highs) == len(known) else None
+    found = Reruns(
+        error=error,
+        half_width=_Z * error,
+        half_width_high=half_high,
+        is_beyond=None if half_high is None else abs(row.value) > half_high,
+    )
+    if len(known) < len(sides):
+        absent = next(run.name for (run, _, _), one in zip(sides, of_runs, strict=True) if one is None)
+        reason = f"{absent} does not know how its answers vary (--repeat_share)"
+        return replace(row, reruns=replace(found, no_interval=reason))
+    if half_high is None:
+        return replace(row, reruns=replace(found, no_interval="no range with two ends"))
+    width = column.within.high - column.within.low
+    low, high = max(-width, row.value - half_high), min(width, row.value + half_high)
+    return replace(row, reruns=replace(found, interval=Interval(low, high, "normal")))
+
+
+def _answer_variance(run: RunRows, task: TaskRows, key: str) -> tuple[float, float | None] | None:
+    """Return the variance of a document's score if the question is asked again, and its upper end, if they are known.
+
+    The upper end of a run with ``--repeats`` is that of its interval for another run on the list.
+    """
+    document, column = run.results or {}, task.columns.get(key)
+    scores = part_of(part_of(part_of(document, "noise_floor"), task.task), "scores")
+    noise = part_of(scores, key)
+    if (answers := finite(noise.get("answers"))) is not None:
+        return answers, finite(noise.get("answers_high"))
+    entry = part_of(part_of(document, "variance", task.task), key)
+    again, n = part_of(entry, _OF_REPEATS), finite(entry.get("n"))
+    error, low, high = (finite(again.get(name)) for name in ("stderr", "low", "high"))
+    if column is None or not column.scale or error is None or n is None:
+        return None
+    plain = error**2 * n / column.scale**2
+    if low is None or high is None:
+        return plain, None
+    return plain, max(plain, ((high - low) / 2 / _Z) ** 2 * n / column.scale**2)
+
+
 POWER = 0.8
 _ROUNDING = 1e-12
 
@@ -339,9 +439,9 @@ def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions
         if verdict.startswith("equivalent") and _verdict(row, whole[0], None, whole[2], options.alpha) != "cannot tell":
             row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
         needed = _needed(one, alpha, options.margin) if is_open else (None, None)
-        judged.append(
-            replace(row, verdict=verdict, detectable=_detectable(one, alpha), needed=needed[0], needed_least=needed[1])
-        )
+        estimand = None if row.interval is None else row.interval.estimand
+        row = replace(row, verdict=verdict, estimand=estimand, needed=needed[0], needed_least=needed[1])
+        judged.append(replace(row, detectable=_detectable(one, alpha)))
     return judged
 
 

@@ -13,9 +13,17 @@ import orjson
 from msgspec import Struct
 
 from lmms_eval.compare.flips import Flip
-from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict, metric_text
+from lmms_eval.compare.verdicts import (
+    Comparison,
+    Difference,
+    PairComparison,
+    PromptDifference,
+    Verdict,
+    metric_text,
+)
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
+from lmms_eval.stats.interval import Interval
 from lmms_eval.utils.names import some_of
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
@@ -68,6 +76,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "low": row.interval.low if row.interval else None,
         "high": row.interval.high if row.interval else None,
         "interval": row.interval.method if row.interval else row.no_interval,
+        "estimand": row.estimand,
         "p": row.p,
         "p_holm": row.p_holm,
         "p_bh": row.p_bh,
@@ -88,9 +97,23 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "difference_counted_wrong": sensitivity.difference if sensitivity else None,
         "least_difference": sensitivity.low if sensitivity else None,
         "greatest_difference": sensitivity.high if sensitivity else None,
+        **_rerun_cells(row),
         "notes": "; ".join(row.notes),
     }
     return {key: no_formula(value) if isinstance(value, str) else _plain(value) for key, value in found.items()}
+
+
+def _rerun_cells(row: Difference) -> dict[str, Any]:
+    found = row.reruns
+    interval = None if found is None else found.interval
+    return {
+        "rerun_error": None if found is None else found.error,
+        "rerun_half_width": None if found is None else found.half_width,
+        "rerun_half_width_high": None if found is None else found.half_width_high,
+        "beyond_rerun_noise": None if found is None else found.is_beyond,
+        "rerun_low": None if interval is None else interval.low,
+        "rerun_high": None if interval is None else interval.high,
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -101,7 +124,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_LOOKS: dict[Verdict, Look] = {"better": "up", "worse": "down", "equivalent": "same", "cannot tell": "open"}
+_LOOKS: dict[Verdict, Look] = {
+    "better": "up",
+    "worse": "down",
+    "equivalent": "same",
+    "ahead on this list": "up",
+    "behind on this list": "down",
+    "equivalent on this list": "same",
+    "cannot tell": "open",
+}
 PERCENT = "percent"
 
 
@@ -167,6 +198,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     for pair in comparison.pairs:
         heading = f"{pair.first} (first) against {pair.second} (second)"
         yield Section(heading, _columns(pair.rows, "Task"), list(_lines(pair.rows)))
+        if pair.prompts:
+            yield Section(f"{heading}, over prompts", _prompt_columns(pair.prompts), list(_prompt_lines(pair.prompts)))
         for name, cells in pair.cells.items():
             left = f"{len(cells) - _MOST_CELLS} more parts are in --json and --csv"
             more = [left] if len(cells) > _MOST_CELLS else []
@@ -228,6 +261,30 @@ def row_lines(row: Difference) -> Iterator[str]:
         between = f"; {ends[0]} to {ends[1]} whatever they would score" if len(ends) == 2 else ""
         found = f"documents without a score left out: {left}; counted wrong: {wrong} (n = {row.sensitivity.n:,})"
         yield f"  {found}{between}"
+    yield from _reruns(row)
+
+
+def _reruns(row: Difference) -> Iterator[str]:
+    """Yield a line about how the difference varies if the runs are made again, if that is known."""
+    found = row.reruns
+    if found is None:
+        return
+
+    def size(value: float) -> str:
+        return difference_text(value, row).lstrip("+")
+
+    text = (
+        f"  the same requests sent twice differ by SD {size(found.error)}, in 95 % by at most {size(found.half_width)}"
+    )
+    if found.half_width_high is not None:
+        where = "beyond" if found.is_beyond else "within"
+        text += f" (upper end {size(found.half_width_high)}): this difference is {where} rerun noise"
+    yield text
+    if found.interval is not None:
+        low, high = (difference_text(end, row) for end in (found.interval.low, found.interval.high))
+        yield f"  if both were run again on this list: {low} to {high}"
+    else:
+        yield f"  if both were run again on this list: no interval ({found.no_interval})"
 
 
 def _absences(row: Difference) -> list[str]:
@@ -300,6 +357,37 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
     ]
 
 
+def _prompt_columns(rows: Sequence[PromptDifference]) -> list[Column]:
+    def differences(row: PromptDifference, interval: Interval | None, reason: str) -> str:
+        if interval is None:
+            return reason or "no interval"
+        ends = (
+            f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in (interval.low, interval.high)
+        )
+        return f"[{', '.join(ends)}]"
+
+    return [
+        Column("Task", tuple(row.name for row in rows), is_text=True),
+        Column("Metric", tuple(metric_text(row.metric, row.filter) for row in rows), True),
+        Column("Difference", tuple(difference_text(row.value, row) for row in rows), True),
+        Column("These prompts", tuple(differences(row, row.these, row.no_these) for row in rows), True),
+        Column("Prompts like these", tuple(differences(row, row.like_these, row.no_like_these) for row in rows), True),
+        Column("p", tuple(p_text(row.p_like_these) for row in rows), True),
+        Column("N", tuple(f"{row.n:,}" for row in rows), True),
+    ]
+
+
+def _prompt_lines(rows: Sequence[PromptDifference]) -> Iterator[str]:
+    for row in rows:
+        each = ", ".join(f"{name} {difference_text(value, row)}" for name, value in row.prompts.items())
+        yield f"{row.name} {metric_text(row.metric, row.filter)}: {row.ranking} ({each})"
+        if row.missing:
+            yield f"  {row.missing:,} documents without a number under one of the prompts are left out"
+        if not row.is_mean:
+            yield "  means over documents, not the task's own number"
+    yield "p: of the mean over prompts like these, of each row alone"
+
+
 def _named(row: Difference) -> str:
     return f"{row.name} {metric_text(row.metric, row.filter)}"
 
@@ -308,7 +396,7 @@ def _score(value: float, row: Difference) -> str:
     return f"{100 * value:.2f}%" if row.unit == "percent" else f"{value:.4g}"
 
 
-def difference_text(value: float, row: Difference) -> str:
+def difference_text(value: float, row: Difference | PromptDifference) -> str:
     """Format a difference with its sign and unit."""
     return f"{100 * value:+.2f} pp" if row.unit == "percent" else f"{value:+.4g}"
 

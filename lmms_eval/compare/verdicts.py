@@ -7,8 +7,9 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.interval import Interval
+from lmms_eval.stats.interval import Estimand, Interval
 
 
 class CompareOptions(Struct, frozen=True):
@@ -33,6 +34,8 @@ class CompareOptions(Struct, frozen=True):
     """Metadata columns for breakdowns."""
     reference: str = ""
     """Name or source of the run that all others are compared with; empty for all pairs."""
+    anchors: tuple[RunRows, ...] = ()
+    """Earlier runs whose scores narrow the difference between a run that stopped early and a whole one."""
 
     def __post_init__(self) -> None:
         complaints = {
@@ -74,6 +77,23 @@ class Sensitivity(Struct, frozen=True):
     """The least difference whatever these documents would score; ``None`` if the range lacks an end."""
     high: float | None = None
     """The greatest such difference."""
+
+
+class Reruns(Struct, frozen=True):
+    """Variation of a difference over these documents if the runs are made again, with the same questions."""
+
+    error: float
+    """Standard deviation of the difference between two runs of one model with the same requests; from the mean of both
+    runs' variances if both are known."""
+    half_width: float
+    """95 % of such differences are smaller."""
+    half_width_high: float | None = None
+    """The same for the upper ends of the variances' 95 % intervals; ``None`` if they are not known."""
+    is_beyond: bool | None = None
+    """Whether the difference is larger than ``half_width_high``."""
+    interval: Interval | None = None
+    """95 % interval of the difference if both were run again on this list; ``None`` if ``no_interval`` states why."""
+    no_interval: str = ""
 
 
 class Pairing(Struct, frozen=True):
@@ -124,12 +144,65 @@ class Difference(Struct, frozen=True):
     """The same for the greatest difference that the interval contains: fewer do not suffice, more may be needed."""
     verdict: Verdict = "cannot tell"
     sensitivity: Sensitivity | None = None
+    reruns: Reruns | None = None
+    """``None`` if neither run knows how its answers vary."""
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
     changed: tuple[int, int] | None = None
     """Number of documents that the first run answers better, and worse."""
     cell: str = ""
     """In a breakdown, the value of the metadata column."""
+    estimand: Estimand | None = None
+    """What the interval is about: the difference over this list of documents, or over documents like these; ``None``
+    without an interval."""
+
+
+class PromptDifference(Struct, frozen=True):
+    """The mean over prompts of a number of the first run minus that of the second (``--prompt_variants``)."""
+
+    name: str
+    """Task."""
+    metric: str
+    filter: str
+    first: float
+    second: float
+    value: float
+    """``first - second``, in the units of the scores."""
+    prompts: Mapping[str, float]
+    """The difference with each prompt."""
+    these: Interval | None
+    """Interval for these prompts and questions like these; ``None`` if ``no_these`` states why it is missing."""
+    no_these: str
+    p_these: float | None
+    like_these: Interval | None
+    """Interval for prompts like these and questions like these; ``None`` if ``no_like_these`` states why."""
+    no_like_these: str
+    p_like_these: float | None
+    """Two-sided p-value for prompts like these; ``None`` with fewer than three prompts."""
+    spread: float | None
+    """Standard deviation of the differences with the prompts."""
+    ahead: tuple[str, ...]
+    """Prompts under which the first run is ahead."""
+    behind: tuple[str, ...]
+    """Prompts under which it is behind; under the others, both runs are equal."""
+    n: int
+    """Documents with a number in both runs under all prompts."""
+    missing: int = 0
+    """Documents that lack one of these numbers."""
+    unit: Literal["percent", ""] = ""
+    higher_is_better: bool = True
+    is_mean: bool = True
+    """Whether the task's own number is the mean over documents."""
+
+    @property
+    def ranking(self) -> str:
+        """The sentence about the order of the runs under the prompts."""
+        count = len(self.prompts)
+        most = max(self.ahead, self.behind, key=len)
+        if len(most) == count:
+            return f"ranking holds under all {count} prompts"
+        others = [name for name in self.prompts if name not in most]
+        return f"first ahead under {len(self.ahead)} of {count} prompts; ranking changes under: {', '.join(others)}"
 
 
 class PairComparison(Struct, frozen=True):
@@ -141,6 +214,8 @@ class PairComparison(Struct, frozen=True):
     """Tasks first, then groups and benchmarks' own numbers."""
     cells: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
     """By metadata column: a row for each value and task, adjusted over all cells of the column."""
+    prompts: Sequence[PromptDifference] = ()
+    """Tasks that both runs were asked with the same variants of the prompt."""
 
 
 class Rank(Struct, frozen=True):

@@ -17,6 +17,7 @@ from msgspec import Struct
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
 from lmms_eval.utils.document_ids import ids_text
+from lmms_eval.utils.prompt_variants import variants_text
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.where import parse_where
 
@@ -64,20 +65,17 @@ class SampleDesign(Struct, frozen=True):
     """The size of a random sample, and how it is drawn."""
 
     size: int
-    is_stratified: bool = False
+    kind: Literal["simple", "stratified", "neyman"] = "simple"
 
 
 def sample_design(text: str) -> SampleDesign:
-    """Parse ``N[:stratified]``. Raises ``ConfigError``."""
-    count, _, design = (part.strip() for part in text.partition(":"))
-    if design == "neyman":
+    """Parse ``N[:stratified|neyman]``. Raises ``ConfigError``."""
+    count, colon, kind = (part.strip() for part in text.partition(":"))
+    if not (count.isdecimal() and int(count) > 0) or (colon and kind not in ("stratified", "neyman")):
         raise ConfigError(
-            f"sample: {text!r}: neyman needs the spread of earlier scores in each stratum, which no option states; "
-            "give N:stratified"
+            f"sample: {text!r}: give a number of documents from 1 on, N:stratified, or N:neyman with --anchors"
         )
-    if not (count.isdecimal() and int(count) > 0) or design not in ("", "stratified") or text.strip().endswith(":"):
-        raise ConfigError(f"sample: {text!r}: give a number of documents from 1 on, or N:stratified")
-    return SampleDesign(int(count), bool(design))
+    return SampleDesign(int(count), "neyman" if kind == "neyman" else "stratified" if kind else "simple")
 
 
 def _rule(text: str) -> StoppingRule:
@@ -274,6 +272,11 @@ def count_or_switch(value: bool | int | str) -> Any:
 def ids(value: int | str | Sequence[int]) -> Any:
     """Convert document ids to their shortest form. A file's content is read now, so later edits do not matter."""
     return ids_text(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def variants(value: str | Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
+    """Convert variants of a prompt to JSON. A file's content is read now, so later edits do not matter."""
+    return variants_text(value) if isinstance(value, str | list | tuple | Mapping) else value
 
 
 def expression(value: str) -> Any:

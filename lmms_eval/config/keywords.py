@@ -107,6 +107,8 @@ class EvaluateArguments(TypedDict, total=False):
     media_workers: int | None
     ablate: str | Sequence[str] | None
     permute_choices: int | None
+    prompt_variants: str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
+    repeat_share: float | None
     reduce: str | Sequence[str] | None
     ids: int | str | Sequence[int] | None
     where: str | None

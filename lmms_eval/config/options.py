@@ -175,7 +175,7 @@ class RunConfig:
         form="rules", metavar="RULE[;RULE...]", repeatable=True)
     anchors: str | None = run(None, RUNNING,
         "earlier runs of the same tasks whose scores predict those of this run, for a narrower interval with --order "
-        "random or --until: samples files (JSONL) or folders of them",
+        "random, --until or --sample N:neyman: samples files (JSONL) or folders of them",
         form="names", metavar="RUN[,RUN...]", repeatable=True)
     allow_ignored: bool = run(False, GENERATION,
         "run even if the model ignores an option of --gen_kwargs; the results name the option")
@@ -257,6 +257,13 @@ class RunConfig:
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
         "rotations of a question's choices; each is asked", metavar="N", least=2)
+    prompt_variants: str | None = run(None, TASKS,
+        "YAML file with named changes of the prompt (pre_prompt, post_prompt, system_prompt, option_labels): every "
+        "document is asked with each of them too, and the score gets the variance that comes from the prompt",
+        form="variants", metavar="FILE")
+    repeat_share: float = run(0.0, STATISTICS,
+        "ask this share of the documents (at least 20) a second time at the end, to measure how many scores change",
+        metavar="SHARE", least=0, most=1)
     reduce: str | None = run(None, STATISTICS,
         "further metrics of the answers to each document, with --repeats: pass@K, pass^K, maj@K, mean@K",
         form="names", metavar="NAME@K,...")
@@ -268,7 +275,8 @@ class RunConfig:
         form="expression", metavar="EXPRESSION")
     sample: str | None = run(None, TASKS,
         "a random sample of N documents per task, by the first number of --seed, instead of the first N; N:stratified "
-        "draws from each of the task's strata in proportion to its size", form="sample", metavar="N[:stratified]")
+        "draws from each of the task's strata in proportion to its size, N:neyman most where the scores of --anchors "
+        "leave most open", form="sample", metavar="N[:stratified|neyman]")
     report: bool = run(False, OUTPUT,
         "write the run's report as pages, during the run and at its end; needs --output_path")
     git_commit: str | None = run(None, OUTPUT,

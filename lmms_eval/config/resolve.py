@@ -405,6 +405,6 @@ def answer_options(config: RunConfig, ignored_model_args: Collection[str] = ()) 
         "t2i_args": kept("t2i_args"),
         "gen_kwargs": config.arguments("gen_kwargs"),
         "task_kwargs": config.arguments("task_kwargs"),
-        **({"sample": config.sample} if config.sample else {}),  # absent: the keys of older runs
+        **{name: given for name in ("sample", "prompt_variants") if (given := getattr(config, name))},  # else old keys
         "repeats": config.repeats or 1,  # a task's own value is part of its fingerprint
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal
 
 from msgspec import Struct, field
-
-from lmms_eval.api.task import Task
 
 MediaKey = Literal["sent_media", "input_media"]
 """Key of a sample with its media: those that were sent, or the document's own pictures."""
@@ -38,7 +37,15 @@ class Clusters(Struct, frozen=True):
     def entry(self) -> dict[str, Any]:
         """Return the task's entry in the results file."""
         found: dict[str, Any] = {"by": self.by, "count": self.count, "documents": self.documents}
+        found |= {"effective": self.effective} if self.names else {}
         return found if self.media is None else {**found, "media": self.media}
+
+    @property
+    def effective(self) -> float:
+        """The number of clusters of one size that allow as much certainty at most, (Σ m)² / Σ m²."""
+        sizes = Counter(self.names.values())
+        alone = self.documents - sizes.total()  # documents without a name are their own clusters
+        return self.documents**2 / (math.fsum(size**2 for size in sizes.values()) + alone) if self.documents else 0.0
 
     def described(self) -> str:
         """Return a text such as ``812 pictures (2,400 documents)``; empty without clusters."""
@@ -57,9 +64,9 @@ class ClusterFinder:
     without a medium or a value is its own cluster.
     """
 
-    def __init__(self, task: Task) -> None:
-        self._key, self._is_few_shot = task.cluster_key, task.num_fewshot > 0
-        self._documents = 0
+    def __init__(self, cluster_key: str | None, is_few_shot: bool) -> None:
+        self._key, self._is_few_shot = cluster_key, is_few_shot
+        self._doc_ids: set[int] = set()
         self._by_column: dict[int, str] = {}
         self._sent: dict[int, str] = {}
         self._own: dict[int, str] = {}
@@ -67,20 +74,35 @@ class ClusterFinder:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add the journal's record of a scored document."""
-        self._documents += 1
-        doc_id = record["doc_id"]
-        if self._key:
-            values = [value for score in record["scores"] for value in score["metrics"].values()]
-            if (found := cluster_of(self._key, values, record.get("doc"))) is not None:
-                self._by_column[doc_id] = found
+        values = [value for score in record["scores"] for value in score["metrics"].values()]
+        sent: Sequence[Any] = next((answer["media"] for answer in record["answers"] if answer.get("media")), ())
+        self.note(record["doc_id"], [*values, record.get("doc")], sent, record.get("media"))
+
+    def note(self, doc_id: int, values: Collection[Any], sent: Any, own: Any) -> None:
+        """Add a scored document, or a further line of it.
+
+        Args:
+            doc_id: its number.
+            values: where ``cluster_key`` may be: the values of its metrics, and its fields.
+            sent: the media that were sent, as in ``sent_media``.
+            own: its own pictures, as in ``input_media``.
+        """
+        self._doc_ids.add(doc_id)
+        if self._key and (found := cluster_of(self._key, values)) is not None:
+            self._by_column[doc_id] = found
         if self._by_column:
             return
-        sent: Sequence[Any] = next((answer["media"] for answer in record["answers"] if answer.get("media")), ())
         if (found := first_medium(sent)) is not None:
             self._sent[doc_id] = _short(found)
-            self._kinds[str(sent[0].get("type", ""))] += 1
-        if (found := first_medium(record.get("media"))) is not None:
+            self._kinds[str(sent[0].get("type", "")) if isinstance(sent[0], Mapping) else ""] += 1
+        if (found := first_medium(own)) is not None:
             self._own[doc_id] = _short(found)
+
+    def forget(self, doc_id: int) -> None:
+        """Forget a document, before it is added again."""
+        self._doc_ids.discard(doc_id)
+        for names in (self._by_column, self._sent, self._own):
+            names.pop(doc_id, None)
 
     def clusters(self) -> Clusters:
         """Return the clusters of all documents added."""
@@ -88,23 +110,22 @@ class ClusterFinder:
             return self._made(f"column {self._key}", self._by_column, f"clusters by {self._key}")
         absent, sent = self._key or "", {} if self._is_few_shot else self._sent
         is_sent = self._count(sent) <= self._count(self._own)
-        names = sent if is_sent else self._own
-        if self._count(names) == self._documents:
-            return Clusters(count=self._documents, documents=self._documents, absent_key=absent)
+        names, documents = sent if is_sent else self._own, len(self._doc_ids)
+        if self._count(names) == documents:
+            return Clusters(count=documents, documents=documents, absent_key=absent)
         kinds = [_KINDS.get(kind, "media") for kind in self._kinds] if is_sent else ["pictures"]
         noun = kinds[0] if len(kinds) == 1 else "media"
         return self._made("first medium", names, noun, "sent_media" if is_sent else "input_media", absent)
 
     def _count(self, names: Mapping[int, str]) -> int:
         """Return the number of clusters by these names. A document without one is its own cluster."""
-        return len(set(names.values())) + self._documents - len(names)
+        return len(set(names.values())) + len(self._doc_ids) - len(names)
 
     def _made(
         self, by: str, names: Mapping[int, str], noun: str, media: MediaKey | None = None, absent_key: str = ""
     ) -> Clusters:
-        count = self._count(names)
-        is_shared = count < self._documents
-        return Clusters(by, count, self._documents, names if is_shared else {}, media, noun, absent_key)
+        count, documents = self._count(names), len(self._doc_ids)
+        return Clusters(by, count, documents, names if count < documents else {}, media, noun, absent_key)
 
 
 def _short(identity: str) -> str:
@@ -121,9 +142,9 @@ def label(value: Any) -> str | None:
     return str(value)
 
 
-def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
-    """Find a document's cluster in its metrics' values, else in its own fields."""
-    for value in (*values, doc):
+def cluster_of(key: str, values: Iterable[Any]) -> str | None:
+    """Find a document's cluster in its metrics' values, else in its own fields, which come last."""
+    for value in values:
         if isinstance(value, Mapping) and value.get(key) is not None:
             return label(value[key])
     return None

@@ -403,6 +403,8 @@ def _ask_and_score(
     drive = asking.drive
     if work.looks is not None:
         work.looks.wake = drive.stream.wake
+    if lead is not None:
+        lead.forms_batches = lambda: drive.stream.forms_batches
     progress.count_tokens = lambda: drive.report.output_tokens
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
     with Vitals(
@@ -529,7 +531,11 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
         order = sampling.order.of(plan) if sampling is not None and (stops or anchors) else None
         reason = not_asked or _given_up(work, plan)
         results.append(aggregate_task(plan, work.store, chosen, reason, order, stops.get(plan.task.name)))
-    return tuple(results)
+    if not any(result.task.asks_again for result in results):
+        return tuple(results)
+    from lmms_eval.engine.noise import with_noise_floors
+
+    return with_noise_floors(results, work.store)
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:

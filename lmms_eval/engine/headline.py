@@ -19,6 +19,8 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.engine.plan import TaskPlan, draw_place
+from lmms_eval.stats.earlier import Fit
+from lmms_eval.stats.interval import WITH_ANCHORS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 RANDOM, STRATA = "random:", "strata:"
@@ -53,10 +55,12 @@ class RandomOrder(Struct, frozen=True):
         return f"{RANDOM if names is None else STRATA}{self.seed}:{digest[:8]}"
 
     def units(self, plans: Sequence[TaskPlan]) -> Iterator[Unit]:
-        """Yield all documents of a run."""
+        """Yield all documents of a run; those that are asked again come last."""
         tasks = {plan.task.name: plan.task for plan in plans}
-        for name, doc_id in interleaved({plan.task.name: self.of(plan) for plan in plans}):
-            yield Unit(tasks[name], doc_id, tasks[name].repeats)
+        for asks_again in (False, True):
+            part = [plan for plan in plans if plan.task.asks_again == asks_again]
+            for name, doc_id in interleaved({plan.task.name: self.of(plan) for plan in part}):
+                yield Unit(tasks[name], doc_id, tasks[name].repeats)
 
 
 def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:
@@ -85,6 +89,8 @@ LEAST = 10
 """Minimum number of documents for a decision."""
 LOOKS = 200
 """Number of documents above which the next look waits until their number has grown by one part in ``LOOKS``."""
+AT_ONCE = 256
+"""Most documents that are added at once: more may be drawn than count if a statement holds."""
 _SLACK = 1e-12
 
 
@@ -97,6 +103,10 @@ class Anchors(Struct, frozen=True):
     """Predicted numbers by document, as fractions of the range from 0 to 1; every document of the task has one."""
     known: int
     """Number of documents with a number in an earlier run. The others have the mean."""
+    fit: Fit = "mean"
+    """How the numbers of the runs were combined."""
+    cross_validated: float | None = None
+    """R² over earlier runs that were held out, each predicted from the others; ``None`` for a single run."""
 
     @property
     def digest(self) -> str:
@@ -253,6 +263,19 @@ class _Moments(Struct):
     greatest: _Sums = field(default_factory=_Sums)
 
 
+class _Finished(Struct, frozen=True):
+    """A finished document of a part."""
+
+    part: HeadlinePart
+    doc_id: int
+    number: float | None
+    is_outside: bool
+    """Its number lies outside the range, and is not used."""
+    low: float
+    high: float
+    """``HeadlinePart.shares``."""
+
+
 class Prefix:
     """The longest sequence of finished documents at the start of a random order, with its headline number.
 
@@ -302,15 +325,11 @@ class Prefix:
                 weights.append(span * share / self._scale.span)
         from lmms_eval.stats.sequence import Sampled, StratifiedSampled
 
-        self._draw: Callable[[int, float, float], None]
-        """Adds a document to a stratum, by the two ends of its share."""
-        self._sampled: Sampled | StratifiedSampled
-        if len(totals) == 1:
-            one = self._sampled = Sampled(totals[0], SHARES, LEVEL)
-            self._draw = lambda _, low, high: one.add(low, high)
-        else:
-            several = self._sampled = StratifiedSampled(totals, weights, SHARES, LEVEL)
-            self._draw = several.add
+        self._one = Sampled(totals[0], SHARES, LEVEL) if len(totals) == 1 else None
+        """The interval of a number without strata."""
+        self._several = StratifiedSampled(totals, weights, SHARES, LEVEL) if self._one is None else None
+        self._last: stats.Interval | None = None
+        """Of a number without strata: the interval over the documents that count, in shares, if it is known."""
         self._moments = list({id(moments): moments for _, moments in self._cells.values()}.values())
         self._not_begun = {*self._cells}
 
@@ -320,46 +339,74 @@ class Prefix:
         return self.length == self._whole
 
     def advance(self, find: Find, statement: Statement | None = None) -> bool:
-        """Add finished documents until the statement holds; returns whether it does."""
-        while self.length < len(self._units):
-            name, doc_id = self._units[self.length]
+        """Add finished documents until the statement holds; returns whether it does.
+
+        Intervals of a number without strata are computed for many documents at once, which takes a twentieth of the
+        time, and equal those after each of them.
+        """
+        while documents := self._finished(find):
+            ends = self._draw(documents, statement is not None)
+            for place, one in enumerate(documents):
+                self._last = None if ends is None else stats.Interval(*ends[place], "betting")
+                self._add(one)
+                if statement is not None and self._is_look() and statement(self.interval()):
+                    return True
+        return False
+
+    def _finished(self, find: Find) -> list[_Finished]:
+        """Return the next finished documents, up to a number."""
+        found: list[_Finished] = []
+        for name, doc_id in self._units[self.length : self.length + AT_ONCE]:
             part = self._parts[name]
             try:
                 number = find(part, doc_id)
             except KeyError:
-                return False
-            self.length += 1
-            self.taken[name] += 1
-            self._add(part, doc_id, number)
-            if statement is not None and self._is_look() and statement(self.interval()):
-                return True
-        return False
+                break
+            is_outside = number is not None and not part.holds(number)
+            number = None if is_outside else number
+            found.append(_Finished(part, doc_id, number, is_outside, *part.shares(doc_id, number)))
+        return found
+
+    def _draw(self, documents: Sequence[_Finished], is_looking: bool) -> list[tuple[float, float]] | None:
+        """Add documents to the interval of a number without strata; return its ends after each, if there is a look."""
+        if self._one is None:
+            return None
+        if is_looking and not self.lies_outside and self.counted + len(documents) >= self._next_look:
+            return self._one.after_each([one.low for one in documents], [one.high for one in documents])
+        for one in documents:
+            self._one.add(one.low, one.high)
+        return None
 
     def _is_look(self) -> bool:
         """Return whether to test the statement now: always at first, then whenever half a percent was added.
 
-        An interval takes as much time as about twenty documents. The looks depend only on the number of documents, so
-        the decision is reproducible. There is no look while a stratum has no document, since the number lacks it.
+        An interval over strata takes as much time as about twenty documents. The looks depend only on the number of
+        documents, so the decision is reproducible. There is no look while a stratum has no document, since the number
+        lacks it.
         """
         if self.lies_outside or self._not_begun or self.counted < self._next_look:
             return False
         self._next_look = self.counted + max(1, self.counted // LOOKS)
         return True
 
-    def _add(self, part: HeadlinePart, doc_id: int, number: float | None) -> None:
+    def _add(self, one: _Finished) -> None:
+        part = one.part
+        self.length += 1
+        self.taken[part.task] += 1
         self.counted += 1
-        key = part.task, part.stratum(doc_id)
+        key = part.task, part.stratum(one.doc_id)
         self._not_begun.discard(key)
-        if number is not None and not part.holds(number):
-            self.lies_outside, number = True, None
-        low, high = part.shares(doc_id, number)
+        self.lies_outside = self.lies_outside or one.is_outside
         stratum, moments = self._cells[key]
-        self._draw(stratum, low, high)
-        least, greatest = self._bare[part.task].shares(doc_id, number) if part.anchors is not None else (low, high)
-        moments.least.add(least)
-        moments.greatest.add(greatest)
-        if low == high:
-            moments.known.add(low)
+        if self._several is not None:
+            self._several.add(stratum, one.low, one.high)
+        plain = one.low, one.high
+        if part.anchors is not None:
+            plain = self._bare[part.task].shares(one.doc_id, one.number)
+        moments.least.add(plain[0])
+        moments.greatest.add(plain[1])
+        if one.low == one.high:
+            moments.known.add(one.low)
         else:
             self.missing += 1
 
@@ -371,7 +418,12 @@ class Prefix:
 
     def interval(self) -> stats.Interval:
         """Return the interval for the number over all documents, which is valid at all looks simultaneously."""
-        found = self._scale.of(self._sampled.interval())
+        found = self._last
+        if found is None:
+            sampled = self._one or self._several
+            assert sampled is not None
+            found = sampled.interval()
+        found = self._scale.of(found)
         return self._clipped(found) if self._has_anchors else found
 
     def _clipped(self, found: stats.Interval) -> stats.Interval:
@@ -382,7 +434,7 @@ class Prefix:
         )
         ends = self._plain.low + least, self._plain.low + most
         low, high = max(found.low, ends[0]), min(found.high, ends[1])
-        return stats.Interval(*((low, high) if low <= high else ends), f"{found.method} with anchors")
+        return stats.Interval(*((low, high) if low <= high else ends), found.method + WITH_ANCHORS)
 
     def shown_interval(self) -> stats.Interval | None:
         """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one.

@@ -222,7 +222,7 @@ def _prefix(looked: Sequence[Looked]) -> Prefix:
     return prefix
 
 
-REST = 20
+REST = 100
 """Pause between two looks as a multiple of the length of a look, which takes the time of a scoring thread."""
 LONGEST_REST_S = 0.25
 
@@ -261,13 +261,15 @@ class Looks:
         """The documents with rules, in the order of asking."""
         self._next = next(self._order, None)
         """The first document that is not finished."""
+        self._finished = 0
+        """Number of the documents before it."""
         self._whole = sum(self._sizes[name] for name in self.ruled)
         self.front = 0
         """Number of the first documents with rules that are finished and looked at, or not asked any further."""
         self.left: set[str] = set()
         """Tasks that another process does not ask any further."""
-        self.is_awaited = False
-        """The asking waits for the front to move on."""
+        self._awaited = 0
+        """The asking waits for the front to be there; 0 if it does not wait."""
         self.wake: Callable[[], None] = lambda: None
         """Called when the front may have moved on."""
         self._inbox: deque[News] = deque()
@@ -283,7 +285,7 @@ class Looks:
         self._inbox.append(news)
         if self._news is not None:
             self._news.append(news)
-        if self._open and (self.is_awaited or time.monotonic() >= self._next_look):
+        if self._open and (self._can_reach() or time.monotonic() >= self._next_look):
             self.look()
 
     def take(self, news: Iterable[News]) -> None:
@@ -306,30 +308,44 @@ class Looks:
                     self._open.remove((stop, prefix))
                     if not prefix.is_whole:
                         self._end(stop, prefix.length)
-            self._move_front()
+            if self._decides:
+                self._count_finished()
+                self.front = self._finished if self._open else self._whole
             end = time.monotonic()
             self._next_look = end + min(LONGEST_REST_S, REST * (end - begin))
         finally:
             self._lock.release()
 
     def reach(self, front: int) -> bool:
-        """Return whether the front is there by now; from then on, looks are not delayed until it is."""
-        self.is_awaited = self.front < front
-        if self.is_awaited and self._decides and self._inbox:
+        """Return whether the front is there by now; from then on, a look is not delayed if it gets there."""
+        self._awaited = front if self.front < front else 0
+        if self._can_reach():
             self.look()
         return self.front >= front
 
-    def _move_front(self) -> None:
-        if not self._decides:
-            return
-        if not self._open:
-            self.front = self._whole
-        while self.front < self._whole and self._next is not None:
+    @property
+    def is_reached(self) -> bool:
+        """The asking waits for a front that is there by now."""
+        return 0 < self._awaited <= self.front
+
+    def _can_reach(self) -> bool:
+        """Return whether enough documents are finished for the front that is waited for."""
+        if self._awaited <= self.front or not (self._decides and self._lock.acquire(blocking=False)):
+            return False
+        try:
+            self._take_in()
+            self._count_finished()
+            return self._finished >= self._awaited
+        finally:
+            self._lock.release()
+
+    def _count_finished(self) -> None:
+        while self._next is not None:
             name, doc_id = self._next
             is_left = name in self.left or bool(self._ends.reason(name))
             if not is_left and doc_id not in self._columns[name][0][1]:
                 return
-            self.front += 1
+            self._finished += 1
             self._next = next(self._order, None)
 
     def shown(self) -> str:
@@ -370,6 +386,11 @@ class Looks:
                 self._ends.end(task, f"{stop.described()} holds", in_all=True)
 
 
+_REST = 4
+"""A run that was too far ahead asks again when it is less far ahead by one part in ``_REST``: several documents at a
+time, so that fewer intervals are computed and threads woken."""
+
+
 class Lead:
     """Limits how far the asking is ahead of the documents that count (a ``stream.Brake``); thread-safe.
 
@@ -380,6 +401,9 @@ class Lead:
     def __init__(self, looks: Looks, most: int) -> None:
         """Begin at the front of ``looks``; at most ``most`` documents beyond it may be begun."""
         self._looks, self._most = looks, most
+        self._is_resting = False
+        self.forms_batches: Callable[[], bool] = lambda: True
+        """Returns whether the model asks for whole batches, which must not depend on how fast documents are scored."""
         self.has_failed: Callable[[], bool] = lambda: False
         """Returns whether documents are no longer scored, so that the front does not move on."""
         self._lock = threading.Lock()
@@ -394,7 +418,12 @@ class Lead:
             yield unit
 
     def is_ahead(self) -> bool:
-        return not (self.has_failed() or self._looks.reach(self._passed - self._most + 1))
+        if self.has_failed():
+            return False
+        least = self._passed - self._most + 1
+        rested = least if self.forms_batches() else least + self._most // _REST
+        self._is_resting = (self._is_resting or self._looks.front < least) and not self._looks.reach(rested)
+        return self._is_resting
 
     def is_settling(self) -> bool:
         """Return whether an answered document is not scored yet."""
@@ -409,7 +438,8 @@ class Lead:
         """Note a document that was scored, after ``Looks.note``."""
         with self._lock:
             self._unscored -= 1
-        if self._looks.is_awaited:
+            is_settled = not self._unscored
+        if (is_settled and self.forms_batches()) or self._looks.is_reached:
             self._looks.wake()
 
 

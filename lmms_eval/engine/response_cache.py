@@ -359,6 +359,7 @@ class ResponseCache:
         is_generation = request.kind != "loglikelihood"
         if (
             self._keys is None
+            or request.task.asks_again  # a second answer must come from the model
             or request.kind == "generate_until_multi_round"
             or (is_generation and (self._is_sampling or is_sampled(request.generation)))
         ):

@@ -17,6 +17,7 @@ from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.records import ResponseLine, ScoreRecord
 from lmms_eval.api.request import Response, task_of
 from lmms_eval.api.task import is_retry
+from lmms_eval.config.rules import is_asked_again
 from lmms_eval.engine.records import (
     FOLDER,
     NOTHING,
@@ -349,6 +350,8 @@ class RunStore:
         return all(self.images.holds(image) for image in images_in(record))
 
     def _add_prompt(self, request_id: str, prompt: str, times: int = 1) -> None:
+        if is_asked_again(task_of(request_id)):  # the same prompts a second time
+            return
         number = int.from_bytes(hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest(), "big")
         self._prompts = (self._prompts + times * number) % (1 << 256)
 

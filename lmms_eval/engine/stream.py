@@ -152,6 +152,8 @@ class Stream:
         self._started = 1
         self._slow_in_a_row = 0
         self._claimed = 0
+        self.forms_batches = False
+        """The model has taken ``take_full`` batches."""
         self.peak_bytes = 0
         """Maximum size of the requests that were ready or held by the model at the same time."""
 
@@ -241,6 +243,7 @@ class Stream:
         scoring takes.
         """
         with self._lock:
+            self.forms_batches = True
             while not self._has_next(max_n) and self._more_may_come():
                 if self._is_filled:
                     self._is_filled = False

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.stats.repeats import VarianceSplit, spread_within, variance_split
+from lmms_eval.stats.repeats import ChangedShare, RerunNoise, VarianceSplit, spread_within, variance_split
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 NOT_AVAILABLE = "N/A"
@@ -85,7 +85,7 @@ def filled_means(
     """Return the means with missing documents at the low and at the high end of the range.
 
     The missing documents count in the spread too, since their number would differ over other questions. In clusters,
-    they are as alike as the scored documents.
+    they are as alike as the scored documents, and form clusters of the mean size.
 
     Args:
         scores: numbers of the scored documents.
@@ -113,6 +113,11 @@ def _filled_spread(
     plain = stats.MeanSpread.of_scores(filled, within)
     if spread is not None and spread.dominant:
         return structs.replace(plain, dominant=spread.dominant)
+    if spread is not None and spread.graded and spread.sizes:
+        usual = round(len(scores) / len(spread.sizes))
+        further = [usual] * math.ceil((len(filled) - len(scores)) / usual)
+        graded, sizes = (*spread.graded, *[filled[-1]] * len(further)), (*spread.sizes, *further)
+        return structs.replace(spread, graded=graded, sizes=sizes, size=spread.size * len(filled) / len(scores))
     if spread is None or not spread.size < len(scores):
         return plain
     alone = stats.mean_stderr(scores) if len(scores) > 1 else 0.0
@@ -147,6 +152,19 @@ class Variance(Struct, frozen=True):
     """If the same questions were asked again, and the answers judged."""
     rejudged: Certainty
     """If the judge judged the same answers again."""
+
+
+class NoiseFloor(Struct, frozen=True):
+    """Variation of scores and answers if the same requests are sent again, from a part of the documents."""
+
+    asked: int
+    """Documents that were drawn to be asked a second time."""
+    answered: int
+    """Documents among them with two answers that could be scored."""
+    answers: ChangedShare | None = None
+    """Documents whose second answer differs in its text or pictures."""
+    metrics: Mapping[str, RerunNoise] = field(default_factory=dict)
+    """Changed scores, by ``METRIC,FILTER``; variances are in squared units of a document's score."""
 
 
 def variance_of(
@@ -237,6 +255,8 @@ def errors_of(
         spread = _whole_spread(redrawn, len(values), clusters)
         within = definition.score_range or stats.ANY_NUMBER
         certainty = Certainty.of(float(value), spread, within, clusters is not None)
+        if name == "matthews_corrcoef" and certainty.interval is not None and abs(value) < 1:
+            certainty = structs.replace(certainty, interval=_of_correlation(float(value), spread))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
 
 
@@ -310,6 +330,16 @@ def _of_labels(
     return None
 
 
+def _of_correlation(value: float, spread: stats.MeanSpread) -> stats.Interval:
+    """Return the interval of a correlation by Fisher's z: the error of artanh r is that of r over 1 − r².
+
+    Fisher 1915, "Frequency distribution of the values of the correlation coefficient", Biometrika 10.
+    """
+    half = stats.quantile(spread.freedom) * spread.error / (1 - value * value)
+    low, high = (math.tanh(math.atanh(value) + end) for end in (-half, half))
+    return stats.Interval(low, high, "fisher z")
+
+
 def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
     """Return whether the result of a task's own aggregation may equal the mean without being one.
 
@@ -329,7 +359,7 @@ def _whole_spread(stderr: float | None, n: int, clusters: Sequence[str] | None =
         return stats.MeanSpread(error, n - 1, n, is_mean=False)
     sizes = list(Counter(clusters).values())
     effective = n * n / sum(size * size for size in sizes)
-    largest = stats.dominant_share(max(sizes), n, len(sizes))
+    largest = stats.dominant_share(max(sizes), n, len(sizes), effective)
     return stats.MeanSpread(error, effective - 1, effective, is_mean=False, dominant=largest)
 
 
@@ -356,7 +386,9 @@ def _within(
 
 def _spread(scores: Sequence[float], within: ScoreRange, clusters: Sequence[Hashable] | None) -> stats.MeanSpread:
     """Return the spread of scores, over clusters if the documents have them."""
-    return stats.MeanSpread.clustered(scores, clusters) if clusters else stats.MeanSpread.of_scores(scores, within)
+    if clusters:
+        return stats.MeanSpread.clustered(scores, clusters, within)
+    return stats.MeanSpread.of_scores(scores, within)
 
 
 def _shown(error: float | None) -> float | str:
@@ -371,3 +403,26 @@ def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
         return 100.0
     slack = 1e-9 * max(1.0, abs(value))
     return 1.0 if min(numbers) - slack <= value <= max(numbers) + slack else 0.0
+
+
+def mean_over_lists(parts: Sequence[tuple[float, Certainty, int]]) -> Certainty:
+    """Return the interval of a plain mean over tasks, from their intervals over their whole lists.
+
+    The tasks' documents are drawn independently. If several tasks were asked in part, each end is longer by 1.75 of the
+    documents asked, as for strata (``stats.finite``).
+
+    Args:
+        parts: value, interval over the list, and number of scored documents of each task.
+    """
+    from lmms_eval.stats.finite import CONTINUITY, combined_interval
+
+    found: list[tuple[float, float, stats.Interval]] = []
+    steps: list[float] = []
+    for value, certainty, n in parts:
+        if certainty.interval is None:
+            return Certainty(no_interval="a task has no interval over its list")
+        found.append((1 / len(parts), float(value), certainty.interval))
+        if certainty.interval.low < certainty.interval.high:
+            steps.append((certainty.score_range.high - certainty.score_range.low) / max(1, n))
+    more = CONTINUITY * math.fsum(steps) / len(steps) / len(parts) if len(steps) > 1 else 0.0
+    return Certainty(combined_interval(found, more)[1])

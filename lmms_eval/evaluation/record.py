@@ -223,6 +223,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
 def _number_facts(task: Task) -> dict[str, Any]:
     described = task.describe()
     facts: dict[str, Any] = {"higher_is_better": {metric.name: metric.higher_is_better for metric in task.metrics}}
+    facts["num_fewshot"] = task.num_fewshot
     for key in ("metric_list", "score_key", "cluster_key"):
         if key in described:
             facts[key] = described[key]

@@ -7,9 +7,9 @@ error. The judge's options are those given now, so that samples can be judged la
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from loguru import logger
 
@@ -58,23 +58,34 @@ class ScoredAnswers:
             journals = Journals.read(self._folder)
             self._tails, self._places = journals.tails, journals.answered()
         place = self._places.get((request.task.name, request.doc_id))
-        answers = [] if place is None else self._tails.at(place)["answers"]
-        if request.kind != "generate_until" or request.round or request.repeat >= len(answers):
-            return None
-        answer = answer_from_record(answers[request.repeat])
-        if answer.error is not None or type(answer.value) is not str:
-            return None
-        first: dict[str, Any] = {
-            name: values[0] for name in ("usage", "thoughts", "ended_by") if (values := getattr(answer, name))
-        }
-        return Response(
-            request.id,
-            text=answer.value,
-            finish_reason=answer.finish_reason,
-            model=answer.model,
-            stops=answer.stops,
-            **first,
-        )
+        return response_of(request, [] if place is None else self._tails.at(place)["answers"])
+
+
+def response_of(request: Request, answers: Sequence[Mapping[str, Any]]) -> Response | None:
+    """Return the response of a document's recorded answers; ``None`` for requests other than for one plain text."""
+    if request.kind != "generate_until" or request.round or request.repeat >= len(answers):
+        return None
+    answer = answer_from_record(answers[request.repeat])
+    if answer.error is not None or type(answer.value) is not str:
+        return None
+    first: dict[str, Any] = {
+        name: values[0] for name in ("usage", "thoughts", "ended_by") if (values := getattr(answer, name))
+    }
+    return Response(
+        request.id,
+        text=answer.value,
+        finish_reason=answer.finish_reason,
+        model=answer.model,
+        stops=answer.stops,
+        **first,
+    )
+
+
+class Answers(Protocol):
+    """Recorded answers."""
+
+    def response(self, request: Request) -> Response | None:
+        """Return the answer to a request for one plain text; ``None`` for other requests or without an answer."""
 
 
 class ClosedModel(Model):
@@ -89,7 +100,7 @@ class ClosedModel(Model):
         self,
         identity: Mapping[str, Any],
         description: Mapping[str, Any],
-        answers: ScoredAnswers,
+        answers: Answers,
         requests: Mapping[str, Any] | None = None,
     ) -> None:
         self._identity, self._description, self._answers = identity, description, answers
@@ -196,12 +207,10 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     return build_config({name: value for name, value in values.items() if value is not None}, {})
 
 
-def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> RecordedModel:
-    model = record.get("model")
-    if not isinstance(model, Mapping):
-        raise UsageError(f"score: {folder} was recorded by an earlier version: start its command again with --resume")
-    choice = ModelChoice(
-        name=config.model,
+def recorded_choice(name: str, model: Mapping[str, Any]) -> ModelChoice:
+    """Return the model as its run named it. ``model`` is the part of ``run.json``."""
+    return ModelChoice(
+        name=name,
         backend=str(model["backend"]),
         chat=bool(model["chat"]),
         legacy=bool(model["legacy"]),
@@ -209,6 +218,13 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         ignored_arguments=frozenset(model["ignored_arguments"]),
         opens_media=False,
     )
+
+
+def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> RecordedModel:
+    model = record.get("model")
+    if not isinstance(model, Mapping):
+        raise UsageError(f"score: {folder} was recorded by an earlier version: start its command again with --resume")
+    choice = recorded_choice(config.model, model)
     results = ResultFiles(folder.parent.parent, str(record.get("stamp"))).results
     described, requests, ignored = {}, {}, ()
     if results.is_file():

@@ -37,6 +37,7 @@ from lmms_eval.results.summary import benchmark_reports, estimand_lines, header,
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
+from lmms_eval.utils.prompt_variants import parse_variants
 from lmms_eval.utils.redaction import known_secrets, mask_known, redact
 from lmms_eval.viewer.renewing import FIRST_S
 
@@ -167,7 +168,12 @@ def write_results(
     facts = _facts(config, collected, record, result, start)
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
-    corrected = _corrected(config, result, store, document)
+    if controls.tasks:
+        from lmms_eval.results.breakdown import needs_media
+
+        if needing := needs_media(result.tasks, store):
+            document["needs_media"] = needing
+    found = [*_over_prompts(config, result, store, document), *_about_judge(config, result, store, document)]
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -177,7 +183,7 @@ def write_results(
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
-    lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *corrected]
+    lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *found]
     lines += notes(result, facts, written)
     if config.show_config:
         lines.append(json_text(document, indent=2))
@@ -187,16 +193,31 @@ def write_results(
     return RunReport(_exit_code(config, result), table, shown, document, record.end)
 
 
-def _corrected(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
-    """Add the scores that ``--human_scores`` corrects to the document, and return sentences about them."""
-    if not config.human_scores:
+def _over_prompts(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
+    """Add the scores over variants of the prompt to the document, and return sentences about them."""
+    if not config.prompt_variants:
+        return []
+    from lmms_eval.results.prompts import prompt_findings, prompt_lines
+
+    found = prompt_findings(result.tasks, store, parse_variants(config.prompt_variants).has_own)
+    document["prompt_variants"] = {name: one.as_dict() for name, one in found.items()}
+    return prompt_lines(found)
+
+
+def _about_judge(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
+    """Add human scores and biases of the judge to the document, and return sentences about them."""
+    if not any(one.task.is_judged for one in result.tasks):
         return []
     from lmms_eval.results.human import human_findings
+    from lmms_eval.results.judge_bias import bias_lines, judge_biases
 
-    found, without = human_findings(Path(config.human_scores), result.tasks, store)
+    found, without = human_findings(Path(config.human_scores), result.tasks, store) if config.human_scores else ({}, [])
     if found:
         document["human_scores"] = {name: one.as_dict() for name, one in found.items()}
-    return [*(one.line(name) for name, one in found.items()), *without]
+    if biases := judge_biases(result.tasks, store, found):
+        document["judge_bias"] = biases
+    lines = [*(one.line(name) for name, one in found.items()), *without]
+    return [*lines, *bias_lines(biases, only_clear=True)]
 
 
 def _exit_code(config: RunConfig, result: RunScores) -> int:

@@ -13,7 +13,7 @@ from lmms_eval.engine.looks import NO_EARLY_INTERVAL
 from lmms_eval.results.facts import metric_range, part_of, sample_keys
 from lmms_eval.results.reading import OtherScore, Reading, reading_of
 from lmms_eval.results.run import Choice, Run, RunTask
-from lmms_eval.results.sample import Sample, cluster_in
+from lmms_eval.results.sample import Sample, SampleClusters
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
@@ -85,8 +85,10 @@ class Auditor:
         self.task, self.facts, self.without_interval = task, facts, without_interval
         self._keys = sample_keys(facts, task)
         self._audits: dict[str, Audit] = {}
-        self._pairs: dict[str, dict[tuple[str, str], list[tuple[OtherScore, str | None]]]] = {}
-        """By pipeline and names of the two metrics: the scores, with the clusters of their documents."""
+        self._pairs: dict[str, dict[tuple[str, str], list[tuple[OtherScore, int]]]] = {}
+        """By pipeline and names of the two metrics: the scores, with the rows of their documents."""
+        self._clusters = SampleClusters(self._keys)
+        self._rows: dict[str, int] = {}
 
     def see(self, sample: Sample) -> Reading | None:
         """Count a sample and return its reading.
@@ -109,9 +111,11 @@ class Auditor:
         for name, rule in reading.rules.items():
             counts = found.rules.setdefault(name, {})
             counts[rule] = counts.get(rule, 0) + 1
+        if reading.others or (self._keys.finds_clusters and sample.status == "scored"):
+            row = self._rows.setdefault(sample.doc_id, len(self._rows))
+            self._clusters.add(row, sample.record)
         for score in reading.others:
-            pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), [])
-            pairs.append((score, cluster_in(sample.record, self._keys)))
+            self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), []).append((score, row))
         return reading
 
     def audits(self) -> tuple[Audit, ...]:
@@ -121,17 +125,17 @@ class Auditor:
             found.others = tuple(self._compared(*names, numbers) for names, numbers in pairs.items())
         return tuple(self._audits.values()) or (Audit(self.task),)
 
-    def _compared(self, metric: str, other: str, pairs: Sequence[tuple[OtherScore, str | None]]) -> OtherRule:
+    def _compared(self, metric: str, other: str, pairs: Sequence[tuple[OtherScore, int]]) -> OtherRule:
         first = [score.number for score, _ in pairs]
         second = [score.other_number for score, _ in pairs]
         moved = [score for score, _ in pairs if not score.is_same]
         higher = sum(score.other_number > score.number for score in moved)
         mean, other_mean = (math.fsum(numbers) / len(numbers) for numbers in (first, second))
-        low, high, method = self._interval(metric, first, second, [cluster for _, cluster in pairs])
+        low, high, method = self._interval(metric, first, second, self._clusters.of([row for _, row in pairs]))
         return OtherRule(metric, other, len(first), mean, other_mean, higher, len(moved) - higher, low, high, method)
 
     def _interval(
-        self, metric: str, first: Sequence[float], second: Sequence[float], clusters: Sequence[str | None]
+        self, metric: str, first: Sequence[float], second: Sequence[float], clusters: Sequence[str | None] | None
     ) -> tuple[float | None, float | None, str]:
         """Return the interval of the other rule's gain and its method, or ``None`` twice and why it is missing.
 
@@ -142,7 +146,7 @@ class Auditor:
         if self.without_interval:
             return None, None, self.without_interval
         within = range_of_scores([*first, *second], metric_range(self.facts, self.task, metric))
-        found = compare_pairs(second, first, clusters if self._keys.has_clusters else None, PairOptions(within=within))
+        found = compare_pairs(second, first, clusters, PairOptions(within=within))
         if isinstance(found.interval, Interval):
             return found.interval.low, found.interval.high, found.interval.method
         return None, None, found.interval.reason

@@ -11,6 +11,7 @@ import yaml
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.stats.interval import Estimand
 from lmms_eval.utils.files import read_plain_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
@@ -173,6 +174,8 @@ class PairedScores:
     """Number of documents that both have."""
     baseline_early: str = ""
     """``stopped early: N of M`` if the baseline stopped early: only these N documents are compared."""
+    estimand: Estimand | None = None
+    """Quantity whose difference the interval holds; ``None`` without an interval, and in results of earlier versions."""
 
 
 def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str]:

@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
+from lmms_eval.engine.plan import Drawn
 from lmms_eval.engine.uncertainty import Certainty
 from lmms_eval.stats.agreement import HumanAgreement
 from lmms_eval.stats.interval import BENCHMARK, Estimand
@@ -73,11 +74,48 @@ class VarianceEntry(Open, kw_only=True):
     judge: float | None
     """Variance between verdicts on one answer; null without repeats of the judge."""
     like_these: SourceError
-    """For other questions like these; the interval is that of ``intervals``."""
+    """For other questions like these, answered and judged anew; the interval is that of ``intervals``."""
     again: SourceError
     """If the same questions were asked again."""
     rejudged: SourceError
     """If the judge judged the same answers again."""
+
+
+class ChangedEntry(Open, kw_only=True):
+    """Documents whose second answer differs from the first one, with the exact 95 % interval of their share."""
+
+    n: int
+    """Documents with both."""
+    changed: int
+    """Documents that differ."""
+    share: float
+    """``changed`` / ``n``: the flip rate."""
+    low: float
+    """Lower end (Clopper and Pearson)."""
+    high: float
+    """Upper end."""
+
+
+class ChangedScoresEntry(ChangedEntry, kw_only=True):
+    """Documents whose second score differs, and the variance of answers that follows."""
+
+    answers: float
+    """Variance between two answers to one question, in squared units of a document's score."""
+    answers_high: float | None
+    """Upper end of its 95 % interval; null without a range with two ends."""
+
+
+class NoiseFloorEntry(Struct, kw_only=True):
+    """Documents of a task that were asked a second time with the same requests (``--repeat_share``)."""
+
+    asked: int
+    """Documents that were drawn."""
+    answered: int
+    """Documents among them with two answers that could be scored."""
+    answers: ChangedEntry | None
+    """Changes of the answers' texts and pictures."""
+    scores: dict[str, ChangedScoresEntry]
+    """Changes of scores, by ``METRIC,FILTER``, of the metrics whose values are numbers."""
 
 
 AnyInterval = Annotated[
@@ -94,15 +132,28 @@ class ClustersEntry(Struct, kw_only=True):
     """Number of clusters."""
     documents: int
     """Number of scored documents."""
+    effective: float | UnsetType = UNSET
+    """Number of clusters of one size that allow as much certainty at most, (Σ m)² / Σ m² for clusters of m documents;
+    absent if documents are independent, and in older results."""
     media: Literal["sent_media", "input_media"] | UnsetType = UNSET
     """Key of the samples whose first medium is the cluster."""
+
+
+class StratumEntry(Struct, kw_only=True):
+    """A stratum of a sample."""
+
+    asked: int
+    """Documents that were drawn."""
+    of: int
+    """Documents of the stratum."""
 
 
 class SampledEntry(Struct, kw_only=True):
     """A task whose documents are a random sample of its list (``--sample``)."""
 
-    design: Literal["simple", "stratified"]
-    """Drawn from all documents, or from each stratum in proportion to its size."""
+    design: Literal["simple", "stratified", "neyman", "by task"]
+    """Drawn from all documents, from each stratum in proportion to its size, from strata of earlier scores, or, of a
+    group, from each of its tasks."""
     seed: int
     """Seed of the draw."""
     asked: int
@@ -113,6 +164,56 @@ class SampledEntry(Struct, kw_only=True):
     """What ``intervals`` are about; those of the part ``intervals`` are about questions like these."""
     intervals: dict[str, AnyInterval]
     """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
+    runs: list[str] | UnsetType = UNSET
+    """Earlier runs whose scores made the strata; with the design ``neyman``, as the following keys."""
+    digest: str | UnsetType = UNSET
+    """SHA-256 of the draw."""
+    strata: dict[str, StratumEntry] | UnsetType = UNSET
+    """The strata; the task's values weight each by its size."""
+
+
+class PromptSpreadEntry(Struct, kw_only=True):
+    """The spread of a score over prompts."""
+
+    sd: float | None
+    """Standard deviation of the prompts' scores; null for one prompt."""
+    lowest: str
+    """Name of the prompt with the lowest score."""
+    highest: str
+    """Name of the prompt with the highest score."""
+
+
+class PromptMeanEntry(Struct, kw_only=True):
+    """A metric over the prompts of a task, over the documents that have a number with all of them."""
+
+    n: int
+    """Documents."""
+    missing: int
+    """Documents without a number with one of the prompts."""
+    missing_bounds: dict[str, float] | None
+    """``low`` and ``high``: the ends of the widest interval whatever missing scores would be; null without missing
+    ones, or if the range of the scores lacks an end."""
+    scores: dict[str, dict[str, Any]]
+    """By prompt: ``score`` with its 95 % interval, as ``low``, ``high`` and ``method``, or ``reason``."""
+    mean: float
+    """Mean over the prompts."""
+    these: AnyInterval
+    """95 % interval of the mean over these prompts, for questions like these."""
+    like_these: AnyInterval
+    """95 % interval of the mean over prompts like these, for questions like these."""
+    spread: PromptSpreadEntry
+    variance: dict[str, float]
+    """Components of the variance of a score with a prompt: ``questions``, ``prompts``, and ``rest``, which is the
+    interaction of both with the variance between answers."""
+
+
+class PromptVariantsEntry(Struct, kw_only=True):
+    """The variants of a task's prompt and the scores with them (``--prompt_variants``)."""
+
+    variants: dict[str, dict[str, Any]]
+    """By name: ``digest`` of the changes, and the ``changes`` by key of the file."""
+    metrics: dict[str, PromptMeanEntry]
+    """By ``METRIC,FILTER``."""
 
 
 class HumanScoresEntry(Struct, kw_only=True):
@@ -142,6 +243,104 @@ class HumanScoresEntry(Struct, kw_only=True):
     """Drawn documents without a human score."""
     agreement: HumanAgreement
     """Judge against people, over the labelled documents."""
+
+
+class NeedsMediaCell(Struct, kw_only=True):
+    """Documents with one value of a column: what needs no media among them, and the score of the rest."""
+
+    by: str
+    """The column; empty for all documents."""
+    value: str
+    """Its value."""
+    answered: int
+    """Documents that the run answers."""
+    explained: float | None
+    """Share of these that a control answers too; null if there is no such document."""
+    explained_interval: AnyInterval
+    """95 % interval of that share."""
+    rest: int
+    """Documents that no control answers."""
+    rest_score: float | None
+    """The run's score over them, in units of the metric."""
+    rest_interval: AnyInterval
+    """95 % interval of that score."""
+
+
+class NeedsMediaEntry(Struct, kw_only=True):
+    """Comparison of a metric's documents with the controls that show no media (``--ablate``)."""
+
+    controls: list[str]
+    """Names of the controls."""
+    cells: list[NeedsMediaCell]
+    """All documents, then the values of each column."""
+    documents: list[str]
+    """Ids of the documents that the run and a control answer."""
+    about_rest: str
+    """What the score of the rest bounds, and if."""
+
+
+class LengthSlope(Open, kw_only=True):
+    """Slope of a judge's score over the length of the answer."""
+
+    slope: float | None
+    """Change of the score, in units of the metric, with each doubling of the answer's characters without thoughts."""
+    correlation: float | None
+    """Standardised slope."""
+    low: float | None
+    """Lower end of the 95 % interval of the slope; null if it is missing."""
+    high: float | None
+    """Upper end."""
+    n: int
+    """Documents."""
+    method: str | UnsetType = UNSET
+    """The method of the interval."""
+    reason: str | UnsetType = UNSET
+    """Why slope or interval are missing."""
+
+
+class BiasShare(Open, kw_only=True):
+    """A share of documents with its 95 % interval."""
+
+    value: float
+    """The share."""
+    low: float | None
+    """Lower end; null if there is no interval."""
+    high: float | None
+    """Upper end."""
+    n: int
+    """Documents."""
+    method: str | UnsetType = UNSET
+    """The method of the interval."""
+    reason: str | UnsetType = UNSET
+    """Why the interval is missing."""
+
+
+class PositionEntry(Open, kw_only=True):
+    """Preference of a judge that compares two answers for their position in the prompt."""
+
+    orders: list[list[str]]
+    """Names of the first and second answer, for each order that was asked."""
+    documents: int
+    """Documents with a comparison."""
+    both_orders: int
+    """Documents that were compared in both orders."""
+    first: BiasShare
+    """Share of comparisons that the first answer won, ties as one half: over documents with both orders, if any."""
+    changed: BiasShare | UnsetType = UNSET
+    """Share of the documents with both orders whose verdict changed with the order."""
+
+
+class JudgeBiasEntry(Open, kw_only=True):
+    """Effects of length and position of the answers on the scores of a judge."""
+
+    metric: str
+    """``METRIC,FILTER``."""
+    length: LengthSlope
+    """Over all judged documents."""
+    length_given_human: LengthSlope | UnsetType = UNSET
+    """The same at equal human scores, over the documents that people scored."""
+    position: PositionEntry | UnsetType = UNSET
+    """Present if the judge compares two answers."""
 
 
 def plain(value: Any) -> Any:
@@ -184,6 +383,27 @@ def variances_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     return {name: rows for name, rows in found.items() if rows}
 
 
+def noise_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """Return, by task, what the documents show that were asked again."""
+    return {
+        name: plain(
+            NoiseFloorEntry(
+                asked=noise.asked,
+                answered=noise.answered,
+                answers=None if noise.answers is None else ChangedEntry(**to_dict(noise.answers)),
+                scores={
+                    row: ChangedScoresEntry(
+                        **to_dict(found.scores), answers=found.answers, answers_high=found.answers_high
+                    )
+                    for row, found in noise.metrics.items()
+                },
+            )
+        )
+        for name, result in tasks.items()
+        if (noise := result.noise) is not None
+    }
+
+
 def _source(certainty: Certainty) -> SourceError:
     """Return an error and interval as they are written."""
     error = None if certainty.spread is None or math.isnan(certainty.spread.error) else certainty.spread.error
@@ -202,9 +422,43 @@ def _interval(certainty: Certainty, estimand: Estimand | None = None) -> dict[st
     )
 
 
-def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """Return, by task, how its documents were drawn, with the intervals over the whole list."""
+def _strata_of(sample: Drawn) -> dict[str, Any]:
+    if not sample.runs:
+        return {}
+    strata = {name: StratumEntry(asked=len(sample.order[name]), of=size) for name, size in sample.sizes.items()}
+    return {"runs": list(sample.runs), "digest": sample.digest, "strata": strata}
+
+
+def _intervals_over_list(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
+        f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
+        for metric in metrics
+        if metric.over_list is not None and metric.value is not None
+    }
+
+
+def _lists_of(group: GroupResult, tasks: Mapping[str, TaskResult]) -> SampledEntry | None:
+    """Return the entry of a group with a random sample of a task; ``None`` without one."""
+    leaves = [tasks[name] for name in group.leaves if name in tasks]
+    drawn = [result.plan.sample for result in leaves if result.plan.sample is not None]
+    intervals = _intervals_over_list(group.metrics)
+    if not intervals or not drawn:
+        return None
+    of = sum(result.plan.requested if (one := result.plan.sample) is None else one.of for result in leaves)
+    return SampledEntry(
+        design="by task",
+        seed=drawn[0].seed,
+        asked=sum(result.plan.requested for result in leaves),
+        of=of,
+        about=f"the score over all {of:,} documents of the lists of its tasks",
+        intervals=intervals,
+    )
+
+
+def sampled_of(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult] = ()) -> dict[str, Any]:
+    """Return, by task, how its documents were drawn, with the intervals over the whole list; and those of groups."""
+    lists = {group.group.name: _lists_of(group, tasks) for group in groups}
+    return {name: plain(one) for name, one in lists.items() if one is not None} | {
         name: plain(
             SampledEntry(
                 design=sample.design,
@@ -212,11 +466,8 @@ def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
                 asked=result.plan.requested,
                 of=sample.of,
                 about=f"the score over all {sample.of:,} documents of this list",
-                intervals={
-                    f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
-                    for metric in result.metrics
-                    if metric.over_list is not None and metric.value is not None
-                },
+                intervals=_intervals_over_list(result.metrics),
+                **_strata_of(sample),
             )
         )
         for name, result in tasks.items()

@@ -142,7 +142,7 @@ class TaskControls(Struct, frozen=True):
 
 def _ends(found: stats.Interval | stats.NoInterval) -> dict[str, Any]:
     if isinstance(found, stats.Interval):
-        return to_dict(found)
+        return {**to_dict(found), "estimand": found.estimand}
     return {"low": None, "high": None, "reason": found.reason}
 
 
@@ -169,7 +169,7 @@ def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], sto
     """Compare each task of a run, and each group of tasks, with its controls by document."""
     below: dict[str, list[TaskResult]] = {}
     for result in results:
-        if result.task.control_of:
+        if result.task.control_of and result.task.variant is None and not result.task.asks_again:
             below.setdefault(result.task.control_of, []).append(result)
     if not below:
         return NO_CONTROLS
@@ -284,13 +284,13 @@ def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any])
     }
     if not strata or len(strata) < len(numbers):
         return None
-    weights = _weights(list(strata), strata)
+    weights = document_weights(list(strata), strata)
     mean = math.fsum(weights[doc_id] * number for doc_id, number in numbers.items()) / len(numbers)
     is_macro = math.isclose(mean, float(metric.value), rel_tol=1e-9, abs_tol=1e-12)
     return DocumentScores(metric, numbers, clusters, strata) if is_macro else None
 
 
-def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, float]:
+def document_weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, float]:
     """Return weights, 1 on average, that turn the mean over documents into the mean over strata."""
     if not strata:
         return dict.fromkeys(documents, 1.0)
@@ -311,7 +311,7 @@ def _gap(tasks: Sequence[tuple[DocumentScores, DocumentScores]]) -> Gap | None:
     second: list[float] = []
     clusters: list[str | None] = []
     for number, ((plain, control), documents) in enumerate(zip(tasks, shared, strict=True)):
-        of_task, weights = n / (len(tasks) * len(documents)), _weights(documents, plain.strata)
+        of_task, weights = n / (len(tasks) * len(documents)), document_weights(documents, plain.strata)
         first += [of_task * weights[doc_id] * plain.by_document[doc_id] for doc_id in documents]
         second += [of_task * weights[doc_id] * control.by_document[doc_id] for doc_id in documents]
         names = plain.named(documents)
@@ -355,7 +355,8 @@ def _interval(
     scores: Sequence[float], clusters: Sequence[str | None] | None, within: ScoreRange
 ) -> stats.Interval | stats.NoInterval:
     """Return the interval of a mean by the project's rule."""
-    spread = (
-        stats.MeanSpread.of_scores(scores, within) if clusters is None else stats.MeanSpread.clustered(scores, clusters)
-    )
+    if clusters is None:
+        spread = stats.MeanSpread.of_scores(scores, within)
+    else:
+        spread = stats.MeanSpread.clustered(scores, clusters, within)
     return stats.score_interval(math.fsum(scores) / len(scores), spread, within)

@@ -25,7 +25,7 @@ from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
-from lmms_eval.results.certainty import intervals_of, plain, sampled_of, variances_of
+from lmms_eval.results.certainty import intervals_of, noise_of, plain, sampled_of, variances_of
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.results.schema import (
@@ -308,7 +308,7 @@ def results_document(
     controls: Controls = NO_CONTROLS,
 ) -> dict[str, Any]:  # fmt: skip
     """Build the document from the run's numbers; ``paired`` holds comparisons by task and ``METRIC,FILTER``."""
-    tasks = {result.task.name: result for result in run.tasks}
+    tasks = {result.task.name: result for result in run.tasks if not result.task.asks_again}
     groups = {group.group.name: group for group in run.groups}
     results = {
         name: _group_entry(groups[name], alias)
@@ -339,14 +339,14 @@ def results_document(
         document["paired"] = rows
     if controls.tasks:
         document["controls"] = controls.as_dict()
-    for result in run.tasks:
+    for result in tasks.values():
         for part, content in (pair for metric in result.metrics for pair in metric.details.items()):
             of_tasks = document.setdefault(part, {})
             known = of_tasks.get(result.task.name)
             # Mappings that several metrics of a task give under one name are merged.
             are_mappings = isinstance(known, Mapping) and isinstance(content, Mapping)
             of_tasks[result.task.name] = {**known, **content} if are_mappings else content
-    if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
+    if sub_scores := {result.task.name: found for result in tasks.values() if (found := _sub_scores(result))}:
         document["sub_scores"] = sub_scores
     return document
 
@@ -384,6 +384,8 @@ def _anchors(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
                         filter=metric.filter,
                         runs=list(mean.anchors.runs),
                         digest=mean.anchors.digest,
+                        fit=mean.anchors.fit,
+                        cross_validated=mean.anchors.cross_validated,
                         known=mean.anchors.known,
                         of=result.plan.requested,
                         asked=metric.looked.asked,
@@ -571,12 +573,13 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
             **{group.group.name: intervals_of(group.metrics) for group in run.groups if group.metrics},
         },
         **({"variance": split} if (split := variances_of(tasks)) else {}),
+        **({"noise_floor": noise} if (noise := noise_of(tasks)) else {}),
         "outcomes": {
             **{
-                name: _outcome(result.outcome, result.metrics)
+                result.task.name: _outcome(result.outcome, result.metrics)
                 | ({"stops": to_dict(result.tally.stops)} if result.tally.stops.answers else {})
                 | {"drew": result.tally.drew}
-                for name, result in tasks.items()
+                for result in run.tasks
             },
             **{
                 group.group.name: _outcome(group_outcome(group, tasks), group.metrics)
@@ -589,7 +592,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
-        **({"sampled": drawn} if (drawn := sampled_of(tasks)) else {}),
+        **({"sampled": drawn} if (drawn := sampled_of(tasks, run.groups)) else {}),
         **({"anchors": anchors} if (anchors := _anchors(tasks)) else {}),
         "error_budget": facts.config.error_budget,
         "run_key": facts.run_key,

@@ -106,11 +106,13 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
     returned = [name.rpartition(",")[0] for name in part_of(part_of(document, "outcomes", task), "n")]
     names = [name for name in (*listed, *declared, *returned) if isinstance(name, str) and name]
     score_key, cluster_key = config.get("score_key"), config.get("cluster_key")
+    shots = None if "results" in document else config.get("num_fewshot")
     known = {*declared, *returned}
     return SampleKeys(
         score_key=score_key if isinstance(score_key, str) else "score",
         cluster_key=cluster_key if isinstance(cluster_key, str) else None,
         clusters=_clusters(part_of(document, "clusters", task)),
+        few_shot=shots > 0 if isinstance(shots, int) else None,
         metrics=tuple(dict.fromkeys(name for name in names if name in known)) if declared else (),
     )
 
@@ -123,6 +125,11 @@ def _clusters(entry: Mapping[str, Any]) -> Literal["column", "sent_media", "inpu
         return "none"
     media: MediaKey | None = next((key for key in get_args(MediaKey) if key == entry.get("media")), None)
     return media or "column"
+
+
+def has_unequal_chances(document: Mapping[str, Any], task: str) -> bool:
+    """Return whether a task's documents were drawn with unequal chances, so that their plain mean is biased."""
+    return part_of(document, "sampled", task).get("design") == "neyman"
 
 
 def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:

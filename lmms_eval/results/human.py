@@ -18,6 +18,7 @@ from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.results.controls import document_scores
+from lmms_eval.results.facts import metric_range, part_of
 from lmms_eval.results.run import Run, RunTask
 from lmms_eval.results.sample import Sample
 from lmms_eval.stats.agreement import HumanAgreement
@@ -30,6 +31,8 @@ from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import no_formula
 
 OPTION = "human_scores"
+_PERCENT = 50
+"""A number that is so many times the mean of the scores is in percent of them; a few documents may lack a judge."""
 LIKE_THESE = "the mean human score of questions like these"
 ON_LIST = "the mean human score of these documents"
 
@@ -56,6 +59,8 @@ class HumanScores(Struct, frozen=True):
     """The file states the probability of each document. Otherwise its documents count as drawn at random."""
     unscored: int
     """Drawn documents that people have not scored."""
+    labelled: Mapping[int, tuple[float, float]]
+    """By document: people's score in units of the metric, and the inverse of the probability of its draw."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the task's entry in the results document."""
@@ -213,6 +218,11 @@ def _corrected(result: TaskResult, labels: Sequence[Label], store: RunStore) -> 
         documents=len(numbers),
         planned=labels[0].probability is not None,
         unscored=sum(label.score is None for label in labels) if labels[0].probability is not None else 0,
+        labelled={
+            int(label.id): (scale * label.score, 1 / (label.probability or 1.0))
+            for label in labels
+            if label.score is not None
+        },
     )
 
 
@@ -222,11 +232,15 @@ class LabelPlan(Struct, frozen=True):
     task: str
     rows: Sequence[Mapping[str, Any]]
     """The file's rows, in random order, with an empty score."""
+    samples: Sequence[Sample]
+    """The sample of each row."""
     drawn: Sequence[tuple[int, int]]
     """Documents drawn and all documents, by stratum, from the lowest scores of the judge."""
     is_neyman: bool
     within: ScoreRange
     """Least and greatest score of the judge."""
+    scale: ScoreRange
+    """Range of a document's score: the one that the task states, else ``within``."""
 
     @property
     def line(self) -> str:
@@ -251,8 +265,8 @@ def plan_labels(run: Run, labels: int, task: str = "", seed: int = 0) -> LabelPl
         UsageError: no task, or several, are judged; or there are not as many judged documents; or documents have
             several answers.
     """
-    found = _judged_task(run, task)
-    samples = _judged_samples(found)
+    found = judged_task(run, task, "judge plan")
+    samples = judged_samples(found)
     if any(sample.repeats for sample in samples.values()):
         raise UsageError(f"judge plan: {found.name}: documents have several answers, and a human score is of one")
     if not 2 <= labels <= len(samples):
@@ -268,29 +282,55 @@ def plan_labels(run: Run, labels: int, task: str = "", seed: int = 0) -> LabelPl
     names = generator.sample(range(1, count + 1), count)  # the number does not show the judge's opinion
     has_own_ids = takes_itself(_config(run, found.name))
     rows = [
-        _row(samples[key], has_own_ids, names[number], drawn / len(keys))
+        (_row(samples[key], has_own_ids, names[number], drawn / len(keys)), samples[key])
         for number, (keys, drawn) in enumerate(zip(members, allocation.labels, strict=True))
         for key in generator.sample(keys, drawn)
     ]
     generator.shuffle(rows)
-    drawn_of = [(drawn, len(keys)) for keys, drawn in zip(members, allocation.labels, strict=True)]
-    return LabelPlan(found.name, rows, drawn_of, allocation.is_neyman, within)
+    return LabelPlan(
+        task=found.name,
+        rows=[row for row, _ in rows],
+        samples=[sample for _, sample in rows],
+        drawn=[(drawn, len(keys)) for keys, drawn in zip(members, allocation.labels, strict=True)],
+        is_neyman=allocation.is_neyman,
+        within=within,
+        scale=scale_of(run, found.name, list(samples.values())) or within,
+    )
 
 
-def _judged_task(run: Run, name: str) -> RunTask:
+def scale_of(run: Run, task: str, samples: Sequence[Sample]) -> ScoreRange | None:
+    """Return the stated range of a document's score; ``None`` if it is not known.
+
+    The range is that of the task's number. If that is 100 times the mean of the documents' scores, so is its range.
+    """
+    keys = samples[0].keys
+    metric = next((name for name in keys.metrics if samples[0].number(name) is not None), "")
+    stated = metric_range(run.facts, task, metric)
+    if stated is None or not math.isfinite(stated.high - stated.low):
+        return None
+    number = part_of(run.facts, "results", task).get(f"{metric},{samples[0].filter}")
+    scores = [sample.score or 0.0 for sample in samples]
+    mean = math.fsum(scores) / len(scores)
+    is_percent = isinstance(number, int | float) and mean != 0 and abs(number / mean) > _PERCENT
+    found = ScoreRange(stated.low / 100, stated.high / 100) if is_percent else stated
+    return found if all(score in found for score in scores) else None
+
+
+def judged_task(run: Run, name: str, command: str) -> RunTask:
+    """Return a judged task by name, or the only one. Raises ``UsageError`` if no task is judged, or several are."""
     judged = {one.name: one for one in run.tasks.values() if any(sample.judge for sample in one.samples())}
     if name:
         found = run.task(name)
         if name not in judged:
-            raise UsageError(f"judge plan: no sample of {name} in {run.source} was judged")
+            raise UsageError(f"{command}: no sample of {name} in {run.source} was judged")
         return found
     if len(judged) != 1:
         which = f"name one with --task: {', '.join(judged)}" if judged else "score it with --judge_model first"
-        raise UsageError(f"judge plan: {run.source} has {len(judged)} judged tasks; {which}")
+        raise UsageError(f"{command}: {run.source} has {len(judged)} judged tasks; {which}")
     return next(iter(judged.values()))
 
 
-def _judged_samples(task: RunTask) -> dict[str, Sample]:
+def judged_samples(task: RunTask) -> dict[str, Sample]:
     """Return the judged samples with a score by document, through the first filter pipeline."""
     found: dict[str, Sample] = {}
     for sample in task.samples():
@@ -322,6 +362,20 @@ def _row(sample: Sample, has_own_ids: bool, stratum: int, probability: float) ->
     }
 
 
+def check_free(path: Path) -> None:
+    """Check that a plan can be written to a path. Raises ``UsageError`` if the file exists: it may hold scores."""
+    if path.exists():
+        raise UsageError(f"judge plan: {path} exists and may hold scores; move it, or give another name")
+
+
+def written_rows(plan: LabelPlan) -> list[dict[str, Any]]:
+    """Return the rows of a plan as its files have them: no text is a spreadsheet's formula."""
+    return [
+        {name: no_formula(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in plan.rows
+    ]
+
+
 def write_plan(plan: LabelPlan, path: Path) -> None:
     """Write the rows of a plan as CSV, or as a workbook if the name ends with ``.xlsx``.
 
@@ -329,12 +383,8 @@ def write_plan(plan: LabelPlan, path: Path) -> None:
         UsageError: the file exists, since it may hold scores; or it is a workbook and openpyxl is not installed.
         LmmsEvalError: the file cannot be written.
     """
-    if path.exists():
-        raise UsageError(f"judge plan: {path} exists and may hold scores; move it, or give another name")
-    rows = [
-        {name: no_formula(value) if isinstance(value, str) else value for name, value in row.items()}
-        for row in plan.rows
-    ]
+    check_free(path)
+    rows = written_rows(plan)
     try:
         if path.suffix.lower() == ".xlsx":
             write_rows(rows, path)

@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 from lmms_eval.api.outcome import Status
 from lmms_eval.config import argument_text
 from lmms_eval.config.options import options
+from lmms_eval.config.rules import is_asked_again
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.columns import column_names, data_frame, value_of
 from lmms_eval.results.facts import (
@@ -365,6 +366,8 @@ def run_of(journals: Journals, state: Mapping[str, Any], waiting: Mapping[str, J
     folder, facts, waiting = journals.folder, record_facts(state), waiting or {}
     tasks = {}
     for name in dict.fromkeys((*journals.tasks, *waiting)):
+        if is_asked_again(name):
+            continue
         lines: list[SampleLines] = [journals.samples(name, facts)]
         if name in waiting and not part_of(facts, "early_stop", name):
             lines.append(waiting[name])

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.records import Message
-from lmms_eval.engine.clusters import cluster_of, first_medium, own_cluster
+from lmms_eval.engine.clusters import ClusterFinder, cluster_of, first_medium, own_cluster
 from lmms_eval.errors import DataError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
@@ -273,6 +273,13 @@ class SampleKeys(Struct, frozen=True):
     """The column or field that the task names for clusters."""
     clusters: Literal["column", "sent_media", "input_media", "none"] | None = None
     """What the results state as the cluster: that column, or the first of these media; ``None`` if they do not."""
+    few_shot: bool | None = None
+    """Of a run without results, whether examples precede the questions; ``None`` if that is not known."""
+
+    @property
+    def finds_clusters(self) -> bool:
+        """Whether clusters are to be found in the samples, since no results state them yet (``SampleClusters``)."""
+        return self.clusters is None and self.few_shot is not None
 
     @property
     def has_clusters(self) -> bool:
@@ -487,9 +494,45 @@ def cluster_in(record: Mapping[str, Any], keys: SampleKeys) -> str | None:
     if keys.clusters == "sent_media" or keys.clusters == "input_media":
         found = first_medium(record.get(keys.clusters))
     else:
-        values = [value for name, value in record.items() if name not in OWN_KEYS]
-        found = cluster_of(keys.cluster_key or "", values, record.get("doc"))
+        found = cluster_of(keys.cluster_key or "", _cluster_values(record))
     return own_cluster(doc_text(record.get("doc_id"))) if found is None and keys.clusters is not None else found
+
+
+def _cluster_values(record: Mapping[str, Any]) -> list[Any]:
+    """Return what may hold the cluster of a sample's line: the values of its metrics, and its document."""
+    return [*(value for name, value in record.items() if name not in OWN_KEYS), record.get("doc")]
+
+
+class SampleClusters:
+    """The clusters of a task's samples, line by line: those that results state, or found as results would state them.
+
+    Rows are numbers that the caller gives to documents.
+    """
+
+    def __init__(self, keys: SampleKeys) -> None:
+        self._keys = keys
+        self._finder = ClusterFinder(keys.cluster_key, bool(keys.few_shot)) if keys.finds_clusters else None
+        self._names: dict[int, str] = {}
+
+    def add(self, row: int, record: Mapping[str, Any]) -> None:
+        """Add a line of a scored document."""
+        if self._finder is not None:
+            values = _cluster_values(record)
+            self._finder.note(row, values, record.get("sent_media"), record.get("input_media"))
+        elif (name := cluster_in(record, self._keys)) is not None:
+            self._names.setdefault(row, name)
+
+    def forget(self, row: int) -> None:
+        """Forget a document, before it is added again."""
+        self._names.pop(row, None)
+        if self._finder is not None:
+            self._finder.forget(row)
+
+    def of(self, rows: Sequence[int]) -> Sequence[str | None] | None:
+        """Return the cluster of each of these rows; ``None`` if documents are independent, as far as it is known."""
+        if self._finder is not None:
+            return self._finder.clusters().of(rows)
+        return [self._names.get(row) for row in rows] if self._keys.has_clusters else None
 
 
 def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:

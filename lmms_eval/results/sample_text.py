@@ -82,7 +82,17 @@ def asked_lines(document: Mapping[str, Any], task: str = "") -> list[str]:
     lines, ignored = list(_requests(document, task)), document.get("ignored_gen_kwargs")
     if isinstance(ignored, list) and ignored:
         lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(map(str, ignored))}")
-    return [*lines, *_media(document, task), *_clusters(document, task)]
+    return [*lines, *_media(document, task), *_clusters(document, task), *_judge(document, task)]
+
+
+def _judge(document: Mapping[str, Any], wanted: str) -> list[str]:
+    """Return lines about biases of the judge."""
+    found = part_of(document, "judge_bias")
+    if not found:
+        return []
+    from lmms_eval.results.judge_bias import bias_lines
+
+    return bias_lines(found, wanted)
 
 
 def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:

@@ -31,8 +31,12 @@ from lmms_eval.results.certainty import (
     AnyInterval,
     ClustersEntry,
     HumanScoresEntry,
+    JudgeBiasEntry,
     MissingInterval,
+    NeedsMediaEntry,
+    NoiseFloorEntry,
     Open,
+    PromptVariantsEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
@@ -302,6 +306,10 @@ class AnchorsEntry(Struct, kw_only=True):
     """The earlier runs, as the option names them."""
     digest: str
     """SHA-256 of the anchors."""
+    fit: Literal["mean", "ridge", "logit"] | UnsetType = UNSET
+    """How the earlier scores were combined; absent in older results."""
+    cross_validated: float | UnsetType | None = UNSET
+    """R² over earlier runs that were held out, each predicted from the others; null for a single run."""
     known: int
     """Documents with a score in an earlier run; the others have the mean."""
     of: int
@@ -451,6 +459,8 @@ class ResultsDocument(Open, kw_only=True):
     """95 % intervals, by task or group and ``METRIC,FILTER``."""
     variance: dict[str, dict[str, VarianceEntry]] | UnsetType = UNSET
     """With repeats of the questions or of the judge: sources of the variance, by task and ``METRIC,FILTER``."""
+    noise_floor: dict[str, NoiseFloorEntry] | UnsetType = UNSET
+    """How scores vary if the same requests are sent again (``--repeat_share``), by task."""
     outcomes: dict[str, Outcome]
     """Counts of documents by outcome, by task and aggregating group."""
     clusters: dict[str, ClustersEntry] | UnsetType = UNSET
@@ -493,10 +503,16 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
+    """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
     """Results of ``--ablate`` and ``--permute_choices``, by task."""
+    needs_media: dict[str, dict[str, NeedsMediaEntry]] | UnsetType = UNSET
+    """What the controls without media of ``--ablate`` answer too, by task and ``METRIC,FILTER``."""
     human_scores: dict[str, HumanScoresEntry] | UnsetType = UNSET
     """Judged scores corrected by ``--human_scores``, by task."""
+    judge_bias: dict[str, JudgeBiasEntry] | UnsetType = UNSET
+    """For judged tasks: what the judge's scores owe to length and position of the answers."""
     sub_scores: dict[str, dict[str, dict[str, dict[str, SubScore]]]] | UnsetType = UNSET
     """Scores of parts of the documents, by task, ``METRIC,FILTER``, dividing column, and name."""
     submission_files: dict[str, Any] | UnsetType = UNSET

@@ -13,7 +13,7 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.config.convert import stopping_rules
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.plan import sample_mark
@@ -102,6 +102,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
+        lines += _lists_of(group)
         lines += [line for metric in group.metrics if (line := _missing(f"group {group.group.name}", metric))]
         for key, leaves in group.left_out.items():
             lines.append(
@@ -120,7 +121,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     if others := [name for name in ignored_of_tasks if name not in facts.ignored]:
         lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
-    lines += _of_all_decisions(run, facts.config.until or "")
+    lines += decision_lines(facts.config.until or "", sum(not result.task.control_of for result in run.tasks))
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
@@ -135,7 +136,8 @@ def _limited(run: RunScores, config: RunConfig) -> list[str]:
     if config.limit in (None, -1) or not limited:
         return []
     first, more = limited[0], len(limited) - 1
-    counted = f"the first {first.requested:,} documents of {first.task.name}" + (f" and of {more} more" if more else "")
+    documents = "document" if first.requested == 1 else f"{first.requested:,} documents"
+    counted = f"the first {documents} of {first.task.name}" + (f" and of {more} more" if more else "")
     return [
         f"--limit: {counted}: CI95 is as wide as for a random sample, which the first documents are not "
         "(--sample N draws one)"
@@ -156,8 +158,24 @@ def _drawn(result: TaskResult) -> list[str]:
         where = f"no interval ({reason})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
         about = f": over this list, {metric.metric} {where}; CI95 is about questions like these"
     mark = sample_mark(result.plan.requested, sample.of)
+    if sample.runs:
+        asked = ", ".join(f"{len(sample.order[stratum]):,} of {size:,}" for stratum, size in sample.sizes.items())
+        return [
+            f"{name}: {mark} documents, drawn by Neyman's allocation by seed {sample.seed} from {len(sample.sizes)} "
+            f"strata of earlier scores ({asked}): Value and CI95 weight them by size and are about this list"
+        ]
     kind = " by strata" if sample.design == "stratified" else ""
     return [f"{name}: {mark} documents, drawn{kind} by seed {sample.seed}{about}"]
+
+
+def _lists_of(group: GroupResult) -> list[str]:
+    """Return a line with a group's interval over the lists that its tasks' documents were drawn from."""
+    metric = next((one for one in group.metrics if one.value is not None and one.over_list is not None), None)
+    if metric is None or metric.over_list is None:
+        return []
+    found = metric.over_list.interval
+    where = f"no interval ({metric.over_list.no_interval})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
+    return [f"{group.group.name}: random samples of its tasks: over their lists, {metric.metric} {where}"]
 
 
 _ABOUT: Mapping[Estimand, str] = {
@@ -219,11 +237,10 @@ def _early_stops(run: RunScores) -> list[str]:
     return lines
 
 
-def _of_all_decisions(run: RunScores, until: str) -> list[str]:
-    """Return a line about the decisions of all tasks together, if ``--until`` makes several."""
+def decision_lines(until: str, tasks: int) -> list[str]:
+    """Return a line about the decisions of all tasks together, if ``--until`` makes several. Raises ``ConfigError``."""
     rules = [rule for rule in stopping_rules(until) if rule.kind == "decided"]
     named = sum(bool(rule.target) for rule in rules)
-    tasks = sum(not result.task.control_of for result in run.tasks)
     count = named + (tasks - named if len(rules) > named else 0)
     if count < 2:
         return []
@@ -239,7 +256,8 @@ def _anchored(metric: MetricResult) -> str:
     if mean is None:
         return ""
     explained = "" if mean.r_squared is None else f", which explain {100 * mean.r_squared:.0f} % of its variance"
-    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{explained}"
+    how = "" if mean.anchors.fit == "mean" else f" ({mean.anchors.fit} fit)"
+    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{how}{explained}"
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
@@ -294,7 +312,9 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
-    lines += _variance(result)
+    if result.task.asks_again:
+        return lines
+    lines += _variance(result) + _noise(result)
     lines += [line for metric in result.metrics if (line := _missing(name, metric))]
     lines += _answer_notes(result) + _cluster_notes(result)
     tally = result.tally
@@ -353,6 +373,19 @@ def _variance(result: TaskResult) -> list[str]:
         if one.no_interval not in (NO_REPEATS, NO_JUDGE_REPEATS)
     ]
     return [f"{result.task.name}: {metric.metric}: variance {shares}; {', '.join(ranges)}"]
+
+
+def _noise(result: TaskResult) -> list[str]:
+    """Return a line about the documents that were asked again, if there are any."""
+    noise = result.noise
+    if noise is None or noise.answers is None:
+        return [] if noise is None else [f"{result.task.name}: no document has two scores: no noise floor"]
+    changed = {"answer": noise.answers, **{key.removesuffix(",none"): one.scores for key, one in noise.metrics.items()}}
+    shown = ", ".join(
+        f"{name} on {found.changed} ({found.share:.1%}, [{found.low:.1%}, {found.high:.1%}])"
+        for name, found in list(changed.items())[: 1 + MAX_SHOWN_REASONS]
+    )
+    return [f"{result.task.name}: of {noise.answered} documents asked again, changed: {shown}"]
 
 
 def _cluster_notes(result: TaskResult) -> list[str]:

@@ -59,6 +59,9 @@ class TableRow(Struct, frozen=True):
     """Numbers of ``OPTIONAL``, by name."""
     comparison: PairedScores | None = None
     gap: Gap | None = None
+    flips: str = ""
+    """Share of documents whose score changed when they were asked again."""
+    flips_interval: str = ""
     chance: str = ""
     """The score of guessing, in units of the metric."""
     interval: str = ""
@@ -179,6 +182,8 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         yield column("Gap_CI95", lambda row: "" if row.gap is None else _ends(row.gap.interval), is_text=True)
         yield column("Gap_P", lambda row: "" if row.gap is None else p_value_text(row.gap.p))
     added = (
+        column("Flips", lambda row: row.flips),
+        column("Flips_CI95", lambda row: row.flips_interval, is_text=True),
         column("Chance", lambda row: row.chance, is_text=True),
         column("CI95", lambda row: row.interval, is_text=True),
         column("N", lambda row: "" if row.scored is None else str(row.scored)),
@@ -285,12 +290,12 @@ def control_lines(controls: Controls) -> list[str]:
         for name, found in controls.groups.items()
         for control, gap in found.items()
     ]
-    return [*unclear, *groups, *_of_all_gaps(controls)]
-
-
-def _of_all_gaps(controls: Controls) -> list[str]:
-    """Return a line about the gaps of all tasks and controls together, if there are several."""
     tests = [gap.p for task in controls.tasks.values() for gaps in task.gaps.values() for gap in gaps.values()]
+    return [*unclear, *groups, *gap_lines(tests)]
+
+
+def gap_lines(tests: Iterable[float | None]) -> list[str]:
+    """Return a line about the gaps of all tasks and controls together, if there are several p-values."""
     known = [p for p in tests if p is not None]
     if len(known) < 2:
         return []
@@ -349,6 +354,7 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
         result_dict: the results. In addition to the family's keys, these keys are used:
             ``intervals[task]["METRIC,FILTER"]`` (``{"low", "high"}`` or ``{"reason"}``) for the column ``CI95``;
             ``outcomes[task]["n"]["METRIC,FILTER"]``, else ``outcomes[task]["scored"]``, for the column ``N``;
+            ``noise_floor[task]["scores"]["METRIC,FILTER"]`` for the columns of changed scores;
             ``early_stop[task]`` for marks of tasks that stopped early, ``sampled[task]`` of random samples; and
             ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline.
         column: ``results`` for the tasks, ``groups`` for the groups.
@@ -392,6 +398,7 @@ def _rows(
     for metric, pipeline in _pairs_in(entry) if known is None else sorted(known, key=",".join):
         key = f"{metric},{pipeline}"
         around = about("intervals").get(key) or {}
+        flips = (about("noise_floor").get("scores") or {}).get(key) or {}
         yield replace(
             plain,
             metric=metric,
@@ -404,6 +411,8 @@ def _rows(
             interval=interval_text(around.get("low"), around.get("high"), str(around.get("reason", ""))),
             scored=(outcome.get("n") or {}).get(key, outcome.get("scored")),
             is_file=key in outcome.get("wrote_files", ()),
+            flips=number_text(flips["share"]) if flips else "",
+            flips_interval=interval_text(flips.get("low"), flips.get("high")) if flips else "",
         )
 
 
@@ -433,7 +442,7 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
 def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> PairedScores | None:
     """Read the row's comparison from ``paired``; if the document has no such part, from the family's keys."""
     if paired:
-        known: dict[str, Any] = {name: paired.get(name) for name in ("ci_lower", "ci_upper", "pvalue")}
+        known: dict[str, Any] = {name: paired.get(name) for name in ("ci_lower", "ci_upper", "pvalue", "estimand")}
         for name in ("baseline_score", "difference"):
             known[name] = math.nan if paired.get(name) is None else paired[name]
         return PairedScores(str(paired.get("baseline", "")), paired["unit"], n=paired.get("n", 0), **known)

@@ -30,13 +30,14 @@ _PRECISION = 1e-7
 """Precision of a limit, as a share of the range."""
 
 
-def gaffke_p(values: Sequence[float], mean: float, within: ScoreRange) -> float:
+def gaffke_p(values: Sequence[float], mean: float, within: ScoreRange, sizes: Sequence[float] = ()) -> float:
     """Return the one-sided p of the hypothesis that the true mean is ``mean`` or less.
 
     Args:
-        values: independently drawn, all ``within`` the range.
+        values: independently drawn, all ``within`` the range; for clusters their means.
         mean: the largest mean of the hypothesis.
         within: a range with two ends.
+        sizes: as in ``gaffke_limits``.
 
     Raises:
         UsageError: no values, a value outside of the range, or a range without two ends.
@@ -46,11 +47,25 @@ def gaffke_p(values: Sequence[float], mean: float, within: ScoreRange) -> float:
     _check(values, within)
     if mean < within.low:
         return 0.0
-    return 1.0 if mean >= within.high else _share_below(np.array([within.low, *values]) - mean)
+    if mean >= within.high:
+        return 1.0
+    moved = _weights(sizes, len(values)) * (np.asarray(values, dtype=np.float64) - mean)
+    return _share_below(np.concatenate(([within.low - mean], moved)))
 
 
-def gaffke_limits(values: Sequence[float], within: ScoreRange, level: float = 0.95) -> tuple[float, float]:
+def gaffke_limits(
+    values: Sequence[float], within: ScoreRange, level: float = 0.95, sizes: Sequence[float] = ()
+) -> tuple[float, float]:
     """Return the ends of the means that neither one-sided test rejects at (1 − ``level``) / 2.
+
+    For clusters of different sizes, the test of a mean is that of a mean of 0 of (value − mean) · size / largest size,
+    which lies between the same ends as (value − mean). Of equal sizes it is the test of the clusters' means.
+
+    Args:
+        values: independently drawn, all ``within`` the range; for clusters their means.
+        within: a range with two ends.
+        level: probability that such an interval contains the true mean.
+        sizes: numbers of documents of the clusters; empty if all have one size.
 
     Raises:
         UsageError: as ``gaffke_p``, or ``level`` is not between 0 and 1.
@@ -62,7 +77,14 @@ def gaffke_limits(values: Sequence[float], within: ScoreRange, level: float = 0.
     _check(values, within)
     width = within.high - within.low
     shares, tail = (np.asarray(values, dtype=np.float64) - within.low) / width, 0.5 - level / 2
-    return within.low + width * _lower(shares, tail), within.high - width * _lower(1 - shares, tail)
+    weights = _weights(sizes, len(values))
+    return within.low + width * _lower(shares, weights, tail), within.high - width * _lower(1 - shares, weights, tail)
+
+
+def _weights(sizes: Sequence[float], count: int) -> NDArray[float64]:
+    import numpy as np
+
+    return np.asarray(sizes, dtype=np.float64) / max(sizes) if len(sizes) else np.ones(count)
 
 
 def _check(values: Sequence[float], within: ScoreRange) -> None:
@@ -73,15 +95,13 @@ def _check(values: Sequence[float], within: ScoreRange) -> None:
         raise UsageError(f"bounded mean: {wrong[0] if wrong else 'no value'}; give numbers within {within}")
 
 
-def _lower(shares: NDArray[float64], tail: float) -> float:
+def _lower(shares: NDArray[float64], weights: NDArray[float64], tail: float) -> float:
     """Return the largest mean that the test rejects in favour of a greater one, for values from 0 to 1."""
     import numpy as np
     from scipy.optimize import brentq
 
-    points = np.concatenate(([0.0], shares))
-
     def excess(mean: float) -> float:
-        return _share_below(points - mean) - tail
+        return _share_below(np.concatenate(([-mean], weights * (shares - mean)))) - tail
 
     first, last = _PRECISION, float(shares.max()) - _PRECISION
     if last <= first or excess(first) >= 0:

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.stats.interval import MeanSpread, dominant_share, exchangeable_variance, needs_bound
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
@@ -179,7 +180,7 @@ def cell_means(
     if clusters is None:
         spreads = _of_scores(values, deviations, squares, cells, within)
     else:
-        spreads = _clustered(values, deviations, squares, cells, clusters[order])
+        spreads = _clustered(values, deviations, squares, cells, clusters[order], within)
     return list(zip(cells.sizes.tolist(), means.tolist(), spreads, strict=True))
 
 
@@ -263,7 +264,7 @@ def _of_scores(
 
 
 def _clustered(
-    values: Values, deviations: Values, squares: Values, cells: _Groups, clusters: Codes
+    values: Values, deviations: Values, squares: Values, cells: _Groups, clusters: Codes, within: ScoreRange
 ) -> list[MeanSpread]:
     """Spreads of the means of documents in clusters, these drawn independently (``MeanSpread.clustered``)."""
     import numpy as np
@@ -284,10 +285,13 @@ def _clustered(
     between, of_sizes = units.sums(sums**2 / sizes), units.sums(sizes.astype(np.float64) ** 2)
     unanimous, alike = units.all_of(members.are_alike(values[order])), cells.are_alike(values)
     by_kurtosis = np.where(unanimous, units.sizes - 1.0, units.freedom(sums))
+    is_bounded = math.isfinite(within.high - within.low)
+    graded = is_bounded & ~cells.all_of((values == within.low) | (values == within.high))
+    means, last = members.means(values[order]), np.cumsum(units.sizes).tolist()
     spreads = []
     for cell, (n, count) in enumerate(zip(cells.sizes.tolist(), units.sizes.tolist(), strict=True)):
         effective = n * n / float(of_sizes[cell]) if n else 0.0
-        if share := dominant_share(int(largest[cell]), n, count) if n else 0.0:
+        if share := dominant_share(int(largest[cell]), n, count, effective) if n else 0.0:
             spreads.append(MeanSpread(math.nan, count - 1, count, dominant=share))
         elif count < 2 or alike[cell]:
             error = math.nan if count < 2 else 0.0
@@ -296,5 +300,9 @@ def _clustered(
             model, freedom = exchangeable_variance(float(squares[cell]), float(between[cell]), n, count, effective)
             by_size = freedom if model > left_out[cell] else effective - 1
             error = math.sqrt(max(left_out[cell], model))
-            spreads.append(MeanSpread(error, min(float(by_kurtosis[cell]), by_size), effective))
+            spread = MeanSpread(error, min(float(by_kurtosis[cell]), by_size), effective)
+            if graded[cell] and needs_bound(count, float(by_kurtosis[cell])):
+                part = slice(last[cell] - count, last[cell])
+                spread = replace(spread, graded=tuple(means[part].tolist()), sizes=tuple(sizes[part].tolist()))
+            spreads.append(spread)
     return spreads

@@ -222,7 +222,10 @@ class PairedFinding(Struct, frozen=True):
     scale: float = 1.0
     """For such scores, the score of a right answer."""
     few: tuple[float, ...] = ()
-    """The differences if they are too few or too skewed for their standard error. Gaffke's bound then replaces it."""
+    """The differences if they are too few or too skewed for their standard error; of documents in clusters the means of
+    the clusters. Gaffke's bound then replaces it."""
+    sizes: tuple[float, ...] = ()
+    """Numbers of documents of these clusters; empty without clusters."""
     most: float = math.inf
     """The greatest difference that the range allows."""
 
@@ -281,17 +284,20 @@ def compare_pairs(
     if units.count < 2:
         return found
     most = options.within.high - options.within.low
-    if not scale and clusters is None and math.isfinite(most) and needs_bound(n, units.freedom):
-        return _bounded(found, (left - right).tolist(), most, options.level)
+    if not scale and math.isfinite(most) and needs_bound(units.count, units.freedom):
+        return _bounded(found, units, most, options.level)
     if scale:
         return _proportions(found, _discordant(wins, losses, units, scale, clusters is not None), scale, options.level)
     return replace(found, interval=_interval(units, options))
 
 
-def _bounded(found: PairedFinding, differences: list[float], most: float, level: float) -> PairedFinding:
-    kept = tuple(min(most, max(-most, difference)) for difference in differences)
-    found = replace(found, few=kept, most=most, test="gaffke")
-    interval = Interval(*gaffke_limits(kept, ScoreRange(-most, most), level), "gaffke")
+def _bounded(found: PairedFinding, units: _Units, most: float, level: float) -> PairedFinding:
+    means = (units.sums / units.sizes).tolist()
+    kept = tuple(min(most, max(-most, difference)) for difference in means)
+    sizes = tuple(units.sizes.tolist()) if found.units < found.n else ()
+    found = replace(found, few=kept, sizes=sizes, most=most, test="gaffke")
+    limits = gaffke_limits(kept, ScoreRange(-most, most), level, sizes)
+    interval = Interval(*limits, "gaffke, clusters" if sizes else "gaffke")
     p = min(1.0, 2 * min(_at_most_p(found, 0.0), _at_least_p(found, 0.0)))
     return replace(found, interval=interval, p=p)
 
@@ -333,7 +339,8 @@ class _Units(Struct, frozen=True):
             columns = unit_sums(columns, unit_codes(clusters))
         sums, sizes = columns[:, 0], columns[:, 1]
         n, count, value = len(differences), len(columns), math.fsum(differences) / len(differences)
-        effective, dominant = n * n / float(sizes @ sizes), dominant_share(int(sizes.max()), n, count)
+        effective = n * n / float(sizes @ sizes)
+        dominant = dominant_share(int(sizes.max()), n, count, effective)
         is_alike = bool(np.ptp(differences) <= _ROUNDING * np.abs(differences).max())
         if count < 2 or is_alike:
             error = math.nan if count < 2 else 0.0
@@ -491,14 +498,14 @@ def _check_margin(margin: float) -> None:
 def _at_most_p(found: PairedFinding, bound: float) -> float:
     """One-sided p of the hypothesis that the true difference is ``bound`` or less."""
     if found.few:
-        return gaffke_p(found.few, bound, ScoreRange(-found.most, found.most))
+        return gaffke_p(found.few, bound, ScoreRange(-found.most, found.most), found.sizes)
     return _upper_tail(_statistic(found, bound), found)
 
 
 def _at_least_p(found: PairedFinding, bound: float) -> float:
     """One-sided p of the hypothesis that the true difference is ``bound`` or more."""
     if found.few:
-        return gaffke_p([-value for value in found.few], -bound, ScoreRange(-found.most, found.most))
+        return gaffke_p([-value for value in found.few], -bound, ScoreRange(-found.most, found.most), found.sizes)
     return _upper_tail(-_statistic(found, bound), found)
 
 

@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace as with_fields
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bounded import gaffke_limits
@@ -258,7 +259,7 @@ ANY_NUMBER = ScoreRange()
 _ROUNDING = 1e-12
 """Squares with a smaller relative difference are equal."""
 _FEW_GRADED, _SKEWED_GRADED = 50, 200
-_LARGEST_CLUSTER = 0.3
+_LARGEST_CLUSTER, _MOST_OF_VARIANCE = 0.3, 0.5
 _UNEVEN = 1.1
 """A largest cluster of up to so many times the mean size does not dominate."""
 _NO_SPREAD = 1e-9
@@ -279,7 +280,7 @@ class Interval:
     @property
     def estimand(self) -> Estimand:
         """Quantity that the interval holds: ``BENCHMARK`` if it becomes a point when all documents are asked."""
-        return BENCHMARK if self.method in _OF_A_LIST else GENERALISED
+        return BENCHMARK if self.method.removesuffix(WITH_ANCHORS) in _OF_A_LIST else GENERALISED
 
 
 Estimand = Literal["benchmark accuracy", "generalised accuracy"]
@@ -287,8 +288,12 @@ BENCHMARK: Final = "benchmark accuracy"
 """The score over all documents of this list (NIST AI 800-3)."""
 GENERALISED: Final = "generalised accuracy"
 """The expected score over documents like these; the list is a sample of them (NIST AI 800-3)."""
-_OF_A_LIST = frozenset({"betting", "empirical bernstein"})
+COMBINED: Final = "combined strata"
+"""Method of ``stats.finite.combined_interval``."""
+_OF_A_LIST = frozenset({"betting", "empirical bernstein", COMBINED})
 """Methods for documents drawn from a list without replacement."""
+WITH_ANCHORS: Final = " with anchors"
+"""End of the name of such a method if the scores of earlier runs were subtracted first (``--anchors``)."""
 
 
 class NoInterval(Struct, frozen=True):
@@ -317,7 +322,10 @@ class MeanSpread(Struct, frozen=True):
     dominant: float = 0.0
     """Share of the documents in a cluster that is so large that no interval holds; else 0."""
     graded: Sequence[float] = ()
-    """Scores that are not right or wrong, if they are too few or too skewed for an interval by their error."""
+    """Scores that are not right or wrong, if they are too few or too skewed for an interval by their error; of
+    documents in clusters the means of the clusters."""
+    sizes: Sequence[int] = ()
+    """Numbers of documents of these clusters; empty without clusters."""
 
     @classmethod
     def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> MeanSpread:
@@ -342,7 +350,9 @@ class MeanSpread(Struct, frozen=True):
         return cls(error, count - 1, count, is_binary, silent=0.0 if error > 0 else 1 / count)
 
     @classmethod
-    def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> MeanSpread:
+    def clustered(
+        cls, scores: Sequence[float], clusters: Sequence[Hashable], within: ScoreRange = ANY_NUMBER
+    ) -> MeanSpread:
         """Return the spread of the mean of documents in independently drawn clusters.
 
         Clusters of sizes m count as (Σ m)² / Σ m² clusters of one size. The variance of the mean is the larger one of
@@ -361,7 +371,7 @@ class MeanSpread(Struct, frozen=True):
         sums = [math.fsum(score - mean for score in each) for each in members.values()]
         squares = math.fsum((score - mean) ** 2 for score in scores)
         effective = n * n / sum(size * size for size in sizes)
-        if largest := dominant_share(max(sizes), n, count):
+        if largest := dominant_share(max(sizes), n, count, effective):
             return cls(math.nan, count - 1, count, dominant=largest)
         if count < 2 or min(scores) == max(scores):
             return cls(math.nan if count < 2 else 0.0, count - 1, effective, silent=1 / effective)
@@ -374,7 +384,12 @@ class MeanSpread(Struct, frozen=True):
         by_kurtosis = count - 1 if is_unanimous else variance_freedom(sums)
         by_size = freedom if alike > left_out else effective - 1
         error = math.sqrt(max(left_out, alike))
-        return cls(error, min(by_kurtosis, by_size), effective, silent=0.0 if error > 0 else 1 / effective)
+        found = cls(error, min(by_kurtosis, by_size), effective, silent=0.0 if error > 0 else 1 / effective)
+        is_graded = math.isfinite(within.high - within.low) and any(x not in (within.low, within.high) for x in scores)
+        if not (is_graded and needs_bound(count, by_kurtosis)):
+            return found
+        means = tuple(math.fsum(each) / len(each) for each in members.values())
+        return with_fields(found, graded=means, sizes=tuple(sizes))
 
     @classmethod
     def stratified(cls, parts: Sequence[MeanSpread], weights: Sequence[float]) -> MeanSpread:
@@ -410,14 +425,16 @@ def needs_bound(n: int, freedom: float) -> bool:
     return 1 < n < _FEW_GRADED or (freedom < MANY - 1 and n < _SKEWED_GRADED)
 
 
-def dominant_share(largest: int, n: int, clusters: int) -> float:
+def dominant_share(largest: int, n: int, clusters: int, effective: float) -> float:
     """Return the share of ``n`` documents in the largest cluster if it is too large for an interval, else 0.
 
-    It is too large above 30 % unless all clusters are of nearly the same size: whether it is right or wrong then
-    decides the mean alone.
+    It is too large above 30 %, or if it makes more than half of the variance of clusters whose documents are alike
+    (size² / Σ size², with Σ size² = n² / ``effective``), unless all clusters are of nearly the same size: whether it is
+    right or wrong then decides the mean alone.
     """
     share = largest / n
-    return share if clusters > 1 and share > max(_LARGEST_CLUSTER, _UNEVEN / clusters) else 0.0
+    is_large = share > _LARGEST_CLUSTER or share * share * effective > _MOST_OF_VARIANCE
+    return share if clusters > 1 and is_large and share > _UNEVEN / clusters else 0.0
 
 
 def exchangeable_variance(squares: float, between: float, n: int, count: int, effective: float) -> tuple[float, float]:
@@ -482,7 +499,8 @@ def score_interval(
     if not is_bounded and not spread.error > _NO_SPREAD * abs(value):
         return NoInterval("no standard error" if math.isnan(spread.error) else "no spread")
     if math.isfinite(width) and spread.graded:
-        return Interval(*gaffke_limits(spread.graded, within, level), "gaffke")
+        limits = gaffke_limits(spread.graded, within, level, spread.sizes)
+        return Interval(*limits, "gaffke, clusters" if spread.sizes else "gaffke")
     if math.isfinite(width):
         return _within_two_ends(min(1.0, max(0.0, (value - within.low) / width)), spread, within, level)
     if math.isfinite(within.low):

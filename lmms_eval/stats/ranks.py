@@ -69,11 +69,12 @@ def simultaneous_ranks(
         return ranks_of_means(means, residuals, options)
     codes = unit_codes(clusters)
     sizes = np.bincount(codes)
-    if dominant_share(int(sizes.max()), len(matrix), len(sizes)):
+    effective = len(matrix) ** 2 / float(np.sum(sizes.astype(float) ** 2))
+    if dominant_share(int(sizes.max()), len(matrix), len(sizes), effective):
         return ranks_of_means(means, residuals[:1], options)  # nothing is shown
     # What leaving out a unit would change, so that large clusters count as in the error of a mean.
     left_out = unit_sums(residuals, codes) * ((len(sizes) - 1) / len(sizes) / (1 - sizes / len(matrix)))[:, None]
-    return ranks_of_means(means, left_out, options, len(matrix) ** 2 / float(np.sum(sizes.astype(float) ** 2)))
+    return ranks_of_means(means, left_out, options, effective)
 
 
 def ranks_of_means(

@@ -3,7 +3,7 @@
 ``pass_at``, ``all_of``, ``best_of``, ``worst_of`` and ``majority_at`` are exact expectations over the subsets of k of a
 document's n answers, so that they are unbiased for a draw of k answers. ``reducers`` reads them from ``--reduce``.
 ``variance_split`` separates the variance of questions, of answers to the same question, and of the judge's verdicts on
-the same answer.
+the same answer. ``rerun_noise`` estimates the second one from a part of the questions that was asked twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from fractions import Fraction
 from msgspec import Struct
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.interval import MeanSpread
+from lmms_eval.stats.bounded import gaffke_limits
+from lmms_eval.stats.interval import MeanSpread, mean_stderr, quantile
+from lmms_eval.utils.numbers import ScoreRange
 
 
 def _check_draw(k: int, n: int) -> None:
@@ -266,3 +268,69 @@ def _pooled(groups: Iterable[Sequence[float]]) -> float | None:
     several = [group for group in groups if len(group) > 1]
     freedom = sum(len(group) - 1 for group in several)
     return math.fsum((len(g) - 1) * _sample_variance(g) for g in several) / freedom if freedom else None
+
+
+class ChangedShare(Struct, frozen=True):
+    """Share of the questions whose second answer differs from the first one, with its exact 95 % interval."""
+
+    n: int
+    """Questions with two answers."""
+    changed: int
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, changed: int, n: int) -> ChangedShare:
+        """Compute the interval of Clopper and Pearson (1934, Biometrika 26).
+
+        Raises:
+            UsageError: no questions, or more changed ones than there are.
+        """
+        from scipy.special import betaincinv
+
+        if not 0 <= changed <= n or not n:
+            raise UsageError(f"changed answers: {changed} of {n}; give at least one question, and at most n changed")
+        low = float(betaincinv(changed, n - changed + 1, 0.025)) if changed else 0.0
+        high = float(betaincinv(changed + 1, n - changed, 0.975)) if changed < n else 1.0
+        return cls(n, changed, changed / n, low, high)
+
+
+class RerunNoise(Struct, frozen=True):
+    """Variation of the scores of single questions if the same requests are sent again."""
+
+    scores: ChangedShare
+    answers: float
+    """Variance between two answers to one question, on average."""
+    answers_high: float | None
+    """Upper end of its 95 % interval; ``None`` without a range with two ends."""
+
+
+_MANY_PAIRS, _MANY_CHANGED, _MOST_BOUNDED = 200, 100, 2000
+
+
+def rerun_noise(pairs: Sequence[tuple[float, float]], within: ScoreRange) -> RerunNoise:
+    """Estimate the variance between two answers to one question from questions that were asked twice.
+
+    It is half the mean squared difference of the two scores. Its upper end is exact for right-or-wrong scores, which
+    change or not (Clopper and Pearson), Gaffke's bound for fewer than 200 questions or 100 changed scores, and by the
+    normal distribution for more.
+
+    Raises:
+        UsageError: no pairs.
+    """
+    squares = [(first - second) ** 2 for first, second in pairs]
+    n, width = len(squares), within.high - within.low
+    changed = ChangedShare.of(sum(square > 0 for square in squares), n)
+    mean = math.fsum(squares) / n
+    is_bounded = all(score in within for pair in pairs for score in pair)
+    if not math.isfinite(width) or not is_bounded:
+        return RerunNoise(changed, mean / 2, None)
+    if all(score in (within.low, within.high) for pair in pairs for score in pair):
+        return RerunNoise(changed, mean / 2, width * width * changed.high / 2)
+    if n < _MANY_PAIRS or changed.changed < _MANY_CHANGED:
+        taken = squares if n <= _MOST_BOUNDED else [squares[k * n // _MOST_BOUNDED] for k in range(_MOST_BOUNDED)]
+        high = gaffke_limits(taken, ScoreRange(0.0, width * width))[1]
+    else:
+        high = mean + quantile(math.inf) * mean_stderr(squares)
+    return RerunNoise(changed, mean / 2, max(mean, high) / 2)

@@ -369,7 +369,8 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
     options = dict(spec["options"])
     for name in ("reasoning_tags", "thinking_tags"):
         options[name] = tuple((first, second) for first, second in options[name])
-    options["reduce"] = tuple(options["reduce"])
+    for name in ("reduce", "question_frame", "option_labels"):
+        options[name] = tuple(options[name])
     source = TaskSource(
         spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"],
         spec["change"],
@@ -380,6 +381,15 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
     from lmms_eval.tasks.controls.control import ControlTask  # most runs have no controls
 
     return ControlTask(task, spec["control"])
+
+
+def with_options(task: YamlTask, options: TaskOptions) -> YamlTask:
+    """Build a task again with other options over the same open data."""
+    made = build_task(task.source, options)
+    assert isinstance(made, YamlTask)
+    made.share_data(task)
+    made.load()
+    return made
 
 
 def with_changed_documents(task: YamlTask, name: str, change: str) -> Task:

@@ -79,6 +79,7 @@ class ComparisonWriter:
         entries.sort(key=lambda entry: (entry["first"], entry["second"]))
         parts = self._write_parts(pairs if comparison.pairs else [])
         summary = {
+            "margin": comparison.margin,
             "reference": self._numbers.get(self._options.reference),
             "alpha": comparison.alpha,
             "notes": comparison.notes,
@@ -137,7 +138,8 @@ class ComparisonWriter:
         for place, (task, columns) in enumerate(by_task.items()):
             piece = f"pairs-{name}-{place}"
             tasks.append({"task": task, "piece": piece, **self._write_documents(piece, pair, columns, among)})
-        self.chunks.write(f"compare-{name}", {"rows": [to_dict(row) for row in found.rows], "tasks": tasks})
+        rows, over_prompts = [to_dict(row) for row in found.rows], [to_dict(row) for row in found.prompts]
+        self.chunks.write(f"compare-{name}", {"rows": rows, "prompts": over_prompts, "tasks": tasks})
 
     def _write_documents(
         self, piece: str, pair: MatchedPair, columns: Sequence[PairedColumn], among: Sequence[RunRows]

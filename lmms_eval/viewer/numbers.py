@@ -12,6 +12,7 @@ from lmms_eval.results.audit import CHOSEN
 from lmms_eval.results.breakdown import AskedDocuments, Cell, MetricDocuments, cells, divisions, whole_cell
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.sample import finite
+from lmms_eval.viewer.certainty import LIKE_THESE, estimand_of
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.samples import IndexedTask
 
@@ -47,6 +48,7 @@ def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = ""
         "low": finite(low),
         "high": finite(high),
         "method": str(reason or ""),
+        "about": "" if finite(low) is None else LIKE_THESE,
         "n": n if isinstance(n, int) else 0,
         "higher": True,
     }
@@ -139,7 +141,7 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
         yield warning("withheld", task, "the score is withheld")
     for name, text in (("failed", "failed"), ("unscored", "could not be scored"), ("not_asked", "were not asked")):
         if counts.get(name):
-            reason = next(iter(counts.get("reasons") or ()), "")
+            reason = next((one for one in counts.get("reasons") or () if not one.startswith("not asked")), "")
             more = f" (most often: {reason})" if reason and name != "not_asked" else ""
             yield warning(name, task, f"{counts[name]} of {counts.get('requested')} samples {text}{more}")
     if counts.get("judge_unread"):
@@ -234,7 +236,7 @@ def _mean_row(run: ReportRun, task: TaskRows, column: MetricColumn) -> Plain:
     cell = whole_cell(_documents(run, task)(column))
     row: Plain = {"task": task.task, "metric": column.metric, "filter": column.filter, **_plain(cell, column)}
     if column.reported is not None and column.scale == 0:  # it is not a mean, so the documents give no interval
-        row |= {"value": column.reported, "low": None, "high": None}
+        row |= {"value": column.reported, "low": None, "high": None, "about": ""}
     elif column.reported is not None:
         row["value"] = column.reported
     return row | {"higher": column.higher_is_better is not False}
@@ -259,6 +261,7 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
             "low": finite(interval.get("low")),
             "high": finite(interval.get("high")),
             "method": interval.get("method") or interval.get("reason") or "",
+            "about": estimand_of(interval),
             "n": count,
             "higher": part_of(document, "higher_is_better", name).get(metric) is not False,
             **({"partial": part.get("value"), "withheld": str(part.get("reason", ""))} if part else {}),
@@ -267,7 +270,8 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
 
 def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], MetricDocuments]:
     """Return a function that gets the documents of a metric's numbers."""
-    has_clusters = task.clusters is not None or run.keys(task.task).has_clusters
+    keys = run.keys(task.task)
+    has_clusters = task.clusters is not None or (keys.has_clusters and not keys.finds_clusters)
     clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
     asked = None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids)
     return lambda column: MetricDocuments.of(column.scores, column.score_range, clusters, asked)
@@ -282,7 +286,7 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_inter
     columns = [(column, documents_of(column)) for column in _with_scores(task)]
     # An expression may have chosen the samples by their scores, which makes intervals invalid.
     reason = CHOSEN if shown.is_chosen else without_interval
-    without: Plain = {"low": None, "high": None, "method": reason} if reason else {}
+    without: Plain = {"low": None, "high": None, "method": reason, "about": ""} if reason else {}
     return [
         {
             "column": division.column,
@@ -313,4 +317,7 @@ def _plain(cell: Cell, column: MetricColumn) -> Plain:
     scale = column.scale or 1.0
     value, low, high = (None if end is None else end * scale for end in (cell.mean, cell.low, cell.high))
     method = cell.method or cell.no_interval
-    return {"n": cell.n, "value": value, "low": low, "high": high, "method": method, "few": cell.is_few}
+    about = estimand_of({"low": low, "high": high, "method": method})
+    return {
+        "n": cell.n, "value": value, "low": low, "high": high, "method": method, "about": about, "few": cell.is_few
+    }  # fmt: skip

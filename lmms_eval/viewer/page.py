@@ -16,7 +16,8 @@ from lmms_eval.results.run import Choice
 
 _BUNDLE = Path(__file__).with_name("bundle")
 SCRIPT, STYLE = "app.js", "app.css"
-_TITLE = "<title>lmms-eval report</title>"
+_REPORT = "lmms-eval report"
+_TITLE = f"<title>{_REPORT}</title>"
 _BEGINNING = 4096
 """The title of a page is within its first bytes, of this number."""
 
@@ -62,7 +63,7 @@ def folder_page() -> str:
     return _page(_policy(nonce, "'self' file:"), head, body)
 
 
-def single_page(chunks: Mapping[str, str]) -> str:
+def single_page(chunks: Mapping[str, str], title: str = _REPORT) -> str:
     """Make a page that holds everything. ``chunks`` are JSON without "<", by name."""
     nonce = secrets.token_urlsafe(18)
     head = f'<style nonce="{nonce}">{bundle(STYLE)}</style>'
@@ -70,7 +71,7 @@ def single_page(chunks: Mapping[str, str]) -> str:
         f'<script type="application/json" id="chunk-{name}">{text}</script>' for name, text in chunks.items()
     )
     script = bundle(SCRIPT).replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return _page(_policy(nonce, "data:"), head, f'{data}\n<script nonce="{nonce}">{script}</script>')
+    return _page(_policy(nonce, "data:"), head, f'{data}\n<script nonce="{nonce}">{script}</script>', title)
 
 
 def _policy(nonce: str, media: str) -> str:
@@ -93,7 +94,7 @@ def _policy(nonce: str, media: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-def _page(policy: str, head: str, body: str) -> str:
+def _page(policy: str, head: str, body: str, title: str = _REPORT) -> str:
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -101,12 +102,12 @@ def _page(policy: str, head: str, body: str) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-{_TITLE}
+<title>{title}</title>
 {head}
 </head>
 <body>
 <div id="app"></div>
-<noscript>This report is drawn by a script that comes with it: allow scripts to read it.</noscript>
+<noscript>This page is drawn by a script that comes with it: allow scripts to read it.</noscript>
 {body}
 </body>
 </html>

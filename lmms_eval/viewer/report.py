@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from lmms_eval.compare.readers import unique_names
 from lmms_eval.utils.redaction import REDACTED
+from lmms_eval.viewer.certainty import certainty
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, delete_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.media import MediaStore
@@ -180,6 +181,7 @@ def run_details(
                 for task, of_task in facts.items()
             },
             "all": distributions(list(facts.values())),
+            "certainty": certainty(redacted(run.document, redact)),
             "document": {key: value for key, value in run.document.items() if key not in ("results", "intervals")},
             "state": dict(run.state),
         },

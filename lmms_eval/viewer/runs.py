@@ -17,7 +17,7 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts, sample_keys
 from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
-from lmms_eval.results.run import read_run, record_keys, results_of_record
+from lmms_eval.results.run import Run, read_run, record_keys, results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.viewer.media import MediaFolders
 
@@ -107,14 +107,23 @@ def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
             raise
         empty = RunRows(name=path.name, source=str(path), kind=harness_runs.OWN, tasks={})
         return ReportRun(empty, {}, read_state(path), record_places(path, allowed), (str(error),))
-    record = run.record or run.source.parent / RUNS / str(run.document.get("run_key", ""))
-    state = read_state(record) if is_own(run.facts) or not run.document else {}
-    folder = run.source.parent
-    places = (
-        record_places(record, allowed) if state or not run.document else MediaFolders((folder,), (folder, *allowed))
-    )
+    record, state = _record_of(run)
     prompts = JudgePrompts(record if state else None)
-    return ReportRun(rows, run.document, state, places, rows.notes, prompts)
+    return ReportRun(rows, run.document, state, media_places(run, allowed), rows.notes, prompts)
+
+
+def _record_of(run: Run) -> tuple[Path, Mapping[str, Any]]:
+    """Return the folder of a run's record, and the content of its ``run.json``, which is empty without a record."""
+    record = run.record or run.source.parent / RUNS / str(run.document.get("run_key", ""))
+    return record, read_state(record) if is_own(run.facts) or not run.document else {}
+
+
+def media_places(run: Run, allowed: Sequence[Path] = ()) -> MediaFolders:
+    """Return where the media of a run are looked for. Without its record, only its folder and ``allowed`` ones."""
+    (record, state), folder = _record_of(run), run.source.parent
+    if state or not run.document:
+        return record_places(record, allowed)
+    return MediaFolders((folder,), (folder, *allowed))
 
 
 def record_places(folder: Path, allowed: Sequence[Path]) -> MediaFolders:

@@ -5,6 +5,7 @@ from msgspec import structs
 
 from lmms_eval.compare.comparing import rank_runs
 from lmms_eval.results.facts import EarlyStop
+from lmms_eval.utils.numbers import ScoreRange
 from tests.compare.headline_runs import rows, run
 
 _RNG = np.random.default_rng(1)
@@ -33,6 +34,50 @@ def test_only_documents_that_all_runs_have_scored_count():
     runs[0] = structs.replace(runs[0], tasks={"quiz": structs.replace(task, columns={"acc,none": column})})
     found = {one.run: one for one in rank_runs(runs, draws=500)[0]["quiz acc,none"]}
     assert found["bb"].score == runs[1].tasks["quiz"].columns["acc,none"].scores[100:].mean()
+
+
+def test_ranks_hold_whatever_documents_without_a_score_would_score():
+    """A run that fails on a third of its wrong answers is not ahead of an equal one."""
+    generator = np.random.default_rng(3)
+    right = generator.random((3, 600)) < np.array([[0.7], [0.7], [0.3]])
+    scores = right.astype(float)
+    scores[0][(~right[0]) & (generator.random(600) < 0.6)] = np.nan
+    statuses = ["failed" if np.isnan(score) else "scored" for score in scores[0]]
+    made = []
+    for name, numbers in zip(("fails", "equal", "low"), scores, strict=True):
+        facts = {"statuses": statuses} if name == "fails" else {}
+        one = run(rows("quiz", {"acc,none": numbers.tolist()}, **facts))
+        task = one.tasks["quiz"]
+        column = structs.replace(task.columns["acc,none"], score_range=ScoreRange(0, 1))
+        made.append(
+            structs.replace(one, name=name, tasks={"quiz": structs.replace(task, columns={"acc,none": column})})
+        )
+    ranks, notes = rank_runs(made, draws=500)
+    found = {one.run: (one.rank, one.best, one.worst) for one in ranks["quiz acc,none"]}
+    assert found == {"fails": (1, 1, 2), "equal": (2, 1, 2), "low": (3, 3, 3)}
+    lacking = sum(np.isnan(scores[0]))
+    assert notes == [f"quiz acc,none: {lacking} documents lack a score in a run: ranks hold whatever they would score"]
+    endless = [
+        structs.replace(
+            one,
+            tasks={
+                "quiz": structs.replace(
+                    task := one.tasks["quiz"],
+                    columns={
+                        "acc,none": structs.replace(
+                            task.columns["acc,none"],
+                            score_range=ScoreRange(0, np.inf),
+                            scores=2 * task.columns["acc,none"].scores,
+                        )
+                    },
+                )
+            },
+        )
+        for one in made
+    ]
+    ranks, notes = rank_runs(endless, draws=500)
+    assert {(one.best, one.worst) for one in ranks["quiz acc,none"]} == {(1, 3)}
+    assert "not bounded, without a range" in notes[0]
 
 
 def test_less_is_better_where_the_metric_says_so():

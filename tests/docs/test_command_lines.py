@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,21 @@ from tests.docs.pages import PAGES, ROOT, blocks, indented, spans
 
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*|my_\w+|.*[*?].*|\.\.\.|list(_\w+)?")
 """Names that stand for the reader's own, patterns and lists."""
-OWN = {"colours", "essays", "rated_colours", "birds", "echo", "shout", "colour_meter", "pages"}
+OWN = {
+    "colours",
+    "essays",
+    "reviews",
+    "rated_colours",
+    "birds",
+    "echo",
+    "shout",
+    "colour_meter",
+    "pages",
+    "less",
+    "moods",
+    "twice",
+    "wavering",
+}
 """Tasks and models that the pages themselves make."""
 
 
@@ -28,6 +43,13 @@ def _all_lines() -> Iterator[Line]:
 
 
 LINES = list(_all_lines())
+FILES = {
+    (str(page.relative_to(ROOT)), block.mark.removeprefix("file: ")): block.text
+    for page in PAGES
+    for block in blocks(page)
+    if block.mark.startswith("file: ")
+}
+"""Files that options read at once, by page and name."""
 SPANS = sorted({span for page in PAGES for span in spans(page) if span.startswith("lmms-eval ")})
 
 
@@ -47,14 +69,25 @@ def _names(value: object) -> Iterator[str]:
     yield from (str(name).strip() for name in listed if not _PLACEHOLDER.fullmatch(str(name).strip()) and name)
 
 
+def _written(word: str, line: Line, folder: Path) -> str:
+    """Write a file that the page gives into a folder, and return its path there; any other word is returned."""
+    text = FILES.get((line.place.rpartition(":")[0], word))
+    if text is None:
+        return word
+    (folder / word).write_text(text, encoding="utf-8")
+    return str(folder / word)
+
+
 def test_there_are_many() -> None:
     assert len(LINES) > 50 and len(SPANS) > 50
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line.place} {' '.join(line.words)[:50]}")
-def test_a_line_is_read_and_names_what_is_there(line: Line, catalogue: Catalogue, models: set[str]) -> None:
+def test_a_line_is_read_and_names_what_is_there(
+    line: Line, catalogue: Catalogue, models: set[str], tmp_path: Path
+) -> None:
     try:
-        given = parse(line.words)
+        given = parse([_written(word, line, tmp_path) for word in line.words])
     except LmmsEvalError as error:
         pytest.fail(f"{line.place}: lmms-eval {' '.join(line.words)}: {error}")
     for name in _names(given.get("tasks")):

@@ -29,9 +29,7 @@ def record(
 
 
 def clusters_of(records: Sequence[dict[str, Any]], key: str | None = None, shots: int = 0) -> Clusters:
-    task = FakeTask(len(records))
-    task.cluster_key, task.num_fewshot = key, shots
-    finder = ClusterFinder(task)
+    finder = ClusterFinder(key, is_few_shot=shots > 0)
     for one in records:
         finder.add(one)
     return finder.clusters()
@@ -56,7 +54,9 @@ def test_documents_with_the_same_first_medium_form_a_cluster(
 ) -> None:
     media = [{"type": "video", **one} for one in (first, again, other)]
     found = clusters_of([*(record(number, [medium]) for number, medium in enumerate(media)), record(3), record(4)])
-    assert found.entry() == {"by": "first medium", "count": 4, "documents": 5, "media": "sent_media"}
+    assert found.entry() == {
+        "by": "first medium", "count": 4, "documents": 5, "effective": 25 / 7, "media": "sent_media",
+    }  # fmt: skip
     assert (sizes(found, 5), found.described()) == ([1, 1, 1, 2], "4 videos (5 documents)")
 
 
@@ -74,7 +74,7 @@ def test_documents_without_a_common_medium_are_independent() -> None:
 def test_pictures_of_examples_are_no_clusters() -> None:
     records = [record(number, [DIGEST], [f"{number // 2}.png"]) for number in range(4)]
     assert clusters_of(records, shots=2).entry() == {
-        "by": "first medium", "count": 2, "documents": 4, "media": "input_media",
+        "by": "first medium", "count": 2, "documents": 4, "effective": 2.0, "media": "input_media",
     }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_a_column_of_the_document_or_a_field_of_the_value_names_the_cluster(in_v
         held = {"group": name}
         records.append(record(number, [DIGEST], **({"value": {"score": 1.0, **held}} if in_value else held)))
     found = clusters_of(records, "group")
-    assert found.entry() == {"by": "column group", "count": 3, "documents": 4}
+    assert found.entry() == {"by": "column group", "count": 3, "documents": 4, "effective": 16 / 6}
     assert (sizes(found, 4), found.described()) == ([1, 1, 2], "3 clusters by group (4 documents)")
 
 
@@ -188,4 +188,6 @@ def test_a_task_about_one_picture_has_no_interval(tmp_path: Path) -> None:
     result = aggregated(tmp_path, task, records)
     (found,) = result.metrics
     assert (found.value, found.interval, found.certainty.no_interval) == (0.5, None, "n = 1")
-    assert result.clusters.entry() == {"by": "first medium", "count": 1, "documents": 4, "media": "input_media"}
+    assert result.clusters.entry() == {
+        "by": "first medium", "count": 1, "documents": 4, "effective": 1.0, "media": "input_media",
+    }  # fmt: skip

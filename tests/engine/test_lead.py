@@ -116,6 +116,22 @@ def test_stragglers_let_a_run_ask_twice_the_concurrency_beyond_what_counts(tmp_p
     assert counted <= len(model.asked) <= counted + 2 * concurrency < DOCUMENTS
 
 
+def test_a_run_that_was_too_far_ahead_looks_at_several_documents_at_once() -> None:
+    task = FakeTask(400)
+    plan = plan_task(task, None, 0)
+    looks = Looks([plan], Sampling(ORDER, (stop(NEVER),)), TaskEnds())
+    lead = Lead(looks, 64)
+    lead.forms_batches = lambda: False
+    units, begun, fronts = lead.passing(ORDER.units([plan])), 0, set()
+    for doc_id in ORDER.of(plan):
+        while not lead.is_ahead() and next(units, None) is not None:
+            begun += 1
+            assert begun <= looks.front + 64
+        looks.note(record_of(task, doc_id))
+        fronts.add(looks.front)
+    assert begun == 400 and len(fronts) <= 400 // 16 + 2
+
+
 def test_a_model_that_forms_batches_is_held_back_and_its_batches_do_not_depend_on_scoring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

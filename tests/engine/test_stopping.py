@@ -17,7 +17,7 @@ from lmms_eval import stats
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import LEAST, HeadlinePart, Prefix, RandomOrder, Statement, excludes, half_width
+from lmms_eval.engine.headline import LEAST, Anchors, HeadlinePart, Prefix, RandomOrder, Statement, excludes, half_width
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
 from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import TaskPlan, plan_task
@@ -72,6 +72,28 @@ def test_the_first_look_at_which_the_statement_holds() -> None:
     assert not prefix.advance(find, WIDE)
     interval = prefix.interval()
     assert (interval.high - interval.low) / 2 > 0.15
+
+
+def test_documents_that_come_at_once_decide_as_one_after_the_other() -> None:
+    order = ORDER.of(plan_task(FakeTask(900), None, 0))
+    anchors = Anchors(("a",), {doc_id: 0.3 + 0.4 * (doc_id % 2) for doc_id in range(900)}, 900)
+    for one in (part(), part(strata={doc_id: str(doc_id % 2) for doc_id in range(900)}), part(anchors=anchors)):
+        at_once, single = (Prefix([one], {"fake": order}) for _ in range(2))
+        assert at_once.advance(lambda _, doc_id: value_of(doc_id), half_width(0.06))
+        known: set[int] = set()
+
+        def find(_: HeadlinePart, doc_id: int, known: set[int] = known) -> float:
+            if doc_id not in known:
+                raise KeyError(doc_id)
+            return value_of(doc_id)
+
+        for doc_id in order:
+            known.add(doc_id)
+            if single.advance(find, half_width(0.06)):
+                break
+        assert (at_once.length, at_once.taken, at_once.value()) == (single.length, single.taken, single.value())
+        assert single.interval().low == pytest.approx(at_once.interval().low, abs=1e-12)
+        assert single.interval().high == pytest.approx(at_once.interval().high, abs=1e-12)
 
 
 def test_few_documents_decide_nothing() -> None:

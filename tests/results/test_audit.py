@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.results import load
-from lmms_eval.results.audit import Audit, OtherRule, audit, audit_text
+from lmms_eval.results.audit import Audit, Auditor, OtherRule, audit, audit_text
 from lmms_eval.results.run import Choice
+from lmms_eval.results.sample import Sample
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange
@@ -30,6 +31,24 @@ def test_shares_of_answers(tmp_path: Path) -> None:
     )
     counts = (found.answers, found.blank, found.truncated, found.filtered, found.drawn, found.told)
     assert counts == (5, 1, 1, 1, 1, 0)
+
+
+@for_each(("shots", "is_clustered"), [(0, True), (1, False), (None, False)])
+def test_clusters_of_a_run_without_results_are_those_of_its_media(shots: int | None, is_clustered: bool) -> None:
+    """Documents about one picture form a cluster, unless it may be that of an example."""
+    facts = {"configs": {"quiz": {"num_fewshot": shots}}, "higher_is_better": {"quiz": {"acc": True}}}
+    auditor, first, second, clusters = Auditor("quiz", facts), [], [], []
+    for number in range(20):
+        scores = (float(number % 3 == 0), float(number % 4 < 2))
+        media = [{"type": "image", "path": f"{number // 4}.png"}]
+        line = sample(number, finish_reason="stop", sent_media=media, acc=scores[0], acc_fixed=scores[1])
+        auditor.see(Sample("quiz", line))
+        first.append(scores[0]), second.append(scores[1]), clusters.append(number // 4)
+    (found,) = auditor.audits()
+    (other,) = found.others
+    expected = compare_pairs(second, first, clusters if is_clustered else None, PairOptions()).interval
+    assert isinstance(expected, Interval)
+    assert (other.low, other.high) == (expected.low, expected.high)
 
 
 def test_rules_that_decided(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import asyncio
 import atexit
 import hashlib
 import json
+import math
 import os
+import random
 import select
 import signal
 import subprocess
@@ -61,6 +63,9 @@ class Settings:
     """The only key that is accepted (401 for others), or the whole ``Authorization`` header; empty: any."""
     reply: str = ""
     """Text of every answer; empty: by the question."""
+    flips: float = 0.0
+    """Probability that two answers to a question differ: some are the word after ``ELSE=`` in the question, at random.
+    """
     slow: float = 30.0
     """Delay of the fault ``slow`` in seconds."""
 
@@ -162,6 +167,9 @@ class Stub:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.counts = Counts()
+        # An answer that is replaced with probability q differs from another one with 2 q (1 - q).
+        self.replaced = (1 - math.sqrt(1 - 2 * settings.flips)) / 2
+        self.random = random.Random(settings.flips)
         self.bodies: list[bytes] = []
         self.heads: list[str] = []
 
@@ -197,6 +205,8 @@ class Stub:
             return *FAULTS[fault](body), fault
         if calls := tool_calls.calls_of(body):
             return *completion(body, "Let me look.", "tool_calls", tool_calls=calls), ""
+        if self.random.random() < self.replaced:
+            text = f"ANSWER={text.partition('ELSE=')[2].partition(' ')[0]}"
         return *completion(body, tool_calls.answer_of(body) if "tools" in body else settings.reply or answer(text)), ""
 
     def head(self, status: int, length: int, fault: str) -> bytes:

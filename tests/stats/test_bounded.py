@@ -62,3 +62,19 @@ def test_tests_rarely_reject_the_mean_of_skewed_scores(n: int, shape: tuple[floa
     draws = generator.beta(*shape, (400, n))
     assert np.mean([gaffke_p(draw.tolist(), truth, SHARES) < 0.025 for draw in draws]) <= 0.025
     assert np.mean([gaffke_p((1 - draw).tolist(), 1 - truth, SHARES) < 0.025 for draw in draws]) <= 0.025
+
+
+@for_each("sizes", [[4] * 5, [1, 2, 3, 4, 20]])
+def test_clusters_are_weighed_by_their_sizes(sizes: list[int]) -> None:
+    values, mean = [0.2, 0.5, 0.4, 0.9, 0.3], 0.35
+    moved = np.array([-mean, *(size / max(sizes) * (value - mean) for value, size in zip(values, sizes, strict=True))])
+    weights = np.random.default_rng(2).exponential(size=(400_000, 6))
+    expected = float(np.mean(weights @ moved <= 0))
+    assert gaffke_p(values, mean, SHARES, sizes) == pytest.approx(expected, abs=0.003)
+    low, high = gaffke_limits(values, SHARES, 0.95, sizes)
+    assert gaffke_p(values, low, SHARES, sizes) == pytest.approx(0.025, abs=1e-5)
+    assert gaffke_p([1 - x for x in values], 1 - high, SHARES, sizes) == pytest.approx(0.025, abs=1e-5)
+    if sizes == [4] * 5:
+        assert (low, high) == pytest.approx(gaffke_limits(values, SHARES))
+    mean_of_documents = np.average(values, weights=sizes)
+    assert low < mean_of_documents < high

@@ -42,9 +42,12 @@ def test_the_same_as_cell_by_cell(data, kind, within, has_clusters) -> None:
             continue
         assert mean == math.fsum(values) / len(values)
         named = [cluster for _, of, cluster in rows if of == code]
-        expected = MeanSpread.clustered(values, named) if has_clusters else MeanSpread.of_scores(values, within)
+        expected = MeanSpread.clustered(values, named, within) if has_clusters else MeanSpread.of_scores(values, within)
         assert spread.error == pytest.approx(expected.error, rel=1e-6, abs=1e-9, nan_ok=True)
         assert (spread.size, spread.is_binary) == (expected.size, expected.is_binary)
         if expected.error > 1e-9:  # what is below comes of rounding, and has no kurtosis
             assert spread.freedom == pytest.approx(expected.freedom, rel=1e-5)
             assert spread.silent == expected.silent
+            if expected.sizes:
+                assert sorted(spread.sizes) == sorted(expected.sizes)
+            assert sorted(spread.graded) == pytest.approx(sorted(expected.graded))

@@ -109,8 +109,9 @@ def clustered(p: float, sizes: NDArray[np.intp], correlation: float) -> list[tup
 
 
 def equal(first: MeanSpread, second: MeanSpread) -> bool:
-    numbers = [[*to_dict(spread).values()][:-1] for spread in (first, second)]
-    return numbers[0] == pytest.approx(numbers[1], nan_ok=True) and first.graded == second.graded
+    numbers = [[*to_dict(spread).values()][:-2] for spread in (first, second)]
+    clusters = (first.graded, first.sizes) == (second.graded, second.sizes)
+    return numbers[0] == pytest.approx(numbers[1], nan_ok=True) and clusters
 
 
 def held(found: Sequence[tuple[float, MeanSpread]], p: float) -> float:

@@ -80,21 +80,25 @@ def test_groups_of_many_units_give_the_interval_of_single_ones(kind: str, monkey
 
 def test_the_interval_ends_at_the_largest_difference_of_the_range() -> None:
     sides, clusters = ([1.0, 0.9, 1.0], [0.0, 0.0, 0.3]), ["a", "b", "c"]
-    assert held(compare_pairs(*sides, clusters, PairOptions(within=SHARE)).interval).high == 1.0
-    assert held(compare_pairs(*sides, options=PairOptions(within=SHARE)).interval).high <= 1.0
+    for names in (clusters, None):
+        assert held(compare_pairs(*sides, names, PairOptions(within=SHARE)).interval).high <= 1.0
     assert held(compare_pairs(*sides).interval).high > 1.0
+    sides, clusters = (np.ones(240), np.array([0.0] * 239 + [0.9])), [str(place) for place in range(240)]
+    assert held(compare_pairs(*sides, clusters, PairOptions(within=SHARE)).interval).high == 1.0
+    assert held(compare_pairs(*sides, clusters).interval).high > 1.0
 
 
 def test_constant_differences_say_nothing_of_their_spread() -> None:
     sides, clusters = (np.full(6, 0.75), np.full(6, 0.5)), ["a", "a", "b", "b", "c", "c"]
-    found = compare_pairs(*sides, clusters, PairOptions(within=SHARE))
+    found = compare_pairs(*sides, clusters)
     assert found.interval == NoInterval("no spread")
     assert (found.value, found.spread, found.p) == (0.25, 0.0, 2 / 2**3)
-    same = compare_pairs(sides[0], sides[0], clusters, PairOptions(within=SHARE))
+    same = compare_pairs(sides[0], sides[0], clusters)
     assert (same.value, same.p) == (0.0, 1.0) and isinstance(same.interval, NoInterval)
-    bounded = compare_pairs(*sides, options=PairOptions(within=SHARE))
-    assert (held(bounded.interval).method, bounded.test) == ("gaffke", "gaffke")
-    assert held(bounded.interval).low < 0 and bounded.p is not None and bounded.p > 0.05
+    for names, method in ((None, "gaffke"), (clusters, "gaffke, clusters")):
+        bounded = compare_pairs(*sides, names, PairOptions(within=SHARE))
+        assert (held(bounded.interval).method, bounded.test) == (method, "gaffke")
+        assert held(bounded.interval).low < 0 and bounded.p is not None and bounded.p > 0.05
 
 
 def test_twelve_equal_small_falls_are_no_evidence() -> None:
@@ -194,3 +198,16 @@ def test_a_hundred_thousand_documents_take_little_memory() -> None:
     tracemalloc.stop()
     assert found.units == 33_334
     assert peak < 100e6
+
+
+def test_few_graded_differences_of_clusters_are_not_flipped() -> None:
+    """Differences that mostly rise a little and rarely fall far have a mean of 0; flips of signs reject it often."""
+    generator, rejected = np.random.default_rng(5), 0
+    for seed in range(40):
+        falls = np.repeat(generator.random(12) < 0.1, 4) * 0.9
+        first = np.full(48, 0.95) - falls + generator.uniform(-0.02, 0.02, 48)
+        clusters = [str(place // 4) for place in range(48)]
+        found = compare_pairs(first, np.full(48, 0.86), clusters, PairOptions(draws=200, seed=seed, within=SHARE))
+        rejected += found.p is not None and found.p <= 0.05
+        assert found.test == "gaffke" and len(found.few) == len(found.sizes) == 12
+    assert rejected <= 2

@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import ANY_NUMBER, Interval, MeanSpread, NoInterval, mean_stderr, score_interval
+from lmms_eval.stats.bounded import gaffke_limits
 from lmms_eval.stats.interval import _poisson_limit
 from lmms_eval.utils.numbers import ScoreRange
 from tests.cases import for_each
@@ -157,3 +158,19 @@ def test_a_stratum_whose_scores_are_all_alike_is_not_certain() -> None:
 def test_a_bad_level_is_refused() -> None:
     with pytest.raises(UsageError, match="level"):
         score_interval(0.5, MeanSpread(0.1, 3, 4), level=95)
+
+
+def test_few_clusters_of_graded_scores_have_a_bound() -> None:
+    clusters = [name for name in "abcdef" for _ in range(3)]
+    graded = [0.1 * (place % 4) for place in range(18)]
+    made = MeanSpread.clustered(graded, clusters, SHARE)
+    assert made.graded == pytest.approx([math.fsum(graded[3 * k : 3 * k + 3]) / 3 for k in range(6)])
+    assert made.sizes == (3,) * 6
+    interval = score_interval(math.fsum(graded) / 18, made, SHARE)
+    assert isinstance(interval, Interval) and interval.method == "gaffke, clusters"
+    assert (interval.low, interval.high) == pytest.approx(gaffke_limits(made.graded, SHARE))
+    right = [float(place % 2) for place in range(18)]
+    assert MeanSpread.clustered(right, clusters, SHARE).graded == ()
+    assert MeanSpread.clustered(graded, clusters).graded == ()
+    many = [0.1 * (place % 4) for place in range(600)]
+    assert MeanSpread.clustered(many, [place // 3 for place in range(600)], SHARE).graded == ()

@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import Interval, mean_stderr, score_interval
 from lmms_eval.stats.repeats import (
+    ChangedShare,
     all_of,
     best_of,
     majority_at,
     pass_at,
     reducers,
+    rerun_noise,
     spread_within,
     variance_split,
     worst_of,
 )
-from lmms_eval.utils.numbers import SHARES
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 ANSWERS = st.lists(st.sampled_from([("a", 1.0), ("b", 0.0), ("c", 0.5), ("d", 0.0)]), min_size=1, max_size=7)
 
@@ -136,3 +138,48 @@ def test_intervals_for_another_run_on_this_list_hold(shape: tuple[float, float],
         assert isinstance(found, Interval)
         held += found.low <= sum(chances) / n <= found.high
     assert 0.92 <= held / draws <= 0.995
+
+
+def test_the_interval_of_changed_answers_is_that_of_clopper_and_pearson() -> None:
+    from scipy.stats import binomtest
+
+    for changed, n in ((0, 20), (1, 20), (3, 100), (50, 100), (20, 20)):
+        expected = binomtest(changed, n).proportion_ci(0.95, method="exact")
+        found = ChangedShare.of(changed, n)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+        assert (found.n, found.changed, found.share) == (n, changed, changed / n)
+    for changed, n in ((0, 0), (3, 2), (-1, 2)):
+        with pytest.raises(UsageError, match=f"changed answers: {changed} of {n}"):
+            ChangedShare.of(changed, n)
+
+
+def test_noise_of_right_and_wrong_scores_is_half_the_changed_share() -> None:
+    found = rerun_noise([(1.0, 1.0)] * 27 + [(1.0, 0.0)] * 2 + [(0.0, 1.0)], SHARES)
+    assert found.answers == pytest.approx(0.05)
+    assert found.answers_high == pytest.approx(found.scores.high / 2)
+    percent = rerun_noise([(100.0, 100.0)] * 29 + [(100.0, 0.0)], ScoreRange(0.0, 100.0))
+    assert percent.answers == pytest.approx(100**2 / 60)
+
+
+def test_noise_is_the_variance_split_of_the_same_pairs() -> None:
+    source = random.Random(2)
+    pairs = [(source.random(), source.random()) for _ in range(40)]
+    assert rerun_noise(pairs, SHARES).answers == variance_split([[[a], [b]] for a, b in pairs]).answers
+
+
+def test_the_upper_end_of_graded_noise_holds() -> None:
+    source = random.Random(3)
+    missed = 0
+    for _ in range(60):  # 5 % of the graded scores change, by up to 1
+        pairs = [(0.0, source.random() if source.random() < 0.05 else 0.0) for _ in range(60)]
+        high = rerun_noise(pairs, SHARES).answers_high
+        assert high is not None
+        missed += high < 0.05 / 3 / 2
+    assert missed <= 4
+
+
+def test_noise_without_a_range_has_no_upper_end() -> None:
+    assert rerun_noise([(3.0, 5.0)] * 20, ScoreRange(0.0, math.inf)).answers_high is None
+    assert rerun_noise([(3.0, 5.0)] * 20, SHARES).answers_high is None  # outside the range
+    many = rerun_noise([(0.5, 0.25)] * 300, SHARES)
+    assert many.answers_high == many.answers == 0.25**2 / 2

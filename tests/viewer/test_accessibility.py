@@ -39,6 +39,7 @@ PAGES = {
     "run": ("#/<letter>", ""),
     "run with parts of benchmarks": (f"#/{GOLD}", ""),
     "run of MileBench": ("#/<mile>", ""),
+    "certainty": ("#/<repeated>", ""),
     "audit": ("#/<audited>?page=audit", ""),
     "comparison": (COMPARISON, ""),
     "one document of two runs": (COMPARISON, ".list a.row"),

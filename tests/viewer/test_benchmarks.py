@@ -23,6 +23,26 @@ def keyword(score: float, count: int) -> dict[str, Any]:
 
 
 PARTS: dict[str, Any] = {
+    "prompt_variants": {
+        "mmmu": {
+            "variants": {},
+            "metrics": {
+                "acc,none": {
+                    "n": 40,
+                    "missing": 2,
+                    "scores": {
+                        "as given": {"score": 0.625, "low": 0.5, "high": 0.75, "method": "wilson"},
+                        "terse": {"score": 0.375, "low": None, "high": None, "reason": "n = 1"},
+                    },
+                    "mean": 0.5,
+                    "these": {"low": 0.4375, "high": 0.5625, "method": "t"},
+                    "like_these": {"low": None, "high": None, "reason": "fewer than 3 prompts"},
+                    "spread": {"sd": 0.1768, "lowest": "terse", "highest": "as given"},
+                    "variance": {"questions": 0.1, "prompts": 0.03, "rest": 0.12},
+                }
+            },
+        }
+    },
     "megabench_breakdown": {
         "full": {
             "gaps": ["core: 3 of 440 tasks"],
@@ -124,6 +144,19 @@ def test_megabench_shows_its_dimensions_at_once(reports: Path, watched: Watched)
     few = section.query_selector("tr.few:has-text('Planning')")
     assert few is not None and "0.2500 0.1500 – 0.3500" in words(few)
     assert "few" not in section.query_selector("tr:has-text('Coding')").get_attribute("class")
+
+
+def test_prompts_have_bars_their_spread_and_variance(reports: Path, watched: Watched) -> None:
+    page = watched.open(reports, "#/baseline%40quiz")
+    section = page.wait_for_selector("section:has(h2:has-text('Prompts'))")
+    text = words(section)
+    assert "as given 0.6250 0.5000 – 0.7500 40" in text
+    assert "terse 0.3750 n = 1 40" in text
+    assert "mean, these prompts 0.5000 0.4375 – 0.5625 40" in text
+    assert "mean, prompts like these 0.5000 fewer than 3 prompts 40" in text
+    assert "SD of the prompts 0.1768, from terse to as given. Variance: questions 0.1000, prompts 0.0300" in text
+    assert "2 documents without a number with one of the prompts left out" in text
+    assert page.query_selector("section canvas[aria-label='acc by prompt']")
 
 
 def test_mmie_tells_how_far_the_judge_agrees(reports: Path, watched: Watched) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched, painted, until
@@ -68,6 +69,22 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
     status(page, "1 of 69 documents")
 
 
+def test_a_verdict_names_the_documents_that_it_depends_on_from_either_side(tmp_path: Path, watched: Watched) -> None:
+    scores: list[float | None] = [1.0] * 280 + [0.0] * 80 + [None] * 40
+    failing = table(tmp_path / "failing.csv", scores)
+    plain = table(tmp_path / "plain.csv", [float(n < 240 or n >= 360) for n in range(400)])
+    write_report([str(failing), str(plain)], tmp_path / "report", ReportOptions())
+    for base, ends, seen in (("plain", "+0.00 to +10.00", "better"), ("failing", "−10.00 to 0.00", "worse")):
+        page = watched.open(tmp_path / "report", address(("run", "failing"), ("run", "plain"), ("base", base)))
+        page.wait_for_selector("[aria-label=Differences] tbody tr")
+        row = page.inner_text("[aria-label=Differences] tbody tr")
+        assert "cannot tell" in row and "depends on 40 documents without a score" in row
+        page.wait_for_selector(".facts")
+        facts = page.inner_text(".facts")
+        assert ends.replace("+0.00", "0.00") in facts and f"{seen} over the others" in facts
+        assert "tango, about questions like these" in facts
+
+
 def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
     page = watched.open(report, "#/:compare")
     page.wait_for_selector(".kinds")
@@ -78,6 +95,23 @@ def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
     page.click(f"[aria-label='49 documents: only {GOLD} right']")
     status(page, "49 of 69 documents")
     assert "flip=s" in page.url
+
+
+def test_the_baseline_turns_the_ends_of_what_depends_on_missing_scores(tmp_path: Path, watched: Watched) -> None:
+    failing = [
+        "id,score,status",
+        *(f"{one}{',,failed' if one > 360 else f',{int(one <= 280)},scored'}" for one in range(1, 401)),
+    ]
+    plain = ["id,score", *(f"{one},{int(one <= 240 or one > 360)}" for one in range(1, 401))]
+    for name, lines in (("failing", failing), ("plain", plain)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "report"
+    write_report([str(tmp_path / "failing.csv"), str(tmp_path / "plain.csv")], out, ReportOptions())
+    page = watched.open(out, "#/:compare")
+    page.wait_for_selector(".facts")
+    for baseline, ends in (("plain", "0.00 to +10.00"), ("failing", "−10.00 to 0.00")):
+        page.select_option("label:has-text('Baseline') select", baseline)
+        until(page, "(ends) => document.querySelector('.facts')?.innerText.includes(ends)", ends)
 
 
 def test_one_document_side_by_side(report: Path, watched: Watched) -> None:
@@ -198,6 +232,7 @@ def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched)
     assert [link.inner_text() for link in page.query_selector_all(".side h2")] == [run.stem for run in runs]
     page = watched.open(tmp_path / "r", address(*names))
     page.wait_for_selector(".pairwise a")
+    page.wait_for_selector(".list a.row")
     assert HOSTILE[3].replace('"', "'") in ids(page)
     page = watched.open(tmp_path / "r", f"#/{quote(':compare')}")
     page.wait_for_selector("h1:has-text(':compare')")
@@ -221,3 +256,22 @@ def test_narrow_pages_do_not_scroll_sideways(of_three: Path, report: Path, watch
         page = watched.open(folder, place)
         page.wait_for_selector(".list a.row, .side pre")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+
+
+def test_differences_over_prompts(tmp_path: Path, watched: Watched) -> None:
+    variants = tmp_path / "prompts.yaml"
+    variants.write_text('- {name: polite, pre_prompt: "Please. "}\n- {name: terse, post_prompt: " One letter."}\n')
+    runs = []
+    for name, strategy in (("gold", "gold"), ("same", "constant,text=none")):
+        runs.append(str(tmp_path / name))
+        arguments = ["--model", "baseline", "--model_args", f"strategy={strategy}", "--output_path", runs[-1]]
+        arguments += ["--tasks", "megabench_demo", "--limit", "12", "--log_samples"]
+        assert main(["eval", *arguments, "--prompt_variants", str(variants)]) == 0
+    write_report(runs, tmp_path / "report", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "report", "#/:compare")
+    page.wait_for_selector("h2:has-text('Over prompts')")
+    shown = page.inner_text("[aria-label='Differences over prompts'] tbody")
+    assert "+100.00" in shown and "holds under all 3 prompts" in shown
+    page.select_option("label:has-text('Baseline') select", "baseline@gold")
+    table = "document.querySelector('[aria-label=\"Differences over prompts\"] tbody')"
+    until(page, f"() => {table}?.innerText.includes('−100.00')")

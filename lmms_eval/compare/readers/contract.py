@@ -81,7 +81,9 @@ class TaskBuilder:
 
     def score(self, row: int, metric: str, pipeline: str, number: float | None) -> None:
         """Set a number; the first one of a document counts. ``None`` only adds the column."""
-        scores = self._columns.setdefault((metric, pipeline), array("d"))
+        scores = self._columns.get((metric, pipeline))
+        if scores is None:
+            scores = self._columns[metric, pipeline] = array("d")
         if number is None:
             return
         if len(scores) <= row:

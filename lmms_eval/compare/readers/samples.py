@@ -25,7 +25,16 @@ from lmms_eval.results.facts import (
     sample_keys,
 )
 from lmms_eval.results.journals import JsonLine, SampleLines
-from lmms_eval.results.sample import OWN_KEYS, SampleKeys, cluster_in, finite, plain_text, prompt_of, sample_fields
+from lmms_eval.results.sample import (
+    OWN_KEYS,
+    SampleClusters,
+    SampleKeys,
+    cluster_in,
+    finite,
+    plain_text,
+    prompt_of,
+    sample_fields,
+)
 from lmms_eval.stats import MANY
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -142,6 +151,7 @@ class SampleCollector:
         """By pipeline: the place of each row's line, −1 for rows without a line, and less for unscored lines."""
         self.is_own = False
         self.builder = TaskBuilder(name)
+        self._clusters = SampleClusters(keys)
 
     def read(self) -> None:
         """Add all lines of the source. Raises ``DataError``."""
@@ -162,6 +172,7 @@ class SampleCollector:
         """Forget the lines of a document, before others replace them."""
         row = self.builder.row(doc_id)
         self.builder.forget(row)
+        self._clusters.forget(row)
         for places in self.places.values():
             if row < len(places):
                 places[row] = _NOWHERE
@@ -169,8 +180,10 @@ class SampleCollector:
     def task(self) -> ReadTask:
         """Return the rows of what has been added."""
         self.builder.states_filter = "" not in self.places
+        found = self.builder.rows()
         rows = replace(
-            self.builder.rows(),
+            found,
+            clusters=self._clusters.of(range(len(found.ids))) if self.keys.finds_clusters else found.clusters,
             metadata=cache(self._metadata),
             answer=self._answer,
             raw=self._raw,
@@ -199,11 +212,15 @@ class SampleCollector:
             status = "unscored" if stated == "unscored" else "failed"
         self.builder.end(row, status)
         stated_hash = sample.get("doc_hash")
+        if is_scored and self.keys.finds_clusters:
+            self._clusters.add(row, sample)
         self.builder.describe(row, stated_hash if isinstance(stated_hash, str) else None, cluster_in(sample, self.keys))
 
     def _take(self, row: int, pipeline: str, offset: int, is_scored: bool) -> bool:
         """Store the place of a line, unless a scored line of the document and pipeline is known."""
-        places = self.places.setdefault(pipeline, array("q"))
+        places = self.places.get(pipeline)
+        if places is None:
+            places = self.places[pipeline] = array("q")
         if len(places) <= row:
             places.extend([_NOWHERE] * (row + 1 - len(places)))
         if places[row] >= 0:

@@ -35,7 +35,6 @@ from lmms_eval.engine.response_cache import cache_path
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, JournalError, MediaError
 from lmms_eval.evaluation.collect import RunKeys, choose_model, plan_run, run_keys
-from lmms_eval.evaluation.controls import with_controls
 from lmms_eval.evaluation.inputs import ModelChoice, Start
 from lmms_eval.evaluation.judge import find_tariffs, judge_options, model_names
 from lmms_eval.evaluation.preview.measure import (
@@ -80,8 +79,7 @@ def dry_run(config: RunConfig) -> tuple[list[str], int]:
         registry = ModelRegistry(config.names("plugins"))
         choice = choose_model(config, registry, None)
         form, tariffs = _media_form(config, registry, choice), _tariffs(config)
-        _, named = plan_run(config, registry, choice, Place(), Start())
-        plans = with_controls(config, named, choice.legacy)
+        _, plans = plan_run(config, registry, choice, Place(), Start())
         names = model_names(config)
         given = config.max_model_len or config.arguments("model_args").get("max_model_len")
         options = MeasureOptions(
@@ -92,7 +90,7 @@ def dry_run(config: RunConfig) -> tuple[list[str], int]:
             judges=judge_options(config).is_given and not config.predict_only,
         )
         base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
-        held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
+        held = held_requests(base, config, run_keys(config, choice, plans)) if base and base.is_dir() else set()
         threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
         tasks = tuple(_forecast(plan, options, threads) for plan in plans)
         parts = [request_id.rsplit("/", 4) for request_id in held]
@@ -336,7 +334,8 @@ class Page(Struct, frozen=True):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(f"cannot make the folder {self.folder}: {error.strerror or error}") from error
-        lines = [f"# {plain(self.task)}: the first {len(requests)} requests", ""]
+        some = "request" if len(requests) == 1 else f"{len(requests)} requests"
+        lines = [f"# {plain(self.task)}: the first {some}", ""]
         for number, request in enumerate(requests, start=1):
             lines += [f"## {number}. {plain(request.id)}", "", *self._request(number, request)]
         path = self.folder / f"{self.stem}.md"

@@ -12,9 +12,10 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages, visual_to_content
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task
-from lmms_eval.config.rules import control_name
+from lmms_eval.config.rules import AGAIN, control_name
 from lmms_eval.tasks.controls.changes import BlankMedia, Change, ListedChoices, NoMedia, OtherMedia, Part, media_of
 from lmms_eval.tasks.yaml.prompts import as_turns, dump
+from lmms_eval.utils.prompt_variants import PromptVariant
 
 Doc = Mapping[str, Any]
 
@@ -193,6 +194,55 @@ class ControlTask(Task):
             return change(function(self._documents[doc_id], **rounds))
 
         return changed
+
+
+class RenamedTask(ControlTask):
+    """A control that sends the requests of its task as they are. Only their ids differ."""
+
+    def exchange(self, doc_id: int, repeat: int) -> Exchange:
+        return ChangedExchange(self.task.exchange(doc_id, repeat), self._renamed)
+
+    def dataset_dict(self) -> Any:
+        return self.task.dataset_dict()
+
+    def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
+        """Return the task's arguments for a plugin under the control's name."""
+        found: tuple[Any, ...] = self.task.legacy_arguments(request, chat)  # type: ignore[attr-defined]  # as above
+        return (*found[:-2], self.name, found[-1])
+
+    def _renamed(self, request: Request) -> Request:
+        return replace(request, id=self.name + request.id.removeprefix(self.task.name), task=self)
+
+
+class AskedAgain(RenamedTask):
+    """A task that sends the requests of another one a second time (``--repeat_share``)."""
+
+    asks_again = True
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, AGAIN)
+
+
+class VariantTask(RenamedTask):
+    """The task with a variant of its prompt (``--prompt_variants``).
+
+    Args:
+        task: the same task, built with the options of the variant. It makes the prompts and scores the answers.
+        variant: the changes of the prompt.
+    """
+
+    variant: PromptVariant
+
+    def __init__(self, task: Task, variant: PromptVariant) -> None:
+        super().__init__(task, variant.name)
+        self.variant = variant
+
+    def describe(self) -> dict[str, Any]:
+        found = super().describe()
+        return {**found, "control": {**found["control"], "changes": self.variant.changes}}
+
+    def fingerprint(self) -> Mapping[str, str]:
+        return {**super().fingerprint(), "changes": self.variant.digest}
 
 
 def _changed_turns(change: Change, made: Any) -> Any:

@@ -31,7 +31,8 @@ TEXTS = {kind: JudgeText(f"llava_bench_{kind}", _WORDING, "2ce22b562d600886") fo
 def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
     """Return the question how good the two answers are."""
     content = _content(doc, results[0], lmms_eval_specific_kwargs)
-    return [{"name": "review", "prompt": content, "reader": _scores, "generation": {"max_new_tokens": 1024}}]
+    generation, compared = {"max_new_tokens": 1024}, {"compares": ["reference", "answer"]}
+    return [{"name": "review", "prompt": content, "reader": _scores, "generation": generation, "details": compared}]
 
 
 def _content(doc: Doc, answer: str, settings: Settings) -> str:

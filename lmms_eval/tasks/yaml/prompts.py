@@ -19,6 +19,7 @@ from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.settings import specific_kwargs, target_kwargs
+from lmms_eval.utils.prompt_variants import option_letters, relabelled
 from lmms_eval.utils.signatures import parameters_of
 from lmms_eval.utils.template import compiled
 
@@ -248,6 +249,15 @@ class Prompts:
 
     def shown_text(self, doc: Doc) -> str:
         """Return the question as text: if ``doc_to_text`` gives a number, the choice of that number."""
+        return self.varied(self._question(doc))
+
+    def varied(self, text: str) -> str:
+        """Return a question with the labels and in the frame of the run's variant of the prompt."""
+        before, after = self.options.question_frame
+        labels = self.options.option_labels
+        return before + (relabelled(text, labels) if labels else text) + after
+
+    def _question(self, doc: Doc) -> str:
         if self.config.doc_to_text is None:
             return ""
         value = self.text(doc)
@@ -290,7 +300,30 @@ class Prompts:
         if self.messages is None:
             return self.user_turn(self.visuals(doc), self.shown_text(doc))
         keep_originals()
-        return as_turns(self.messages(doc), f"{self.where}: doc_to_messages")
+        return self._varied_turns(as_turns(self.messages(doc), f"{self.where}: doc_to_messages"))
+
+    def _varied_turns(self, turns: list[Turn]) -> list[Turn]:
+        """Return messages with the variant of the prompt in the last message of the user.
+
+        The text before the question precedes the first text there, and the text after it follows the last one. Labels
+        are changed in the last text with option lines.
+        """
+        options = self.options
+        asked = [number for number, turn in enumerate(turns) if turn["role"] == "user"]
+        if not asked or not (any(options.question_frame) or options.option_labels):
+            return turns
+        parts = list(turns[asked[-1]]["content"])
+        texts = [place for place, part in enumerate(parts) if part.get("type") == "text"]
+        if not texts:
+            return [*turns[: asked[-1]], {**turns[asked[-1]], "content": [*parts, _text(self.varied(""))]},
+                    *turns[asked[-1] + 1 :]]  # fmt: skip
+        before, after = options.question_frame
+        listed = [place for place in texts if option_letters(parts[place]["text"])]
+        for place in listed[-1:] if options.option_labels else ():
+            parts[place] = {**parts[place], "text": relabelled(parts[place]["text"], options.option_labels)}
+        parts[texts[0]] = {**parts[texts[0]], "text": before + parts[texts[0]]["text"]}
+        parts[texts[-1]] = {**parts[texts[-1]], "text": parts[texts[-1]]["text"] + after}
+        return [*turns[: asked[-1]], {**turns[asked[-1]], "content": parts}, *turns[asked[-1] + 1 :]]
 
     def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
         """Make one user message, media first.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,6 +17,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
+from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.stats.repeats import reducers
@@ -54,6 +56,7 @@ from lmms_eval.tasks.yaml.settings import (
     recorded_specific_kwargs,
     shots,
 )
+from lmms_eval.utils.prompt_variants import with_letters
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.signatures import accepts
 
@@ -473,7 +476,8 @@ class YamlTask(FamilyInterface, Task):
         scorer = self._scorer
         assert scorer is not None
         with self.seeding.scoring(doc_id):
-            return repeated(scorer.judge_questions(self.documents[doc_id], answers), self.options.judge_repeats)
+            questions = scorer.judge_questions(self.documents[doc_id], self._lettered(answers))
+            return repeated(questions, self.options.judge_repeats)
 
     def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
         documents, scorer = self.documents, self._scorer
@@ -482,7 +486,7 @@ class YamlTask(FamilyInterface, Task):
         doc = documents[doc_id] if with_media else documents.text_view(doc_id)
         with self.seeding.scoring(doc_id), using(self._policy):
             target = "" if self.config.doc_to_target is None else str(self.prompts.target(doc))
-            scores = scorer.scores(doc, answers, verdicts)
+            scores = scorer.scores(doc, self._lettered(answers), verdicts)
         row = plain_row(documents.pop(doc_id))
         return ScoredDoc(
             target=target,
@@ -491,6 +495,21 @@ class YamlTask(FamilyInterface, Task):
             scores=scores,
             media=pictures(row, documents.source.features),
         )
+
+    def _lettered(self, answers: Sequence[Answer]) -> Sequence[Answer]:
+        """Return answers with the task's letters of options, if the run's variant of the prompt has other labels."""
+        labels = self.options.option_labels
+        if not labels:
+            return answers
+        tags = THOUGHT_TAGS if self.thought_tags is None else self.thought_tags
+        return [
+            replace(one, value=with_letters(one.value, labels, tags)) if type(one.value) is str else one
+            for one in answers
+        ]
+
+    def share_data(self, other: YamlTask) -> None:
+        """Use the open data of the same task with other options, instead of opening them again."""
+        self._data, self.prompts.media = other.data, other.prompts.media
 
     def describe(self) -> dict[str, Any]:
         raw = self._raw

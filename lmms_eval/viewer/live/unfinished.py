@@ -26,6 +26,7 @@ from lmms_eval.results.journals import Finished, JournalSamples, TaskCounts
 from lmms_eval.results.run import record_keys, record_name
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.utils.records import to_dict
+from lmms_eval.viewer.certainty import LIST
 from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, index_piece, sample_piece
 from lmms_eval.viewer.numbers import warning
@@ -138,6 +139,7 @@ def live_rows(tasks: Mapping[str, TaskRows], outline: RunOutline, scores: Mappin
                 shown = scores[name]
                 row |= {"value": shown.value, "low": shown.low, "high": shown.high, "n": shown.n}
                 row["method"] = shown.reason or f"valid at every look, over the first {shown.n:,}"
+                row["about"] = "" if shown.low is None else LIST
             rows.append(row)
     return rows
 

@@ -19,6 +19,7 @@ def test_the_judge_reads_context_question_answers_and_rule():
         "[Context]\nA thing.\nA table.\n\n[Question]\nWhat?\n\n[Assistant 1]\nOld.\n\n[End of Assistant 1]\n\n"
         "[Assistant 2]\nNew {x}.\n\n[End of Assistant 2]\n\n[System]\nTwo AI assistants"
     )
+    assert asked["details"] == {"compares": ["reference", "answer"]}
     (other,) = utils.doc_to_judge({**DOC, "category": "other"}, ["x"])
     assert other["prompt"].endswith("[End of user 2]\n\n[System]\n\n\n")
 

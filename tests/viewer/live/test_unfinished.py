@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.results.breakdown import breakdown
+from lmms_eval.results.files import read_state
 from lmms_eval.results.journals import Journals
+from lmms_eval.results.run import read_run
+from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName
 from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.page import ReportOptions
+from lmms_eval.viewer.report import write_report
 from tests.results.records import Record
+from tests.viewer.conftest import quiz_rows, run_task, write_task
+from tests.viewer.test_comparison import content
 
 
 @pytest.fixture
@@ -215,3 +222,38 @@ def test_what_is_followed_is_what_the_reader_of_finished_runs_finds(tmp_path: Pa
     lines = [line.record for line in Journals.read(record.path).samples("quiz", {}).lines()]
     found = {str(line["doc_id"]): line.get("acc") for line in lines}
     assert dict(zip(index["id"], index["s.acc,none"], strict=True)) == found
+
+
+@pytest.mark.parametrize("key", ["", "question"])
+def test_an_interrupted_run_has_the_clusters_of_its_results(tmp_path: Path, media: LazyMedia, key: str) -> None:
+    """Sixty questions about six pictures: without a ``cluster_key`` the pictures are the clusters."""
+    task = write_task(tmp_path / "task", quiz_rows(tmp_path / "task")[:60])
+    text = (task / "quiz.yaml").read_text()
+    (task / "quiz.yaml").write_text(text if key else text.replace("cluster_key: question\n", ""))
+    out = run_task(task, tmp_path / "out", "strategy=constant,text=A")
+    write_report([str(out)], tmp_path / "report", ReportOptions(media="none"))
+    expected = content(tmp_path / "report", "run-0")["tasks"]["quiz"]["breakdowns"]
+    (record,) = out.rglob(".runs/*/run.json")
+    RunFolder(record.parent).write({**read_state(record.parent), "state": "interrupted"})
+    run = UnfinishedRun(record.parent, 0, ReportOptions(media="none"), media, budget_s=60)
+    run.look()
+    assert piece(run, "run-0")["tasks"]["quiz"]["breakdowns"] == expected
+    (kind,) = (part for part in expected if part["column"] == "kind")
+    (even, _) = kind["metrics"]["exact_match,none"]
+    assert (even["n"], even["few"]) == (30, not key)  # three pictures, or thirty independent questions
+    for path in out.glob("*_*"):
+        path.unlink()
+    unfinished = read_run(record.parent)
+    shown = {(cell.by, cell.value): cell for cell in breakdown(unfinished, unfinished.task("quiz")).cells}
+    assert (shown["kind", "even"].low, shown["kind", "even"].high) == (even["low"], even["high"])
+
+
+def test_a_run_that_an_earlier_version_began_has_declared_clusters(tmp_path: Path, media: LazyMedia) -> None:
+    record = Record(tmp_path / "out", 40)
+    for doc_id in range(10):
+        record.score(doc_id, float(doc_id % 3 == 0), media=["one.png"])
+    record.folder.release()
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
+    run.look()
+    (kind,) = (part for part in piece(run, "run-0")["tasks"]["quiz"]["breakdowns"] if part["column"] == "kind")
+    assert all(part["low"] is not None for part in kind["metrics"]["acc,none"])

@@ -23,7 +23,7 @@ export function Breakdowns({ run, details }: { run: RunEntry; details: RunDetail
   );
 }
 
-function Tasks({ names, now, choose }: { names: string[]; now: string; choose: (name: string) => void }) {
+export function Tasks({ names, now, choose }: { names: string[]; now: string; choose: (name: string) => void }) {
   if (names.length < 2) return null;
   return (
     <label class="field">

@@ -83,7 +83,7 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
     );
   const interval = cell.low !== null && cell.high !== null ? `${shown(cell.low)} – ${shown(cell.high)}` : cell.method;
   return (
-    <span class="score">
+    <span class="score" title={cell.about && `95 % interval about ${cell.about}`}>
       <b>{shown(cell.value)}</b>
       <small>{interval}</small>
     </span>

@@ -4,6 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { percent } from "./amounts";
 import { useLoaded, Waiting } from "./common";
 import { Differences } from "./differences";
+import { PromptDifferences } from "./over_prompts";
 import { Flips } from "./flips";
 import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, MOST, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
 import { Parts } from "./parts";
@@ -48,6 +49,7 @@ function Chosen({ report, summary, route }: { report: Report; summary: Summary; 
         <>
           <Refused pairs={pairs} />
           <Differences key={pairs.map(nameOf).join()} summary={summary} pairs={pairs} row={row} params={params} />
+          <PromptDifferences pairs={pairs} />
           {row && <Parts summary={summary} pairs={pairs} row={row} params={params} change={change} />}
           {row && <Flips summary={summary} runs={runs} base={base} pair={pairs.length === 1 ? pairs[0] : undefined} row={row} params={params} change={change} />}
           <Notes summary={summary} pairs={pairs} />
@@ -138,6 +140,11 @@ function Notes({ summary, pairs }: { summary: Summary; pairs: Pair[] }) {
         <li>
           Verdicts go by p corrected after Holm over {summary.rows === 1 ? "the one difference" : `all ${count(summary.rows)} differences`} of this report, whichever runs are shown here; intervals
           are those of each difference alone, at {percent(1 - summary.alpha)}.
+        </li>
+        <li>
+          {summary.margin === null
+            ? "Nothing is called equivalent here, since that needs a margin: lmms-eval compare --margin."
+            : `Equivalent: the difference is shown to lie within ±${summary.margin}.`}
         </li>
         {summary.reference !== null && <li>More than five runs have a task in common: each is compared with the first one alone.</li>}
         {notes.map((note) => (

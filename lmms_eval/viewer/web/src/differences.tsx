@@ -2,9 +2,9 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { Section, SortedTable, type Column } from "./common";
-import { labelOf, metricOf, percent, probability, share, sized } from "./amounts";
+import { aboutOf, labelOf, metricOf, percent, probability, share, sized } from "./amounts";
 import { Forests } from "./forest";
-import { changedParams, keyOf, kindsOfRow, type Difference, type Pair, type Summary } from "./pairs";
+import { changedParams, keyOf, kindsOfRow, DEPENDS, type Difference, type Pair, type Summary, type Verdict as VerdictWord } from "./pairs";
 import { pageAddress } from "./route";
 import { count, plain, Text } from "./text";
 
@@ -35,7 +35,7 @@ export function Differences({ summary, pairs, row: chosen, params }: Differences
   return (
     <Section title="Differences">
       <p class="quiet">
-        First − second, with {percent(1 - summary.alpha)} intervals; a verdict says what the first is. {!several && <PairNames pair={rows[0]?.pair} />}
+        First − second, with {percent(1 - summary.alpha)} intervals{rows.some(({ row }) => row.interval) && ` about ${estimands(rows)}`}; a verdict says what the first is. {!several && <PairNames pair={rows[0]?.pair} />}
       </p>
       <div class="forest" ref={box}>
         <div class="plots">
@@ -47,6 +47,9 @@ export function Differences({ summary, pairs, row: chosen, params }: Differences
     </Section>
   );
 }
+
+/** What the intervals are about, each kind once. */
+const estimands = (rows: Shown[]): string => [...new Set(rows.map(({ row }) => aboutOf(row)).filter(Boolean))].join(", or ");
 
 /** Rows of all pairs, those of one number together. */
 function byNumber(pairs: Pair[]): Shown[] {
@@ -84,7 +87,7 @@ export function numberColumns(several: boolean, correctedOver: string): Column<S
     {
       name: "Means",
       title: "Of the first above that of the second, over the paired documents",
-      class: "number",
+      class: "number means",
       value: ({ row }) => row.first,
       cell: ({ row }) => (
         <>
@@ -93,7 +96,13 @@ export function numberColumns(several: boolean, correctedOver: string): Column<S
         </>
       ),
     },
-    { name: "Difference", class: "number", value: ({ row }) => row.value, cell: ({ row }) => <Size row={row} /> },
+    {
+      name: "Difference",
+      title: "With its interval, and what that is about",
+      class: "number",
+      value: ({ row }) => row.value,
+      cell: ({ row }) => <Size row={row} />,
+    },
     { name: "Verdict", value: ({ row }) => row.verdict, cell: ({ row }) => <Verdict row={row} /> },
     {
       name: "p (Holm)",
@@ -138,19 +147,51 @@ export function Size({ row }: { row: Difference }) {
         {sized(row, row.value)}
         {row.unit === "percent" && " pp"}
       </b>
-      <small title={row.interval?.method}>{row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : plain(row.no_interval)}</small>
+      <small title={row.interval ? `${row.interval.method}, about ${aboutOf(row)}` : undefined}>{row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : plain(row.no_interval)}</small>
+      {row.estimand === "benchmark accuracy" && <small>about this list</small>}
     </span>
   );
 }
 
-const TONES = { better: "right", worse: "wrong", equivalent: "", "cannot tell": "quiet" } as const;
+const TONES: Record<VerdictWord, string> = {
+  better: "right",
+  worse: "wrong",
+  equivalent: "",
+  "ahead on this list": "right",
+  "behind on this list": "wrong",
+  "equivalent on this list": "",
+  "cannot tell": "quiet",
+};
+
+/** What a verdict depends on, where documents without a score could change it: `depends on 19 documents without a score`. */
+const dependsOn = (row: Difference): string => row.notes.find((note) => note.startsWith(DEPENDS))?.split(":")[0] ?? "";
 
 export const Verdict = ({ row, short }: { row: Difference; short?: boolean }) => (
   <span class={`verdict ${TONES[row.verdict]}`}>
     {row.verdict}
-    {!short && row.needed !== null && <small class="line">n ≥ {count(row.needed)}</small>}
+    {!short && dependsOn(row) && <small class="line wrapped">{dependsOn(row)}</small>}
+    {!short && leastOf(row) !== null && <small class="line">n ≥ {count(leastOf(row))}</small>}
   </span>
 );
+
+/** The fewest documents that may show the difference, as large as its interval allows. */
+const leastOf = (row: Difference): number | null => row.needed_least ?? row.needed;
+
+/** Documents that are needed; none are enough for a difference of 0. */
+function needed(row: Difference): string {
+  const least = leastOf(row);
+  if (least === null) return "";
+  if (row.needed === null) return `at least ${count(least)} documents, with 80 % power`;
+  if (row.needed === least) return `${count(least)} documents, with 80 % power`;
+  return `${count(least)} documents (if the difference is as large as the interval allows) to ${count(row.needed)}, with 80 % power`;
+}
+
+/** How much the same requests differ when they are sent twice. */
+function noise(row: Difference, found: NonNullable<Difference["reruns"]>): string {
+  const size = (value: number): string => sized(row, value).replace("+", "");
+  if (found.half_width_high === null) return `at most ${size(found.half_width)} in 95 %`;
+  return `at most ${size(found.half_width)} in 95 % (upper end ${size(found.half_width_high)}): this difference is ${found.is_beyond ? "beyond" : "within"} it`;
+}
 
 /** All that is known of one difference. */
 export function Facts({ row }: { row: Difference }) {
@@ -164,12 +205,18 @@ export function Facts({ row }: { row: Difference }) {
     [pairing.failed[1] ?? 0, "failed in the second"],
   ] as const;
   const facts: [string, string][] = [
+    ["Means", `${share(row, row.first)} and ${share(row, row.second)}`],
     ["Paired documents", count(pairing.paired)],
     ["Left out", left.filter(([documents]) => documents).map(([documents, text]) => `${count(documents)} ${text}`).join(", ") || "none"],
     ["If these counted wrong", sensitivity ? `${sized(row, sensitivity.difference)} over ${count(sensitivity.n)} documents` : ""],
-    ["Interval", row.interval?.method ?? row.no_interval],
+    ["Whatever these would score", sensitivity && sensitivity.low !== null && sensitivity.high !== null ? `${sized(row, sensitivity.low)} to ${sized(row, sensitivity.high)}` : ""],
+    ["Interval", row.interval ? `${row.interval.method}, about ${aboutOf(row)}` : row.no_interval],
     ["Test", row.p === null ? "" : `${row.test}, p ${row.p < 1e-4 ? "" : "= "}${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
+    ["Test on this list", row.p_list === null ? "" : `p ${row.p_list < 1e-4 ? "" : "= "}${probability(row.p_list)} of equal scores over all documents of this list, valid at every look`],
+    ["Needed", needed(row)],
     ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],
+    ["Rerun noise", row.reruns === null ? "" : noise(row, row.reruns)],
+    ["If both were run again", row.reruns === null ? "" : row.reruns.interval ? `${sized(row, row.reruns.interval.low)} to ${sized(row, row.reruns.interval.high)} on this list` : `no interval (${row.reruns.no_interval})`],
     ["Notes", row.notes.join("; ")],
   ];
   return (

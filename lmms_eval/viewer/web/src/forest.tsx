@@ -3,7 +3,7 @@ import type { ChartConfiguration } from "chart.js";
 
 import { cut, sized } from "./amounts";
 import { Canvas, token, useStable, whiskers } from "./charts";
-import type { Difference } from "./pairs";
+import type { Difference, Verdict } from "./pairs";
 import { plain } from "./text";
 
 export interface ForestRow {
@@ -13,7 +13,15 @@ export interface ForestRow {
 }
 
 const MOST = 60;
-const COLOURS = { better: "--right", worse: "--wrong", equivalent: "--bar", "cannot tell": "--quiet" } as const;
+const COLOURS: Record<Verdict, string> = {
+  better: "--right",
+  worse: "--wrong",
+  equivalent: "--bar",
+  "ahead on this list": "--right",
+  "behind on this list": "--wrong",
+  "equivalent on this list": "--bar",
+  "cannot tell": "--quiet",
+};
 
 export function Forests({ rows }: { rows: ForestRow[] }) {
   const units = [...new Set(rows.map(({ row }) => unitOf(row)))];

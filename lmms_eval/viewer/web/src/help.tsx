@@ -1,7 +1,9 @@
 // The keys, in a small window that takes the focus and gives it back.
 import { useEffect, useRef } from "preact/hooks";
 
-const KEYS: [string, string][] = [
+export type Keys = [string, string][];
+
+const KEYS: Keys = [
   ["j / k", "next, previous sample"],
   ["Enter", "open the sample"],
   ["u / Esc", "back to the list"],
@@ -11,7 +13,7 @@ const KEYS: [string, string][] = [
   ["?", "this help"],
 ];
 
-export function Help({ close }: { close: () => void }) {
+export function Help({ close, keys = KEYS }: { close: () => void; keys?: Keys }) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -23,7 +25,7 @@ export function Help({ close }: { close: () => void }) {
   return (
     <div class="help" role="dialog" aria-label="Keys">
       <dl class="facts">
-        {KEYS.map(([key, text]) => (
+        {keys.map(([key, text]) => (
           <>
             <dt>
               <kbd>{key}</kbd>

@@ -8,6 +8,7 @@ import { useLoaded, Waiting } from "./common";
 import { ComparePage } from "./compare";
 import { Home } from "./home";
 import { LIVE } from "./chunks";
+import { LabelPage } from "./labels";
 import { follow, LinkBanner } from "./link";
 import { address, ALL, pageAddress, useRoute, type Route } from "./route";
 import { RunPage } from "./run";
@@ -109,4 +110,4 @@ function Top({ route, help }: { route: Route; help: () => void }) {
 applyTheme();
 if (LIVE) follow();
 const root = document.getElementById("app");
-if (root) render(<App />, root);
+if (root) render(document.getElementById("chunk-labels") ? <LabelPage /> : <App />, root);

@@ -7,6 +7,15 @@ import type { Report, RunEntry } from "./types";
 /** Runs that are shown beside each other. */
 export const MOST = 5;
 
+export type Verdict =
+  | "better"
+  | "worse"
+  | "equivalent"
+  | "ahead on this list"
+  | "behind on this list"
+  | "equivalent on this list"
+  | "cannot tell";
+
 export interface Difference {
   name: string;
   metric: string;
@@ -15,22 +24,60 @@ export interface Difference {
   second: number;
   value: number;
   interval: { low: number; high: number; method: string } | null;
+  /** What the interval is about. */
+  estimand: "benchmark accuracy" | "generalised accuracy" | null;
   no_interval: string;
   p: number | null;
   p_holm: number | null;
   p_bh: number | null;
   test: string;
   unit: "percent" | "";
-  verdict: "better" | "worse" | "equivalent" | "cannot tell";
+  verdict: Verdict;
   detectable: number | null;
   needed: number | null;
+  needed_least: number | null;
+  /** If a run stopped early: p of equal numbers over all documents of the list. */
+  p_list: number | null;
   pairing: { paired: number; only_first: number; only_second: number; unscored: number[]; failed: number[] };
-  sensitivity: { difference: number; n: number } | null;
+  sensitivity: { difference: number; n: number; low: number | null; high: number | null } | null;
+  /** How the difference varies if the runs are made again, where that is known. */
+  reruns: {
+    half_width: number;
+    half_width_high: number | null;
+    is_beyond: boolean | null;
+    interval: { low: number; high: number } | null;
+    no_interval: string;
+  } | null;
   notes: string[];
   higher_is_better: boolean;
   changed: [number, number] | null;
   /** Of a part: the value of the metadata column. */
   cell: string;
+}
+
+export interface Interval {
+  low: number;
+  high: number;
+}
+
+/** The mean over prompts of a difference. */
+export interface OverPrompts {
+  name: string;
+  metric: string;
+  filter: string;
+  value: number;
+  unit: "percent" | "";
+  /** The difference with each prompt. */
+  prompts: Record<string, number>;
+  these: Interval | null;
+  no_these: string;
+  like_these: Interval | null;
+  no_like_these: string;
+  p_like_these: number | null;
+  /** Prompts under which the first run is ahead, and behind. */
+  ahead: string[];
+  behind: string[];
+  n: number;
 }
 
 export type Kinds = Record<string, number>;
@@ -49,6 +96,7 @@ export interface PairTask {
 
 interface PairNumbers {
   rows: Difference[];
+  prompts?: OverPrompts[];
   tasks: PairTask[];
 }
 
@@ -63,6 +111,8 @@ export interface Summary {
   /** The run with which all others are compared, where there are many. */
   reference: number | null;
   alpha: number;
+  /** Differences below it do not matter; without one nothing is called equivalent. */
+  margin: number | null;
   notes: string[];
   rows: number;
   ranks: Record<string, { run: string; score: number; rank: number; best: number; worst: number }[]>;
@@ -88,6 +138,7 @@ interface PairDocuments {
 
 /** Two runs in the order in which they are shown. */
 export interface Pair extends PairNumbers {
+  prompts: OverPrompts[];
   first: RunEntry;
   second: RunEntry;
   mirrored: boolean;
@@ -116,26 +167,70 @@ async function readPair(summary: Summary, first: RunEntry, second: RunEntry): Pr
   const notes = entry?.notes ?? [];
   const reason = entry ? entry.reason : summary.reference === null ? "they have no task in common" : FIRST_ALONE;
   const mirrored = entry !== undefined && entry.first !== first.number;
-  if (reason || !entry) return { first, second, mirrored, notes, reason, rows: [], tasks: [] };
+  if (reason || !entry) return { first, second, mirrored, notes, reason, rows: [], prompts: [], tasks: [] };
   const numbers = await load<PairNumbers>(`compare-${entry.first}-${entry.second}`);
-  const { rows, tasks } = mirrored ? { rows: numbers.rows.map(mirroredRow), tasks: numbers.tasks.map(mirroredTask) } : numbers;
-  return { first, second, mirrored, notes, reason, rows, tasks };
+  const { rows, tasks, prompts = [] } = mirrored
+    ? { rows: numbers.rows.map(mirroredRow), tasks: numbers.tasks.map(mirroredTask), prompts: numbers.prompts?.map(mirroredPrompts) }
+    : numbers;
+  return { first, second, mirrored, notes, reason, rows, prompts, tasks };
 }
 
-const OPPOSITE = { better: "worse", worse: "better", equivalent: "equivalent", "cannot tell": "cannot tell" } as const;
+const OPPOSITE: Record<Verdict, Verdict> = {
+  better: "worse",
+  worse: "better",
+  equivalent: "equivalent",
+  "ahead on this list": "behind on this list",
+  "behind on this list": "ahead on this list",
+  "equivalent on this list": "equivalent on this list",
+  "cannot tell": "cannot tell",
+};
 const OTHER_KIND: Record<string, string> = { f: "s", s: "f", ">": "<", "<": ">" };
+/** Begin of a note about a verdict that documents without a score could change. */
+export const DEPENDS = "depends on ";
+
+/** Such a note ends with the verdict of the scored documents alone, which turns with the runs. */
+function mirroredNote(note: string): string {
+  const found = note.startsWith(DEPENDS) ? /: (better|worse|(?:ahead|behind) on this list) over the others/.exec(note) : null;
+  return found ? note.replace(`: ${found[1]} over`, `: ${OPPOSITE[found[1] as Verdict]} over`) : note;
+}
+
 const negative = (value: number): number => (value === 0 ? 0 : -value);
+const turned = (value: number | null): number | null => value && negative(value);
+
+const mirroredInterval = (found: Interval | null): Interval | null => found && { low: negative(found.high), high: negative(found.low) };
+
+function mirroredPrompts(row: OverPrompts): OverPrompts {
+  return {
+    ...row,
+    value: negative(row.value),
+    prompts: Object.fromEntries(Object.entries(row.prompts).map(([name, value]) => [name, negative(value)])),
+    these: mirroredInterval(row.these),
+    like_these: mirroredInterval(row.like_these),
+    ahead: row.behind,
+    behind: row.ahead,
+  };
+}
 
 export function mirroredRow(row: Difference): Difference {
-  const { pairing, interval, sensitivity, changed } = row;
+  const { pairing, interval, sensitivity, reruns, changed } = row;
   return {
     ...row,
     first: row.second,
     second: row.first,
     value: negative(row.value),
     interval: interval && { ...interval, low: negative(interval.high), high: negative(interval.low) },
+    reruns: reruns && {
+      ...reruns,
+      interval: reruns.interval && { low: negative(reruns.interval.high), high: negative(reruns.interval.low) },
+    },
     verdict: OPPOSITE[row.verdict],
-    sensitivity: sensitivity && { ...sensitivity, difference: negative(sensitivity.difference) },
+    notes: row.notes.map(mirroredNote),
+    sensitivity: sensitivity && {
+      ...sensitivity,
+      difference: negative(sensitivity.difference),
+      low: turned(sensitivity.high),
+      high: turned(sensitivity.low),
+    },
     changed: changed && [changed[1], changed[0]],
     pairing: {
       ...pairing,

@@ -1,11 +1,15 @@
 // The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
 import { auditAddress } from "./audit";
 import { Benchmarks } from "./benchmarks";
+import { Biases } from "./biases";
 import { Breakdowns, Distributed } from "./breakdowns";
+import { Certainty } from "./certainty";
 import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { percent, State } from "./home";
 import { LiveSection } from "./live";
+import { NeedsMedia } from "./needs_media";
+import { Prompts } from "./prompts";
 import { Provenance } from "./provenance";
 import { address, ALL } from "./route";
 import { count, number, Text } from "./text";
@@ -66,10 +70,21 @@ function Results({ run }: { run: RunEntry }) {
         </>
       ),
     },
-    { name: "Value", class: "number", value: (row) => row.value, cell: (row) => <Score cell={row} /> },
+    { name: "Value", title: "With its 95 % interval", class: "number", value: (row) => row.value, cell: (row) => <Score cell={row} /> },
     { name: "Stderr", class: "number", value: (row) => row.stderr ?? null, cell: (row) => number(row.stderr) },
     { name: "N", title: "Documents that gave the metric", class: "number", value: (row) => row.n, cell: (row) => count(row.n) },
-    { name: "Interval", title: "How the interval came about", class: "words", value: (row) => row.method ?? "" },
+    {
+      name: "Interval",
+      title: "How the interval came about, and what it is about",
+      class: "words",
+      value: (row) => row.method ?? "",
+      cell: (row) => (
+        <>
+          <Text>{row.method}</Text>
+          {row.about && <small class="line">about {row.about}</small>}
+        </>
+      ),
+    },
     { name: "Filter", value: (row) => row.filter },
   ];
   return <SortedTable rows={run.rows} columns={columns} label="Results" most={MOST} rowClass={(row) => (isFew(row) ? "few" : "")} />;
@@ -78,8 +93,12 @@ function Results({ run }: { run: RunEntry }) {
 function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
+      <Certainty details={details} />
       <Benchmarks document={details.document} />
+      <Biases document={details.document} />
+      <Prompts document={details.document} />
       <Breakdowns run={run} details={details} />
+      <NeedsMedia document={details.document} />
       <Section title="Outcomes">
         {run.tasks.length > 1 && <OutcomeSums run={run} />}
         <OutcomeTable run={run} />

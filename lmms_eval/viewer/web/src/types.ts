@@ -9,6 +9,8 @@ export interface Cell {
   high: number | null;
   n: number;
   method?: string;
+  /** What the interval is about; empty without one. */
+  about?: string;
   few?: boolean;
 }
 
@@ -160,7 +162,35 @@ export interface TaskDetails extends Distributions {
   reasons: Record<string, number>;
 }
 
+/** As the classes of lmms_eval/viewer/certainty.py. */
+export interface CertaintyNumber {
+  name: string;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  about: string;
+  note: string;
+  unit: string;
+  is_difference: boolean;
+  verdict: string;
+}
+
+export interface CertaintyShare {
+  name: string;
+  value: number;
+}
+
+export interface CertaintyPart {
+  title: string;
+  sentence: string;
+  numbers: CertaintyNumber[];
+  shares: CertaintyShare[];
+  notes: string[];
+}
+
 export interface RunDetails {
+  /** Sentences about all tasks together, and the parts of each task. */
+  certainty: { lines: string[]; tasks: Record<string, CertaintyPart[]> };
   tasks: Record<string, TaskDetails>;
   /** Over the samples of all tasks. */
   all: Distributions;
@@ -228,4 +258,30 @@ export interface Sample {
   shapes?: Shape[];
   /** Its media are a piece of their own. */
   media_apart?: boolean;
+}
+
+/** An answer to score. What the judge replied is apart: it is shown when asked for. */
+export interface LabelSample {
+  id: string;
+  lines: JsonObject[];
+  reference: string;
+  media: Medium[];
+  /** A number names one of `media`. */
+  made: Record<string, Medium | number>;
+  questions: JsonObject[];
+  score: number | null;
+  verdicts: JsonObject[];
+}
+
+export interface Labels {
+  key: string;
+  task: string;
+  columns: string[];
+  rows: string[][];
+  low: number;
+  high: number;
+  choices: number[];
+  samples: LabelSample[];
+  file: string;
+  command: string;
 }
