@@ -28,7 +28,14 @@ from lmms_eval.engine.columns import (
     variance_in,
 )
 from lmms_eval.engine.headline import Anchors, HeadlinePart
-from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
+from lmms_eval.engine.looks import (
+    NO_EARLY_INTERVAL,
+    Looked,
+    LookStop,
+    looked_interval,
+    missing_by_stratum,
+    strata_of,
+)
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import Drawn, TaskPlan
 from lmms_eval.engine.records import failure
@@ -113,6 +120,8 @@ class TaskResult(Struct, frozen=True):
     clusters: Clusters = NO_CLUSTERS
     noise: NoiseFloor | None = None
     """What documents that were asked again show (``--repeat_share``)."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Number of counted documents without a value of any metric, by stratum; the empty name without strata."""
 
     @property
     def task(self) -> Task:
@@ -150,6 +159,7 @@ def aggregate_task(
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
     finished = 0
+    valued: set[int] = set()
     records = store.scores(plan.task.name, doc_ids) if options.read is None else options.read(plan.task, doc_ids)
     for record in records:
         finished += 1
@@ -160,6 +170,8 @@ def aggregate_task(
         digest.update(f"sample_{record['doc_id']}{record['doc_hash']}".encode())
         columns.add(record)
         finder.add(record)
+        if any(score["metrics"] for score in record["scores"]):
+            valued.add(record["doc_id"])
         reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
         if reasons:
             counter.unscored(reasons[0])
@@ -186,7 +198,8 @@ def aggregate_task(
         metrics = tuple(
             structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample)) for metric in metrics
         )
-    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters)
+    lost = missing_by_stratum(plan.task, [doc_id for doc_id in doc_ids if doc_id not in valued])
+    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters, missing=lost)
 
 
 def _result(
