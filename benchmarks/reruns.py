@@ -62,7 +62,7 @@ def _flipping(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
 
 
 def _few_open(generator: Generator, n: int) -> tuple[NDArray[float64], float]:
-    """Return chances of which 6 % are even and all others sure."""
+    """Return chances: 6 % are even, all others sure."""
     import numpy as np
 
     chances = _numbers(generator.random(n) < 2 / 3)
@@ -140,7 +140,7 @@ def judged(generator_of: Callable[[str], Generator], draws: int) -> Iterator[Rat
 _FEW_RATINGS = 50
 """Fewer ratings have Gaffke's bound, which is too wide rather than too narrow."""
 _EXPECTED = 400
-"""Replies whose mean stands for the judge's expected score of an answer."""
+"""Replies whose mean is the judge's expected score of an answer."""
 
 
 def _verdicts(change: float) -> tuple[ScoreRange, Callable[[Generator, int, int], NDArray[float64]]]:

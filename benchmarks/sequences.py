@@ -33,8 +33,8 @@ import numpy as np
 
 from benchmarks.looks import ROUNDING, SHARE, Floats, Z, ends_of, held, orders, population, wald, wald_finite, wilson
 from benchmarks.sequence_cells import cells
-from lmms_eval.evaluation.anchors import predicted
 from lmms_eval.stats import Sampled, StratifiedSampled
+from lmms_eval.stats.earlier import predicted
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -328,12 +328,12 @@ EARLIER_RUNS = (1, 2, 8)
 SOLVED = 0.7
 
 
-def chances(total: int, explained: float, source: np.random.Generator) -> Floats:
+def chances(total: int, explained: float, source: np.random.Generator, mean: float = SOLVED) -> Floats:
     """Draw each document's chance to be solved, from a beta distribution: R² is the share of the answers' variance."""
     if explained == 0:
-        return np.full(total, SOLVED)
+        return np.full(total, mean)
     size = 1 / explained - 1
-    return source.beta(SOLVED * size, (1 - SOLVED) * size, total)
+    return source.beta(mean * size, (1 - mean) * size, total)
 
 
 def anchors(draws: int) -> list[dict[str, Any]]:

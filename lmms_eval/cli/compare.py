@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from lmms_eval.cli.arguments import add_verbosity, command_parser
 from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, stated_files, write_files
 from lmms_eval.cli.output import complain, emit
@@ -40,6 +42,12 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--by", default="", metavar="COLUMN[,COLUMN]", help="also by the values of metadata columns")
     parser.add_argument("--reference", default="", metavar="RUN", help="compare all others with it, not all pairs")
     parser.add_argument(
+        "--anchors",
+        default="",
+        metavar="RUN[,RUN]",
+        help="earlier runs whose scores narrow the difference between a run that stopped early and a whole one",
+    )
+    parser.add_argument(
         "--margin", type=float, metavar="X", help="smaller differences do not matter (scores from 0 to 1: 0.01 is 1 pp)"
     )
     parser.add_argument("--alpha", type=float, default=0.05, metavar="X", help="default: %(default)s")
@@ -57,13 +65,17 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.read(arguments)
     files = _files(given)
     options = _options(given)
+    from lmms_eval.compare.anchored import refuse_useless
     from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
     from lmms_eval.compare.matching import match_runs
     from lmms_eval.compare.readers import read_runs
     from lmms_eval.compare.suspects import find_suspects, suspect_lines
 
-    runs = read_runs(given.runs)
+    read = read_runs([*given.runs, *comma_list(given.anchors)])
+    runs, anchors = read[: len(given.runs)], read[len(given.runs) :]
     pairs = match_runs(runs, options)
+    refuse_useless(anchors, pairs)
+    options = replace(options, anchors=anchors)
     suspects = find_suspects(pairs) if given.suspects is not None else []
     comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
     refuse_without_intervals(comparison, pairs)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loguru import logger
 from msgspec import structs
 
 from lmms_eval import stats
@@ -26,10 +27,10 @@ from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import SIGNIFICANT, BaselineRow, PairedScores
-from lmms_eval.results.facts import EarlyStop, early_stop_of, read_document
+from lmms_eval.results.facts import EarlyStop, early_stop_of, has_unequal_chances, read_document
 from lmms_eval.results.journals import FileSamples
 from lmms_eval.results.sample import SampleKeys
-from lmms_eval.stats.interval import range_of_scores
+from lmms_eval.stats.interval import GENERALISED, range_of_scores
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     stamp, mark, task = path.stem.partition("_samples_")
     results = path.with_name(f"{stamp}_results.json")
     document = read_document(results) if mark and results.is_file() else None
+    if isinstance(document, dict) and has_unequal_chances(document, task):
+        logger.warning(
+            "{}: no comparison with {}, whose documents --sample N:neyman drew with unequal chances", task, path
+        )
+        return {}
     earlier_stop = early_stop_of(document, task) if isinstance(document, dict) else None
     earlier_rows = read_rows(path, result.task.name, wanted, result.task.score_key)
     earlier_rows = structs.replace(earlier_rows, early_stop=earlier_stop)
@@ -129,6 +135,7 @@ def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, 
         ci_lower=None if low is None else unit * low / metric.scale,
         ci_upper=None if high is None else unit * high / metric.scale,
         pvalue=None,
+        estimand=None if interval is None else interval.estimand,
     )
 
 
@@ -144,7 +151,8 @@ def _followed(
     unit = 100.0 if paired.unit == "percent" else 1.0
     low, high = (None, None) if isinstance(found, stats.NoInterval) else (unit * found.low, unit * found.high)
     mark = stop_mark(stop.asked, stop.of)
-    return replace(paired, ci_lower=low, ci_upper=high, pvalue=None, baseline_early=mark)
+    estimand = None if isinstance(found, stats.NoInterval) else found.estimand
+    return replace(paired, ci_lower=low, ci_upper=high, pvalue=None, baseline_early=mark, estimand=estimand)
 
 
 def _range_of_documents(metric: MetricResult) -> ScoreRange:
@@ -244,4 +252,5 @@ def _paired(metric: MetricResult, current: list[float], baseline: list[float], n
         ci_upper=unit * min(paired.ci_upper, width) if spreads else None,
         pvalue=paired.p_value if math.isfinite(paired.t_stat) else None,
         n=paired.n,
+        estimand=GENERALISED if spreads else None,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmms_eval.compare.anchored import anchor_notes
 from lmms_eval.compare.differences import (
     UncorrectedDifference,
     compare_parts,
@@ -186,6 +187,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
 
     notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
     notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
+    notes += anchor_notes(pairs) if options.anchors else []
     found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
         rows = [(column, _difference(column, pair, options)) for column in pair.columns]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmms_eval.compare.anchored import Expected, expected_scores
 from lmms_eval.compare.matching import MatchedPair, PairedColumn
 from lmms_eval.compare.runs import RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Difference, Reruns, Sensitivity, Verdict
@@ -21,7 +22,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.results.breakdown import FEW, Division, divides
 from lmms_eval.results.facts import EarlyStop, part_of
 from lmms_eval.results.sample import finite
-from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
+from lmms_eval.stats.interval import ANY_NUMBER, WITH_ANCHORS, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
@@ -80,20 +81,58 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
     width = column.within.high - column.within.low
     look = partial(_at_look, differences, inside, shorter.early_stop.of, width)
     anywhere = None if inside is not None or column.shared.clusters is not None else partial(look, is_of_list=False)
+    of_list, says = look, ""
+    if options.anchors and where is None:
+        expected = expected_scores(column, options.anchors)
+        if isinstance(expected, str):
+            says = f"; no --anchors: {expected}"
+        else:
+            of_list = partial(
+                _anchored_look, _rests(column, shorter, places, expected), expected, shorter is first, look
+            )
+            says = f"; with --anchors {', '.join(expected.runs)}"
     margin = options.margin
     stopped = "both" if len(stops) > 1 else "one of them"
     return SequentialFinding(
-        interval=look(1 - options.alpha),
+        interval=of_list(1 - options.alpha),
         anywhere=None if anywhere is None else anywhere(1 - options.alpha),
         p=None if anywhere is None else _smallest_level(_excludes_0, anywhere, options.alpha),
-        p_list=_smallest_level(_excludes_0, look, options.alpha),
+        p_list=_smallest_level(_excludes_0, of_list, options.alpha),
         equivalence_p=None
         if margin is None
-        else _smallest_level(lambda one: -margin < one.low and one.high < margin, look, options.alpha),
+        else _smallest_level(lambda one: -margin < one.low and one.high < margin, of_list, options.alpha),
         test=TEST,
         note=f"valid although {stopped} stopped early: over the first {len(differences):,} of "
-        f"{shorter.early_stop.of:,} documents of the random order; the interval is about this list of documents",
+        f"{shorter.early_stop.of:,} documents of the random order; the interval is about this list of documents{says}",
     )
+
+
+def _rests(
+    column: PairedColumn, shorter: TaskRows, places: Sequence[int | None], expected: Expected
+) -> list[tuple[float, float]]:
+    """Return the least and the greatest possible score minus the expected one, in the order of asking."""
+    is_first = shorter is column.shared.first
+    rows = column.shared.first_rows if is_first else column.shared.second_rows
+    scores = column.first if is_first else column.second
+    found = []
+    for place in places:
+        # The other run is whole, so every document is shared.
+        assert place is not None
+        score, share = float(scores[place]), expected.scores[shorter.ids[int(rows[place])].strip()]
+        low, high = (score, score) if math.isfinite(score) else (column.within.low, column.within.high)
+        found.append((low - share, high - share))
+    return found
+
+
+def _anchored_look(
+    rests: list[tuple[float, float]], expected: Expected, is_first: bool, look: partial[Interval], level: float
+) -> Interval:
+    """Return the interval of the difference at the last look, from the scores minus the expected ones."""
+    _, _, total, width = look.args
+    found = _at_look(rests, None, total, width, level)
+    ends = found.low + expected.offset, found.high + expected.offset
+    low, high = ends if is_first else (-ends[1], -ends[0])
+    return Interval(max(-width, low), min(width, high), f"{found.method}{WITH_ANCHORS}")
 
 
 def _excludes_0(interval: Interval) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Estimand, Interval
 
@@ -33,6 +34,8 @@ class CompareOptions(Struct, frozen=True):
     """Metadata columns for breakdowns."""
     reference: str = ""
     """Name or source of the run that all others are compared with; empty for all pairs."""
+    anchors: tuple[RunRows, ...] = ()
+    """Earlier runs whose scores narrow the difference between a run that stopped early and a whole one."""
 
     def __post_init__(self) -> None:
         complaints = {

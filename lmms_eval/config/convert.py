@@ -65,20 +65,17 @@ class SampleDesign(Struct, frozen=True):
     """The size of a random sample, and how it is drawn."""
 
     size: int
-    is_stratified: bool = False
+    kind: Literal["simple", "stratified", "neyman"] = "simple"
 
 
 def sample_design(text: str) -> SampleDesign:
-    """Parse ``N[:stratified]``. Raises ``ConfigError``."""
-    count, _, design = (part.strip() for part in text.partition(":"))
-    if design == "neyman":
+    """Parse ``N[:stratified|neyman]``. Raises ``ConfigError``."""
+    count, colon, kind = (part.strip() for part in text.partition(":"))
+    if not (count.isdecimal() and int(count) > 0) or (colon and kind not in ("stratified", "neyman")):
         raise ConfigError(
-            f"sample: {text!r}: neyman needs the spread of earlier scores in each stratum, which no option states; "
-            "give N:stratified"
+            f"sample: {text!r}: give a number of documents from 1 on, N:stratified, or N:neyman with --anchors"
         )
-    if not (count.isdecimal() and int(count) > 0) or design not in ("", "stratified") or text.strip().endswith(":"):
-        raise ConfigError(f"sample: {text!r}: give a number of documents from 1 on, or N:stratified")
-    return SampleDesign(int(count), bool(design))
+    return SampleDesign(int(count), "neyman" if kind == "neyman" else "stratified" if kind else "simple")
 
 
 def _rule(text: str) -> StoppingRule:

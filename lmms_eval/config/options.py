@@ -174,7 +174,7 @@ class RunConfig:
         form="rules", metavar="RULE[;RULE...]", repeatable=True)
     anchors: str | None = run(None, RUNNING,
         "earlier runs of the same tasks whose scores predict those of this run, for a narrower interval with --order "
-        "random or --until: samples files (JSONL) or folders of them",
+        "random, --until or --sample N:neyman: samples files (JSONL) or folders of them",
         form="names", metavar="RUN[,RUN...]", repeatable=True)
     allow_ignored: bool = run(False, GENERATION,
         "run even if the model ignores an option of --gen_kwargs; the results name the option")
@@ -274,7 +274,8 @@ class RunConfig:
         form="expression", metavar="EXPRESSION")
     sample: str | None = run(None, TASKS,
         "a random sample of N documents per task, by the first number of --seed, instead of the first N; N:stratified "
-        "draws from each of the task's strata in proportion to its size", form="sample", metavar="N[:stratified]")
+        "draws from each of the task's strata in proportion to its size, N:neyman most where the scores of --anchors "
+        "leave most open", form="sample", metavar="N[:stratified|neyman]")
     report: bool = run(False, OUTPUT,
         "write the run's report as pages, during the run and at its end; needs --output_path")
     git_commit: str | None = run(None, OUTPUT,

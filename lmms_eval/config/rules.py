@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lmms_eval.config.convert import sample_design
 from lmms_eval.config.options import RunConfig, environment_defaults, options
 from lmms_eval.config.tracking import destination_problems
 from lmms_eval.errors import ConfigError
@@ -69,8 +70,11 @@ def _documents(config: RunConfig) -> Iterator[str]:
 def _order(config: RunConfig) -> Iterator[str]:
     if config.until and config.order == "cost":
         yield "--until needs a sample at every look: leave --order cost out (--until asks in random order)"
-    if config.anchors and config.order != "random" and not config.until:
-        yield "--anchors makes the interval of a random order narrower: add --order random, or --until RULE"
+    if config.anchors and config.order != "random" and not config.until and not _is_neyman(config):
+        yield (
+            "--anchors makes the interval of a random order narrower: add --order random, --until RULE, or "
+            "--sample N:neyman"
+        )
     if config.anchors and config.predict_only:
         yield "--anchors needs scores, which --predict_only does not make: leave one of them out"
     for name in config.names("anchors"):
@@ -105,9 +109,15 @@ def _repeat_share(config: RunConfig) -> Iterator[str]:
             yield f"--repeat_share does not go with --{name}, which {why}: leave one of them out"
 
 
+def _is_neyman(config: RunConfig) -> bool:
+    return config.sample is not None and sample_design(config.sample).kind == "neyman"
+
+
 def _sample(config: RunConfig) -> Iterator[str]:
     if not config.sample:
         return
+    if _is_neyman(config):
+        yield from _neyman(config)
     for name, why in (
         ("limit", "takes the first documents"),
         ("offset", "leaves the first documents out"),
@@ -115,6 +125,24 @@ def _sample(config: RunConfig) -> Iterator[str]:
     ):
         if getattr(config, name):
             yield f"--sample does not go with --{name}, which {why}: leave one of them out"
+
+
+def _neyman(config: RunConfig) -> Iterator[str]:
+    """A document's chance to be drawn depends on earlier scores, so plain means over what was drawn are biased."""
+    if not config.anchors and not config.resume:  # a recorded run has its draw
+        yield "--sample N:neyman divides the documents by earlier scores: name the runs with --anchors RUN[,RUN...]"
+    if config.predict_only:
+        yield "--sample N:neyman weights scores, which --predict_only does not make: leave one of them out"
+    for name, why in (
+        ("order", "shows an interval of documents drawn with equal chances"),
+        ("ablate", "compares plain means"),
+        ("permute_choices", "compares plain means"),
+        ("baseline", "compares plain means"),
+        ("repeat_share", "asks documents again with equal chances"),
+        ("prompt_variants", "compares plain means"),
+    ):
+        if getattr(config, name) and getattr(config, name) != "cost":
+            yield f"--sample N:neyman does not go with --{name}, which {why}: leave one of them out"
 
 
 def _ranges(config: RunConfig) -> Iterator[str]:

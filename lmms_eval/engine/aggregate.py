@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
@@ -53,10 +53,14 @@ from lmms_eval.engine.uncertainty import (
     errors_of,
     filled_means,
     is_bounded,
+    mean_over_lists,
 )
 from lmms_eval.errors import AggregationError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+
+if TYPE_CHECKING:
+    from lmms_eval.stats.finite import DrawnScores
 
 
 class MetricResult(Struct, frozen=True):
@@ -196,7 +200,10 @@ def aggregate_task(
         metrics = tuple(map(looks, metrics))
     if plan.sample is not None:
         metrics = tuple(
-            structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample)) for metric in metrics
+            _weighted(plan.task, metric, columns, plan.sample)
+            if plan.sample.runs
+            else structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample))
+            for metric in metrics
         )
     lost = missing_by_stratum(plan.task, [doc_id for doc_id in doc_ids if doc_id not in valued])
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters, missing=lost)
@@ -325,9 +332,19 @@ def _over_list(task: Task, metric: MetricResult, columns: ValueColumns, sample: 
     mean = math.fsum(means) / max(1, len(means))
     if not isinstance(value, int | float) or not math.isclose(mean, value, rel_tol=1e-9, abs_tol=1e-9):
         return Certainty(no_interval="no mean of the documents" if not is_macro else "no mean over its strata")
-    from lmms_eval.stats.finite import DrawnScores, list_interval
+    from lmms_eval.stats.finite import list_interval
 
-    strata = [
+    interval = list_interval(_drawn_scores(numbers, sample, within), within)
+    if isinstance(interval, stats.NoInterval):
+        return Certainty(no_interval=interval.reason)
+    return Certainty(interval, score_range=within)
+
+
+def _drawn_scores(numbers: Mapping[int, float], sample: Drawn, within: ScoreRange) -> list[DrawnScores]:
+    """Return the scores of each stratum; a document without a score has the two ends of the range."""
+    from lmms_eval.stats.finite import DrawnScores
+
+    return [
         DrawnScores(
             [numbers.get(doc_id, within.low) for doc_id in each],
             [numbers.get(doc_id, within.high) for doc_id in each],
@@ -335,10 +352,32 @@ def _over_list(task: Task, metric: MetricResult, columns: ValueColumns, sample: 
         )
         for name, each in sample.order.items()
     ]
-    interval = list_interval(strata, within)
-    if isinstance(interval, stats.NoInterval):
-        return Certainty(no_interval=interval.reason)
-    return Certainty(interval, score_range=within)
+
+
+def _weighted(task: Task, metric: MetricResult, columns: ValueColumns, sample: Drawn) -> MetricResult:
+    """Weight each stratum of a sample by its size, since its documents were drawn with unequal chances.
+
+    The value is the estimate for the whole list, with its interval. Errors and parts of plain means are left out.
+    """
+    if metric.value is None:
+        return metric
+    from lmms_eval.stats.finite import weighted_interval
+
+    declared = next(one for one in task.metrics if one.name == metric.metric)
+    numbers, within = _numbers(task, metric, declared, columns), _finite_range(metric, declared)
+    if numbers is None or any(number not in within for number in numbers.values()):
+        reason = "drawn with unequal chances, and no mean of documents within a range with two ends"
+        return MetricResult(metric.metric, metric.filter, None, metric.n, withheld_reason=reason)
+    found = weighted_interval(_drawn_scores(numbers, sample, within), within)
+    if isinstance(found, stats.NoInterval):
+        return MetricResult(metric.metric, metric.filter, None, metric.n, withheld_reason=found.reason)
+    value, interval = found
+    certainty = Certainty(interval, score_range=within)
+    missing = _of_sequence(metric.missing_bounds, interval, "")
+    return MetricResult(
+        metric.metric, metric.filter, value, metric.n, certainty=certainty, details=metric.details,
+        over_list=certainty, missing_bounds=missing,
+    )  # fmt: skip
 
 
 def _of_sequence(missing: MissingBounds | None, interval: stats.Interval | None, reason: str) -> MissingBounds | None:
@@ -535,8 +574,12 @@ def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> M
     if metric.filled is not None:
         least, greatest = (FilledMean(scale * (end.value - within.low), scaled(end.spread)) for end in metric.filled)
         filled = (least, greatest)
+    over_list = metric.over_list
+    if over_list is not None and (found := over_list.interval) is not None:
+        low, high = scale * (found.low - within.low), scale * (found.high - within.low)
+        over_list = Certainty(stats.Interval(low, high, found.method), score_range=ScoreRange(0.0, 100.0))
     value = scale * (metric.value - within.low)
-    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled)
+    return structs.replace(metric, value=value, stderr=error, certainty=certainty, filled=filled, over_list=over_list)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
@@ -552,6 +595,7 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
         reason = failure(f"aggregating {wanted.metric!r} over the group", raised)
         return MetricResult(wanted.metric, pipeline, None, n, withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
+    over_list = _group_over_list(wanted, [metric for metric, _ in parts])
     looked = [metric.looked for metric, _ in parts]
     if any(one is not None and one.asked < len(one.order) for one in looked):
         certainty = _looked_certainty(wanted, parts)
@@ -560,7 +604,27 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     else:
         certainty = _certainty(wanted, value, parts)
         bounds = _group_bounds(wanted, parts)
-    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds)
+    if over_list is not None and any(metric.stderr == NOT_AVAILABLE for metric, _ in parts):
+        certainty = over_list  # documents of a task were drawn with unequal chances
+    return MetricResult(
+        wanted.metric, pipeline, value, n, stderr=error, certainty=certainty, missing_bounds=bounds, over_list=over_list
+    )
+
+
+def _group_over_list(wanted: GroupMetric, metrics: Sequence[MetricResult]) -> Certainty | None:
+    """Return the interval over all documents of the tasks' lists; ``None`` if no task is a random sample."""
+    if all(metric.over_list is None for metric in metrics):
+        return None
+    if wanted.aggregation != "mean":
+        return Certainty(no_interval="not a mean over tasks")
+    if wanted.weight_by_size:
+        return Certainty(no_interval="weighted by the documents asked, not by those of the lists")
+    whole = [
+        metric.over_list
+        or (Certainty(stats.Interval(metric.value, metric.value, "")) if not metric.missing_bounds else UNKNOWN)
+        for metric in metrics
+    ]
+    return mean_over_lists([(metric.value, one, metric.n) for metric, one in zip(metrics, whole, strict=True)])
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:

@@ -19,6 +19,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.engine.plan import TaskPlan, draw_place
+from lmms_eval.stats.earlier import Fit
 from lmms_eval.stats.interval import WITH_ANCHORS
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -102,6 +103,10 @@ class Anchors(Struct, frozen=True):
     """Predicted numbers by document, as fractions of the range from 0 to 1; every document of the task has one."""
     known: int
     """Number of documents with a number in an earlier run. The others have the mean."""
+    fit: Fit = "mean"
+    """How the numbers of the runs were combined."""
+    cross_validated: float | None = None
+    """R² over earlier runs that were held out, each predicted from the others; ``None`` for a single run."""
 
     @property
     def digest(self) -> str:

@@ -32,6 +32,8 @@ class Drawn(Struct, frozen=True):
     """Number of documents of the list, by stratum; of a plain sample, the only stratum is ``""``."""
     order: Mapping[str, Sequence[int]]
     """The drawn documents in the order of the draw, by stratum."""
+    runs: Sequence[str] = ()
+    """Earlier runs whose scores made the strata (Neyman's allocation). Each stratum then weighs as much as its size."""
 
     @property
     def of(self) -> int:
@@ -39,8 +41,15 @@ class Drawn(Struct, frozen=True):
         return sum(self.sizes.values())
 
     @property
-    def design(self) -> Literal["simple", "stratified"]:
+    def design(self) -> Literal["simple", "stratified", "neyman"]:
+        if self.runs:
+            return "neyman"
         return "simple" if "" in self.sizes else "stratified"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the draw."""
+        return run_key({"sizes": self.sizes, "order": self.order}, digits=64)
 
     @property
     def doc_ids(self) -> list[int]:
@@ -208,10 +217,10 @@ def dealt_units(documents: Iterable[Unit], is_done: Mapping[str, Any], place: tu
     return islice(units(documents, is_done), rank, None, size)
 
 
-def run_key(parts: Mapping[str, Any]) -> str:
-    """Return the run key: 16 hexadecimal digits over everything that can change an answer (engine rules §3)."""
+def run_key(parts: Mapping[str, Any], digits: int = 16) -> str:
+    """Return the run key: hexadecimal digits over everything that can change an answer (engine rules §3)."""
     canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_canonical)
-    return hashlib.sha256(canonical).hexdigest()[:16]
+    return hashlib.sha256(canonical).hexdigest()[:digits]
 
 
 def _canonical(value: Any) -> Any:

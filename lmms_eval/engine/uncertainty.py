@@ -403,3 +403,26 @@ def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
         return 100.0
     slack = 1e-9 * max(1.0, abs(value))
     return 1.0 if min(numbers) - slack <= value <= max(numbers) + slack else 0.0
+
+
+def mean_over_lists(parts: Sequence[tuple[float, Certainty, int]]) -> Certainty:
+    """Return the interval of a plain mean over tasks, from their intervals over their whole lists.
+
+    The tasks' documents are drawn independently. If several tasks were asked in part, each end is longer by 1.75 of the
+    documents asked, as for strata (``stats.finite``).
+
+    Args:
+        parts: value, interval over the list, and number of scored documents of each task.
+    """
+    from lmms_eval.stats.finite import CONTINUITY, combined_interval
+
+    found: list[tuple[float, float, stats.Interval]] = []
+    steps: list[float] = []
+    for value, certainty, n in parts:
+        if certainty.interval is None:
+            return Certainty(no_interval="a task has no interval over its list")
+        found.append((1 / len(parts), float(value), certainty.interval))
+        if certainty.interval.low < certainty.interval.high:
+            steps.append((certainty.score_range.high - certainty.score_range.low) / max(1, n))
+    more = CONTINUITY * math.fsum(steps) / len(steps) / len(parts) if len(steps) > 1 else 0.0
+    return Certainty(combined_interval(found, more)[1])

@@ -7,7 +7,7 @@ holds whatever the anchors are, as long as they do not depend on the random orde
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from lmms_eval.models.replay import NO_HASH
 from lmms_eval.models.task_access import document_hash_of
 from lmms_eval.results.baseline import BaselineRow, BaselineSamples
 from lmms_eval.results.facts import early_stop_of, read_document
+from lmms_eval.stats.earlier import LEAST_RUNS, Prediction, best_prediction
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.utils.arguments import comma_list
@@ -32,8 +33,6 @@ ANCHORS = "anchors.json"
 """File of the run's folder."""
 HASHED = 200
 """Number of documents of each task and run whose content is compared."""
-ALONE = 0.5
-"""Assumed correlation of a run's scores with those of the next run, if there is only one run."""
 _MOST_Z = 3.5
 
 
@@ -69,10 +68,11 @@ def read_anchors(
             raise DataError(f"--anchors {option}: no samples of task {part.task}; give runs of it with --log_samples")
         used.update(runs)
         known = len({doc_id for one in runs.values() for doc_id in one})
-        found[key] = Anchors(tuple(runs), predicted([*runs.values()], plans[part.task].doc_ids), known)
+        made = best_prediction([*runs.values()], plans[part.task].doc_ids)
+        found[key] = Anchors(tuple(runs), made.shares, known, made.fit, made.r_squared)
         logger.info(
-            "{}: anchors for {:,} of {:,} documents from {}",
-            part.task, known, plans[part.task].requested, ", ".join(runs),
+            "{}: anchors for {:,} of {:,} documents from {}: {}",
+            part.task, known, plans[part.task].requested, ", ".join(runs), _how(made, len(runs)),
         )  # fmt: skip
     for name in names:
         if name not in used:
@@ -83,56 +83,14 @@ def read_anchors(
     return found
 
 
-def predicted(runs: Sequence[Mapping[int, float]], doc_ids: Sequence[int]) -> dict[int, float]:
-    """Predict the score of another run on each document from the scores of earlier runs.
-
-    The mean score of a document is moved towards the mean of all documents, by the reliability of a mean of n runs
-    that correlate with r: n r / (1 + (n − 1) r). r is the mean covariance of two runs divided by their mean variance;
-    a single run is assumed to have r = 0.5. A document without a score gets the mean.
-
-    Sources: T. Kelley, Interpretation of educational measurements, 1927 (regressed estimate); C. Spearman and W. Brown,
-    British Journal of Psychology 3, 1910 (reliability of a mean).
-    """
-    by_document: dict[int, list[float]] = {}
-    for scores in runs:
-        for doc_id, score in scores.items():
-            by_document.setdefault(doc_id, []).append(score)
-    means = {doc_id: math.fsum(scores) / len(scores) for doc_id, scores in by_document.items()}
-    middle = math.fsum(means.values()) / len(means)
-    r = correlation(runs)
-
-    def anchor(doc_id: int) -> float:
-        if doc_id not in means:
-            return middle
-        n = len(by_document[doc_id])
-        return middle + n * r / (1 + (n - 1) * r) * (means[doc_id] - middle)
-
-    return {doc_id: anchor(doc_id) for doc_id in doc_ids}
-
-
-def correlation(runs: Sequence[Mapping[int, float]]) -> float:
-    """Return the mean covariance of two runs over their shared documents, divided by their mean variance; 0 to 1."""
-    if len(runs) < 2:
-        return ALONE
-    covariances, variances = [], []
-    for number, first in enumerate(runs):
-        for second in runs[number + 1 :]:
-            shared = [doc_id for doc_id in first if doc_id in second]
-            if len(shared) < 2:
-                continue
-            left, right = (_centred([run[doc_id] for doc_id in shared]) for run in (first, second))
-            covariances.append(math.fsum(a * b for a, b in zip(left, right, strict=True)) / len(shared))
-            variances += [math.fsum(a * a for a in one) / len(shared) for one in (left, right)]
-    if not covariances:  # no two runs share documents
-        return ALONE
-    variance = math.fsum(variances) / len(variances)
-    covariance = math.fsum(covariances) / len(covariances)
-    return min(1.0, max(0.0, covariance / variance)) if variance > 0 else 0.0
-
-
-def _centred(numbers: Sequence[float]) -> list[float]:
-    mean = math.fsum(numbers) / len(numbers)
-    return [number - mean for number in numbers]
+def _how(made: Prediction, runs: int) -> str:
+    """Describe how the earlier scores were combined."""
+    if made.r_squared is None or made.of_mean is None:
+        return "one run alone, so its mean is used"
+    if made.fit != "mean":
+        return f"{made.fit} fit with an R² of {made.r_squared:.2f} over held-out runs (mean: {made.of_mean:.2f})"
+    why = f"a fit needs {LEAST_RUNS} runs" if runs < LEAST_RUNS else "no fit was better"
+    return f"mean with an R² of {made.r_squared:.2f} over held-out runs; {why}"
 
 
 def _scores_of(name: str, part: HeadlinePart, plan: TaskPlan, order: RandomOrder) -> dict[int, float] | None:
@@ -226,7 +184,14 @@ class KeptAnchors(Struct, frozen=True):
     def write(self, folder: Path) -> None:
         """Write the file. Raises ``JournalError`` if that is impossible."""
         columns: dict[str, Any] = {
-            key: {"runs": list(one.runs), "known": one.known, "digest": one.digest, "shares": [*one.shares.items()]}
+            key: {
+                "runs": list(one.runs),
+                "known": one.known,
+                "digest": one.digest,
+                "shares": [*one.shares.items()],
+                "fit": one.fit,
+                "cross_validated": one.cross_validated,
+            }
             for key, one in self.anchors.items()
         }
         content = sealed(orjson.dumps({"option": self.option, "columns": columns}))
@@ -246,7 +211,13 @@ class KeptAnchors(Struct, frozen=True):
         if record is None:
             raise UsageError(f"{file} is damaged, so the anchors of this run are unknown; begin it anew elsewhere")
         columns = {
-            key: Anchors(tuple(one["runs"]), {int(doc): float(share) for doc, share in one["shares"]}, one["known"])
+            key: Anchors(
+                tuple(one["runs"]),
+                {int(doc): float(share) for doc, share in one["shares"]},
+                one["known"],
+                one.get("fit", "mean"),
+                one.get("cross_validated"),
+            )
             for key, one in record["columns"].items()
         }
         return cls(record["option"], columns)

@@ -344,8 +344,7 @@ def plan_run(
         selection, chosen = choose_documents(config, selection)
     plans = tuple(plan_task(task, config.limit, config.offset, chosen.get(task.name)) for task in selection.tasks)
     if config.sample:
-        design, seed = sample_design(config.sample), config.seed[0] or 0
-        plans = tuple(sampled(plan, design.size, design.is_stratified, seed) for plan in plans)
+        plans = _sampled(config, plans, start)
     kept = with_files(selection, plans) if choice.opens_media else selection
     plans = tuple(plan for plan in plans if plan.task in kept.tasks)
     adds = (config.ablate, config.permute_choices, config.prompt_variants, config.repeat_share)
@@ -354,6 +353,18 @@ def plan_run(
     from lmms_eval.evaluation.controls import with_controls
 
     return kept, with_controls(config, plans, choice.legacy)
+
+
+def _sampled(config: RunConfig, plans: tuple[TaskPlan, ...], start: Start) -> tuple[TaskPlan, ...]:
+    """Draw the documents of ``--sample``; those of a recorded run scored again are in its folder."""
+    design, seed = sample_design(config.sample or ""), config.seed[0] or 0
+    if design.kind != "neyman":
+        return tuple(sampled(plan, design.size, design.kind == "stratified", seed) for plan in plans)
+    from lmms_eval.evaluation.drawing import drawn_by_anchors, drawn_earlier
+
+    if start.recorded:
+        return drawn_earlier(Path(str(config.resume)), plans)
+    return drawn_by_anchors(config.anchors or "", plans, design.size, seed)
 
 
 def _sampling(config: RunConfig, selection: Selection, plans: tuple[TaskPlan, ...], place: Place) -> Sampling | None:
@@ -423,6 +434,9 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
         for task, parts in fingerprints.items()
     }
     questions = {"options": answer_options(config, choice.ignored_arguments), "backend": choice.backend}
+    draws = {plan.task.name: one.digest for plan in plans if (one := plan.sample) is not None and one.runs}
+    if draws:  # what is drawn depends on earlier runs
+        questions["draws"] = draws
     return RunKeys(
         asked={**questions, "tasks": asked},
         scoring={

@@ -257,6 +257,8 @@ def _sampling(config: RunConfig, collected: Collected, record: RunRecord, rank: 
     If a recorded run is scored again, its early stops take the place of the rules.
     """
     folder = record.folder.path
+    if any(plan.sample is not None and plan.sample.runs for plan in collected.plans):
+        return _kept_draw(collected, folder, rank)
     if not collected.asks:
         from lmms_eval.evaluation.anchors import KeptAnchors
 
@@ -272,6 +274,15 @@ def _sampling(config: RunConfig, collected: Collected, record: RunRecord, rank: 
 
     is_first_start = record.content.get("starts", 1) == 1
     return sampling.with_anchors(kept_anchors(config.anchors, sampling.anchors, folder, is_first_start))
+
+
+def _kept_draw(collected: Collected, folder: Path, rank: int) -> Sampling | None:
+    """Keep the draw of a sample by earlier scores, whose documents have no random order with equal chances."""
+    if collected.asks and not rank:
+        from lmms_eval.evaluation.drawing import keep_draw
+
+        keep_draw(folder, collected.plans)
+    return collected.sampling
 
 
 def _write_outline(config: RunConfig, collected: Collected, sampling: Sampling | None, folder: Path) -> None:

@@ -67,6 +67,18 @@ def looked_at(plan: TaskPlan, is_scored: bool) -> HeadlinePart | str:
         return str(reason)
 
 
+def weighted_parts(plan: TaskPlan) -> tuple[HeadlinePart, ...] | str:
+    """Return the parts of all numbers of a task, the headline first, or why one of them is no mean within a range."""
+    try:
+        if not plan.task.metrics:
+            raise _NoInterval(f"task {plan.task.name} has no metric")
+        first = headline_metric(plan.task)
+        metrics = [first, *(one for one in plan.task.metrics if one is not first)]
+        return tuple(_part(plan, one, plan.task.pipelines[0], is_shown=True) for one in metrics)
+    except _NoInterval as reason:
+        return str(reason)
+
+
 def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[HeadlinePart, ...]:
     """Return the parts of the number shown: the first metric of the only task or group, else a mean over all tasks."""
     if len(plans) > 1:

@@ -168,6 +168,11 @@ def write_results(
     facts = _facts(config, collected, record, result, start)
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
+    if controls.tasks:
+        from lmms_eval.results.breakdown import needs_media
+
+        if needing := needs_media(result.tasks, store):
+            document["needs_media"] = needing
     found = [*_over_prompts(config, result, store, document), *_about_judge(config, result, store, document)]
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)

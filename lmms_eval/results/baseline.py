@@ -11,6 +11,7 @@ import yaml
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.stats.interval import Estimand
 from lmms_eval.utils.files import read_plain_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
@@ -178,6 +179,8 @@ class PairedScores:
     depends: str = ""
     """``depends on N documents without a score`` if the difference is significant over the others, but not whatever
     these documents would score; empty otherwise."""
+    estimand: Estimand | None = None
+    """Quantity whose difference the interval holds; ``None`` without an interval, and in earlier results."""
 
 
 def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str]:

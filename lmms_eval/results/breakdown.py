@@ -17,7 +17,9 @@ from msgspec.structs import replace
 from lmms_eval.config.rules import control_name
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.engine.uncertainty import MissingBounds, filled_means, is_bounded
+from lmms_eval.results.certainty import MissingInterval, NeedsMediaCell, NeedsMediaEntry, StatedInterval
 from lmms_eval.results.columns import metadata_of
+from lmms_eval.results.controls import document_scores
 from lmms_eval.results.facts import EarlyStop, metric_range, part_of
 from lmms_eval.results.run import Run, RunTask
 from lmms_eval.results.sample import SampleClusters
@@ -26,11 +28,15 @@ from lmms_eval.stats import MANY, Interval, MeanSpread, NoInterval, Sampled, sco
 from lmms_eval.stats.cells import cell_means
 from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import escaped, named_table
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp
     from numpy.typing import NDArray
+
+    from lmms_eval.engine.aggregate import TaskResult
+    from lmms_eval.engine.store import RunStore
 
     Values = NDArray[float64]
     Codes = NDArray[intp]
@@ -328,9 +334,36 @@ class BlindAnswers(Struct, frozen=True):
     documents: tuple[str, ...]
     """Ids of the documents that the run and a control answer."""
 
+    @classmethod
+    def of(
+        cls, ids: Sequence[str], plain: MetricDocuments, controls: Mapping[str, Sequence[float]], by: Sequence[Division]
+    ) -> BlindAnswers | None:
+        """Compare the numbers of documents with those of the controls that show no media.
+
+        A document counts as answered if its score is the greatest of the range. ``None`` if there is no such control,
+        if the range has no greatest score, or if the task stopped early.
+        """
+        import numpy as np
+
+        controls = {name: controls[name] for name in BLIND if name in controls}
+        if not controls or not math.isfinite(plain.within.high) or plain.asked is not None:
+            return None
+        blind = np.array(list(controls.values()), dtype=np.float64)
+        counts = np.isfinite(plain.scores) & np.isfinite(blind).all(axis=0)
+        right, right_blind = plain.scores >= plain.within.high, (blind >= plain.within.high).any(axis=0)
+        explained = replace(plain, scores=np.where(counts & right, right_blind * 1.0, np.nan), within=SHARES)
+        rest = replace(plain, scores=np.where(counts & ~right_blind, plain.scores, np.nan))
+        both = np.flatnonzero(counts & right & right_blind).tolist()
+        documents = tuple(ids[row] for row in both)
+        return cls(tuple(controls), tuple(_cells(explained, by)), tuple(_cells(rest, by)), documents)
+
 
 BLIND = ("no-media", "blank-media", "choices-only")
 """Controls that show no content of the media."""
+BLIND_REST = (
+    "the documents that no run without the media answers; their score is a lower bound for the documents that need the "
+    "media, if those that such a run answers by chance are not the harder ones"
+)
 
 
 class Breakdown(Struct, frozen=True):
@@ -364,7 +397,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
         is_mean = any(math.isclose(reported, scale * mean, rel_tol=1e-6, abs_tol=1e-9) for scale in (1, 100))
         text = f"the task's own number is {reported:.4f}, which is not a mean over documents; the table shows means"
         note = "" if is_mean else text
-    blind = None if task.early_stop is not None else _blind_answers(run, task, rows, (documents.within, divided))
+    blind = _blind_answers(run, task, rows, (documents, divided))
     return Breakdown(task.name, rows.metric, rows.pipeline or "", tuple(found), dict(rows.outcomes), note, blind)
 
 
@@ -433,40 +466,80 @@ def _lower_is_better(run: Run, task: RunTask, metric: str) -> bool:
 
 
 def _blind_answers(
-    run: Run, task: RunTask, rows: _Rows, division: tuple[ScoreRange, Sequence[Division]]
+    run: Run, task: RunTask, rows: _Rows, division: tuple[MetricDocuments, Sequence[Division]]
 ) -> BlindAnswers | None:
-    """Compare a task's answers with those of its controls without media.
-
-    A document counts as answered if its score is the greatest of the range. ``None`` if the run has no such control, if
-    the range has no greatest score, or if a lower score is better.
-    """
-    import numpy as np
-
-    within, divided = division
-    names = [name for name in BLIND if control_name(task.name, name) in run.tasks]
-    if not names or not math.isfinite(within.high) or _lower_is_better(run, task, rows.metric):
+    """Compare a task's answers with those of its controls; ``None`` also if a lower score is better."""
+    if _lower_is_better(run, task, rows.metric):
         return None
-    controls = []
-    for name in names:
-        read = _Rows.read(run.tasks[control_name(task.name, name)], rows.metric)
-        known = dict(zip(read.ids, read.numbers, strict=True))
-        controls.append([known.get(one, math.nan) for one in rows.ids])
-    plain, blind = np.array(rows.numbers), np.array(controls)
-    counts = np.isfinite(plain) & np.isfinite(blind).all(axis=0)
-    right, right_blind = plain >= within.high, (blind >= within.high).any(axis=0)
-    explained = MetricDocuments.of(
-        np.where(counts & right, right_blind * 1.0, np.nan),
-        SHARES,
-        rows.clusters,
+    controls = {}
+    for name in BLIND:
+        if (control := run.tasks.get(control_name(task.name, name))) is not None:
+            read = _Rows.read(control, rows.metric)
+            known = dict(zip(read.ids, read.numbers, strict=True))
+            controls[name] = [known.get(one, math.nan) for one in rows.ids]
+    return BlindAnswers.of(rows.ids, division[0], controls, division[1])
+
+
+def needs_media(results: Sequence[TaskResult], store: RunStore) -> dict[str, dict[str, Any]]:
+    """Return the part ``needs_media`` of the results document, by task and ``METRIC,FILTER``.
+
+    Tasks without controls that show no media, and tasks that stopped early, are left out.
+    """
+    by_name = {result.task.name: result for result in results}
+    found = {}
+    for name, plain in by_name.items():
+        controls = {one: by_name[control] for one in BLIND if (control := control_name(name, one)) in by_name}
+        if controls and plain.early_stop is None and (rows := _blind_rows(plain, controls, store)):
+            found[name] = rows
+    return found
+
+
+def _blind_rows(plain: TaskResult, controls: Mapping[str, TaskResult], store: RunStore) -> dict[str, Any]:
+    """Compare the scores of a finished task with those of its controls, by row; not if less is better."""
+    less_is_better = {metric.name for metric in plain.task.metrics if metric.higher_is_better is False}
+    columns = {name: document_scores(control, store) for name, control in controls.items()}
+    records = list(store.scores(plain.task.name, plain.doc_ids))
+    ids = [record["doc_id"] for record in records]
+    divided = divisions(metadata_of(len(ids), enumerate(record.get("doc") or {} for record in records)))
+    made = {}
+    for row, own in document_scores(plain, store).items():
+        documents = MetricDocuments.of(
+            [own.by_document.get(one, math.nan) for one in ids], own.metric.certainty.score_range, own.named(ids)
+        )
+        known = {name: found[row].by_document for name, found in columns.items() if row in found}
+        numbers = {name: [scores.get(one, math.nan) for one in ids] for name, scores in known.items()}
+        blind = BlindAnswers.of(list(map(str, ids)), documents, numbers, divided)
+        if blind is not None and row.metric not in less_is_better:
+            made[str(row)] = _blind_entry(blind)
+    return made
+
+
+def _blind_entry(found: BlindAnswers) -> dict[str, Any]:
+    """Return what the controls without media answer, as it is written."""
+    cells = [
+        NeedsMediaCell(
+            by=explained.by,
+            value=explained.value,
+            answered=explained.n,
+            explained=explained.mean,
+            explained_interval=_cell_interval(explained),
+            rest=rest.n,
+            rest_score=rest.mean,
+            rest_interval=_cell_interval(rest),
+        )
+        for explained, rest in zip(found.explained, found.rest, strict=True)
+    ]
+    entry = NeedsMediaEntry(
+        controls=list(found.controls), cells=cells, documents=list(found.documents), about_rest=BLIND_REST
     )
-    rest = rows.documents(run, task, np.where(counts & ~right_blind, plain, np.nan))
-    both = np.flatnonzero(counts & right & right_blind).tolist()
-    return BlindAnswers(
-        tuple(names),
-        tuple(_cells(explained, divided)),
-        tuple(_cells(rest, divided)),
-        tuple(rows.ids[row] for row in both),
-    )
+    return to_dict(entry)
+
+
+def _cell_interval(cell: Cell) -> dict[str, Any]:
+    if cell.low is None or cell.high is None:
+        return to_dict(MissingInterval(low=None, high=None, reason=cell.no_interval))
+    interval = Interval(cell.low, cell.high, cell.method)
+    return to_dict(StatedInterval(low=cell.low, high=cell.high, method=cell.method, estimand=interval.estimand))
 
 
 MISSING = (
@@ -515,6 +588,5 @@ def _blind_text(found: BlindAnswers) -> str:
     return (
         f"without the media ({', '.join(found.controls)})\n\n{table}\n"
         "Explained: of the documents that the run answers, the share that a run without the media answers too\n"
-        "Rest: the documents that no run without the media answers; their score is a lower bound for the documents "
-        "that need the media, if those that such a run answers by chance are not the harder ones"
+        f"Rest: {BLIND_REST}"
     )

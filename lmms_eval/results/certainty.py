@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
+from lmms_eval.engine.plan import Drawn
 from lmms_eval.engine.uncertainty import Certainty
 from lmms_eval.stats.agreement import HumanAgreement
 from lmms_eval.stats.interval import BENCHMARK, Estimand
@@ -138,11 +139,21 @@ class ClustersEntry(Struct, kw_only=True):
     """Key of the samples whose first medium is the cluster."""
 
 
+class StratumEntry(Struct, kw_only=True):
+    """A stratum of a sample."""
+
+    asked: int
+    """Documents that were drawn."""
+    of: int
+    """Documents of the stratum."""
+
+
 class SampledEntry(Struct, kw_only=True):
     """A task whose documents are a random sample of its list (``--sample``)."""
 
-    design: Literal["simple", "stratified"]
-    """Drawn from all documents, or from each stratum in proportion to its size."""
+    design: Literal["simple", "stratified", "neyman", "by task"]
+    """Drawn from all documents, from each stratum in proportion to its size, from strata of earlier scores, or, of a
+    group, from each of its tasks."""
     seed: int
     """Seed of the draw."""
     asked: int
@@ -153,6 +164,12 @@ class SampledEntry(Struct, kw_only=True):
     """What ``intervals`` are about; those of the part ``intervals`` are about questions like these."""
     intervals: dict[str, AnyInterval]
     """95 % intervals for the values over the whole list, by ``METRIC,FILTER``."""
+    runs: list[str] | UnsetType = UNSET
+    """Earlier runs whose scores made the strata; with the design ``neyman``, as the following keys."""
+    digest: str | UnsetType = UNSET
+    """SHA-256 of the draw."""
+    strata: dict[str, StratumEntry] | UnsetType = UNSET
+    """The strata; the task's values weight each by its size."""
 
 
 class PromptSpreadEntry(Struct, kw_only=True):
@@ -226,6 +243,40 @@ class HumanScoresEntry(Struct, kw_only=True):
     """Drawn documents without a human score."""
     agreement: HumanAgreement
     """Judge against people, over the labelled documents."""
+
+
+class NeedsMediaCell(Struct, kw_only=True):
+    """Documents with one value of a column: what needs no media among them, and the score of the rest."""
+
+    by: str
+    """The column; empty for all documents."""
+    value: str
+    """Its value."""
+    answered: int
+    """Documents that the run answers."""
+    explained: float | None
+    """Share of these that a control answers too; null if there is no such document."""
+    explained_interval: AnyInterval
+    """95 % interval of that share."""
+    rest: int
+    """Documents that no control answers."""
+    rest_score: float | None
+    """The run's score over them, in units of the metric."""
+    rest_interval: AnyInterval
+    """95 % interval of that score."""
+
+
+class NeedsMediaEntry(Struct, kw_only=True):
+    """Comparison of a metric's documents with the controls that show no media (``--ablate``)."""
+
+    controls: list[str]
+    """Names of the controls."""
+    cells: list[NeedsMediaCell]
+    """All documents, then the values of each column."""
+    documents: list[str]
+    """Ids of the documents that the run and a control answer."""
+    about_rest: str
+    """What the score of the rest bounds, and if."""
 
 
 class LengthSlope(Open, kw_only=True):
@@ -371,9 +422,43 @@ def _interval(certainty: Certainty, estimand: Estimand | None = None) -> dict[st
     )
 
 
-def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """Return, by task, how its documents were drawn, with the intervals over the whole list."""
+def _strata_of(sample: Drawn) -> dict[str, Any]:
+    if not sample.runs:
+        return {}
+    strata = {name: StratumEntry(asked=len(sample.order[name]), of=size) for name, size in sample.sizes.items()}
+    return {"runs": list(sample.runs), "digest": sample.digest, "strata": strata}
+
+
+def _intervals_over_list(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
+        f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
+        for metric in metrics
+        if metric.over_list is not None and metric.value is not None
+    }
+
+
+def _lists_of(group: GroupResult, tasks: Mapping[str, TaskResult]) -> SampledEntry | None:
+    """Return the entry of a group with a random sample of a task; ``None`` without one."""
+    leaves = [tasks[name] for name in group.leaves if name in tasks]
+    drawn = [result.plan.sample for result in leaves if result.plan.sample is not None]
+    intervals = _intervals_over_list(group.metrics)
+    if not intervals or not drawn:
+        return None
+    of = sum(result.plan.requested if (one := result.plan.sample) is None else one.of for result in leaves)
+    return SampledEntry(
+        design="by task",
+        seed=drawn[0].seed,
+        asked=sum(result.plan.requested for result in leaves),
+        of=of,
+        about=f"the score over all {of:,} documents of the lists of its tasks",
+        intervals=intervals,
+    )
+
+
+def sampled_of(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult] = ()) -> dict[str, Any]:
+    """Return, by task, how its documents were drawn, with the intervals over the whole list; and those of groups."""
+    lists = {group.group.name: _lists_of(group, tasks) for group in groups}
+    return {name: plain(one) for name, one in lists.items() if one is not None} | {
         name: plain(
             SampledEntry(
                 design=sample.design,
@@ -381,11 +466,8 @@ def sampled_of(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
                 asked=result.plan.requested,
                 of=sample.of,
                 about=f"the score over all {sample.of:,} documents of this list",
-                intervals={
-                    f"{metric.metric},{metric.filter}": _interval(metric.over_list, BENCHMARK)
-                    for metric in result.metrics
-                    if metric.over_list is not None and metric.value is not None
-                },
+                intervals=_intervals_over_list(result.metrics),
+                **_strata_of(sample),
             )
         )
         for name, result in tasks.items()

@@ -142,7 +142,7 @@ class TaskControls(Struct, frozen=True):
 
 def _ends(found: stats.Interval | stats.NoInterval) -> dict[str, Any]:
     if isinstance(found, stats.Interval):
-        return to_dict(found)
+        return {**to_dict(found), "estimand": found.estimand}
     return {"low": None, "high": None, "reason": found.reason}
 
 

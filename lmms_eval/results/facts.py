@@ -127,6 +127,11 @@ def _clusters(entry: Mapping[str, Any]) -> Literal["column", "sent_media", "inpu
     return media or "column"
 
 
+def has_unequal_chances(document: Mapping[str, Any], task: str) -> bool:
+    """Return whether a task's documents were drawn with unequal chances, so that their plain mean is biased."""
+    return part_of(document, "sampled", task).get("design") == "neyman"
+
+
 def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:
     """Return the early stop of a task; ``None`` if it did not stop early."""
     found = part_of(document, "early_stop", task)

@@ -33,6 +33,7 @@ from lmms_eval.results.certainty import (
     HumanScoresEntry,
     JudgeBiasEntry,
     MissingInterval,
+    NeedsMediaEntry,
     NoiseFloorEntry,
     Open,
     PromptVariantsEntry,
@@ -305,6 +306,10 @@ class AnchorsEntry(Struct, kw_only=True):
     """The earlier runs, as the option names them."""
     digest: str
     """SHA-256 of the anchors."""
+    fit: Literal["mean", "ridge", "logit"] | UnsetType = UNSET
+    """How the earlier scores were combined; absent in older results."""
+    cross_validated: float | UnsetType | None = UNSET
+    """R² over earlier runs that were held out, each predicted from the others; null for a single run."""
     known: int
     """Documents with a score in an earlier run; the others have the mean."""
     of: int
@@ -502,6 +507,8 @@ class ResultsDocument(Open, kw_only=True):
     """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
     """Results of ``--ablate`` and ``--permute_choices``, by task."""
+    needs_media: dict[str, dict[str, NeedsMediaEntry]] | UnsetType = UNSET
+    """What the controls without media of ``--ablate`` answer too, by task and ``METRIC,FILTER``."""
     human_scores: dict[str, HumanScoresEntry] | UnsetType = UNSET
     """Judged scores corrected by ``--human_scores``, by task."""
     judge_bias: dict[str, JudgeBiasEntry] | UnsetType = UNSET

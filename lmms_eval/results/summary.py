@@ -13,7 +13,7 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.config.convert import stopping_rules
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.plan import sample_mark
@@ -102,6 +102,7 @@ def notes(run: RunScores, facts: RunFacts, files: Sequence[str]) -> list[str]:
     for result in run.tasks:
         lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
+        lines += _lists_of(group)
         lines += [line for metric in group.metrics if (line := _missing(f"group {group.group.name}", metric))]
         for key, leaves in group.left_out.items():
             lines.append(
@@ -135,7 +136,8 @@ def _limited(run: RunScores, config: RunConfig) -> list[str]:
     if config.limit in (None, -1) or not limited:
         return []
     first, more = limited[0], len(limited) - 1
-    counted = f"the first {first.requested:,} documents of {first.task.name}" + (f" and of {more} more" if more else "")
+    documents = "document" if first.requested == 1 else f"{first.requested:,} documents"
+    counted = f"the first {documents} of {first.task.name}" + (f" and of {more} more" if more else "")
     return [
         f"--limit: {counted}: CI95 is as wide as for a random sample, which the first documents are not "
         "(--sample N draws one)"
@@ -156,8 +158,24 @@ def _drawn(result: TaskResult) -> list[str]:
         where = f"no interval ({reason})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
         about = f": over this list, {metric.metric} {where}; CI95 is about questions like these"
     mark = sample_mark(result.plan.requested, sample.of)
+    if sample.runs:
+        asked = ", ".join(f"{len(sample.order[stratum]):,} of {size:,}" for stratum, size in sample.sizes.items())
+        return [
+            f"{name}: {mark} documents, drawn by Neyman's allocation by seed {sample.seed} from {len(sample.sizes)} "
+            f"strata of earlier scores ({asked}): Value and CI95 weight them by size and are about this list"
+        ]
     kind = " by strata" if sample.design == "stratified" else ""
     return [f"{name}: {mark} documents, drawn{kind} by seed {sample.seed}{about}"]
+
+
+def _lists_of(group: GroupResult) -> list[str]:
+    """Return a line with a group's interval over the lists that its tasks' documents were drawn from."""
+    metric = next((one for one in group.metrics if one.value is not None and one.over_list is not None), None)
+    if metric is None or metric.over_list is None:
+        return []
+    found = metric.over_list.interval
+    where = f"no interval ({metric.over_list.no_interval})" if found is None else f"[{found.low:.4f}, {found.high:.4f}]"
+    return [f"{group.group.name}: random samples of its tasks: over their lists, {metric.metric} {where}"]
 
 
 _ABOUT: Mapping[Estimand, str] = {
@@ -238,7 +256,8 @@ def _anchored(metric: MetricResult) -> str:
     if mean is None:
         return ""
     explained = "" if mean.r_squared is None else f", which explain {100 * mean.r_squared:.0f} % of its variance"
-    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{explained}"
+    how = "" if mean.anchors.fit == "mean" else f" ({mean.anchors.fit} fit)"
+    return f"; {metric.metric} over all documents {mean.estimate:.4f} with --anchors{how}{explained}"
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:

@@ -443,7 +443,7 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
 def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> PairedScores | None:
     """Read the row's comparison from ``paired``; if the document has no such part, from the family's keys."""
     if paired:
-        known: dict[str, Any] = {name: paired.get(name) for name in ("ci_lower", "ci_upper", "pvalue")}
+        known: dict[str, Any] = {name: paired.get(name) for name in ("ci_lower", "ci_upper", "pvalue", "estimand")}
         for name in ("baseline_score", "difference"):
             known[name] = math.nan if paired.get(name) is None else paired[name]
         known |= {"n": paired.get("n", 0), "depends": str(paired.get("depends", ""))}

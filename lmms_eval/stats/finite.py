@@ -6,15 +6,30 @@ was asked, and end in a point if all were. Documents of one picture or video do 
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from lmms_eval.stats.interval import Interval, MeanSpread, NoInterval, needs_bound, score_interval, variance_freedom
+from lmms_eval.stats.interval import (
+    COMBINED,
+    Interval,
+    MeanSpread,
+    NoInterval,
+    needs_bound,
+    score_interval,
+    variance_freedom,
+)
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 EXACT = "hypergeometric"
+CONTINUITY = 1.75
+"""Length in documents that each end of a combined interval gains: by enumeration, it then holds in 95 % for two to four
+strata of 12 to 100 documents, 5 to 30 of them drawn."""
+MOST_STRATA, LEAST_DRAWN = 5, 8
+"""Most strata of ``strata_by_spread``, and the number of drawn documents that each needs."""
 _LEAST_LEFT, _LEAST_AT_AN_END = 30, 10
 """Least number of documents that were not drawn, and least sum of the drawn scores' distances from either end in
 ranges, for an interval by the standard error."""
@@ -54,6 +69,77 @@ def list_interval(strata: Sequence[DrawnScores], within: ScoreRange, level: floa
     if isinstance(low, NoInterval) or isinstance(high, NoInterval):
         return low if isinstance(low, NoInterval) else high
     return Interval(low.low, high.high, low.method)
+
+
+def weighted_interval(
+    strata: Sequence[DrawnScores], within: ScoreRange, level: float = 0.95
+) -> tuple[float, Interval] | NoInterval:
+    """Return the mean of a whole list that was drawn by strata, each weighted by its size, and its interval.
+
+    The strata's own intervals (``list_interval``) are combined, so that few documents, shares near 0 or 1 and strata
+    that were asked as a whole need no rule of their own.
+
+    Args:
+        strata: the scores of each stratum, in any number; documents without a score have two ends.
+        within: finite range of a score.
+        level: probability that such an interval contains the mean.
+    """
+    total = sum(one.total for one in strata)
+    parts: list[tuple[float, float, Interval]] = []
+    for one in strata:
+        found = list_interval([one], within, level)
+        if isinstance(found, NoInterval):
+            return found
+        known = [low for low, high in zip(one.low, one.high, strict=True) if low == high]
+        if not known:
+            return NoInterval("a stratum has no scored document")
+        parts.append((one.total / total, math.fsum(known) / len(known), found))
+    several = sum(len(one.low) < one.total for one in strata) > 1
+    return combined_interval(parts, CONTINUITY * (within.high - within.low) / total if several else 0.0)
+
+
+def combined_interval(parts: Sequence[tuple[float, float, Interval]], more: float = 0.0) -> tuple[float, Interval]:
+    """Return a weighted sum of independent estimates, and its interval from theirs.
+
+    The distances from the sum to its ends are the roots of the sums of the parts' squared distances (MOVER: Zou and
+    Donner 2008, "Construction of confidence intervals about effect measures", Statistics in Medicine 27).
+
+    Args:
+        parts: weight, estimate and interval of each part.
+        more: length to add at each end, within what all parts' ends allow.
+    """
+    value = math.fsum(weight * estimate for weight, estimate, _ in parts)
+    below = math.hypot(*(weight * (estimate - found.low) for weight, estimate, found in parts))
+    above = math.hypot(*(weight * (found.high - estimate) for weight, estimate, found in parts))
+    least = math.fsum(weight * found.low for weight, _, found in parts)
+    greatest = math.fsum(weight * found.high for weight, _, found in parts)
+    return value, Interval(max(least, value - below - more), min(greatest, value + above + more), COMBINED)
+
+
+def strata_by_spread(expected: Sequence[float], drawn: int) -> list[int]:
+    """Divide documents by their expected scores, and return the number of each one's stratum, from 0 for the lowest.
+
+    Each stratum has about the same sum of expected standard deviations √(g (1 − g)), so that Neyman's allocation draws
+    about as many documents from each (after Dalenius and Hodges 1959, "Minimum variance stratification", Journal of the
+    American Statistical Association 54). Documents of one expected score stay together.
+
+    Args:
+        expected: g, the expected score of each document as a share of the range.
+        drawn: number of documents to draw; there is at most one stratum for each ``LEAST_DRAWN`` of them.
+    """
+    wanted = max(1, min(MOST_STRATA, drawn // LEAST_DRAWN))
+    counts = sorted(Counter(expected).items())
+    spreads = [count * math.sqrt(max(0.0, g * (1 - g))) for g, count in counts]
+    whole = math.fsum(spreads)
+    numbers: dict[float, int] = {}
+    stratum, filled, passed, left = 0, 0, 0.0, len(expected)
+    for (g, count), spread in zip(counts, spreads, strict=True):
+        is_full = (passed + spread / 2) * wanted >= (stratum + 1) * whole
+        if spread and is_full and min(filled, left) >= LEAST_DRAWN and stratum + 1 < wanted:
+            stratum, filled = stratum + 1, 0
+        numbers[g] = stratum
+        filled, passed, left = filled + count, passed + spread, left - count
+    return [numbers[g] for g in expected]
 
 
 def _interval(strata: Sequence[tuple[Sequence[float], int]], within: ScoreRange, level: float) -> Interval | NoInterval:
@@ -112,6 +198,7 @@ def _spread(scores: Sequence[float], total: int, within: ScoreRange) -> MeanSpre
     return structs.replace(spread, error=spread.error * math.sqrt(left), size=size, silent=silent)
 
 
+@functools.lru_cache(maxsize=4096)
 def share_limits(right: int, asked: int, total: int, level: float = 0.95) -> tuple[float, float]:
     """Return the exact limits for the share of right answers over a list.
 

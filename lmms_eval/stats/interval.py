@@ -288,7 +288,9 @@ BENCHMARK: Final = "benchmark accuracy"
 """The score over all documents of this list (NIST AI 800-3)."""
 GENERALISED: Final = "generalised accuracy"
 """The expected score over documents like these; the list is a sample of them (NIST AI 800-3)."""
-_OF_A_LIST = frozenset({"betting", "empirical bernstein"})
+COMBINED: Final = "combined strata"
+"""Method of ``stats.finite.combined_interval``."""
+_OF_A_LIST = frozenset({"betting", "empirical bernstein", COMBINED})
 """Methods for documents drawn from a list without replacement."""
 WITH_ANCHORS: Final = " with anchors"
 """End of the name of such a method if the scores of earlier runs were subtracted first (``--anchors``)."""

@@ -23,7 +23,6 @@ LEAST_LABELS = 8
 _FLOOR = 0.5
 """Least share of a stratum's proportional part that an allocation leaves it."""
 _WORTH = 0.9
-"""An allocation is used only if it lowers the planned variance below this share of the proportional one's."""
 
 
 class Stratum(Struct, frozen=True):
@@ -188,7 +187,13 @@ class Allocation(Struct, frozen=True):
     """Strata whose scores may vary more give more."""
 
 
-def allocate(labels: int, sizes: Sequence[int], means: Sequence[float], within: ScoreRange = ANY_NUMBER) -> Allocation:
+def allocate(
+    labels: int,
+    sizes: Sequence[int],
+    means: Sequence[float],
+    within: ScoreRange = ANY_NUMBER,
+    worth: float = _WORTH,
+) -> Allocation:
     """Distribute labels over strata: Neyman's allocation if it lowers the variance, else in proportion to their sizes.
 
     People's scores vary in a stratum by at most √((m − low) (high − m)) around the judge's mean m (Bhatia and Davis
@@ -200,6 +205,7 @@ def allocate(labels: int, sizes: Sequence[int], means: Sequence[float], within: 
         sizes: documents by stratum.
         means: the judge's mean score by stratum.
         within: the range of a score.
+        worth: Neyman's allocation is used if it lowers the planned variance below this share of the proportional one's.
     """
     even = _whole(labels, [float(size) for size in sizes], sizes)
     if len(sizes) < 2 or not math.isfinite(within.high - within.low):
@@ -217,7 +223,7 @@ def allocate(labels: int, sizes: Sequence[int], means: Sequence[float], within: 
             (size * spread) ** 2 * (1 / n - 1 / size) for size, spread, n in zip(sizes, spreads, drawn, strict=True)
         )
 
-    is_better = variance(chosen) < _WORTH * variance(even)
+    is_better = variance(chosen) < worth * variance(even)
     return Allocation(chosen if is_better else even, is_better)
 
 

@@ -138,7 +138,7 @@ class ComparisonWriter:
         for place, (task, columns) in enumerate(by_task.items()):
             piece = f"pairs-{name}-{place}"
             tasks.append({"task": task, "piece": piece, **self._write_documents(piece, pair, columns, among)})
-        rows, over_prompts = ([to_dict(row) for row in each] for each in (found.rows, found.prompts))
+        rows, over_prompts = [to_dict(row) for row in found.rows], [to_dict(row) for row in found.prompts]
         self.chunks.write(f"compare-{name}", {"rows": rows, "prompts": over_prompts, "tasks": tasks})
 
     def _write_documents(

@@ -89,7 +89,10 @@ def test_suspects_need_four_runs(samples: Write, tmp_path: Path, capsys: pytest.
     assert main(["compare", *runs, "--draws", "100", "--suspects", str(file)]) == 0
     assert "quiz acc: 1 of 41 documents are suspect over 4 runs" in capsys.readouterr().out
     header, row = file.read_text().splitlines()
-    assert header.startswith("task,metric,rank,id,hash,target,share_right,statistic,p,q,") and "quiz,acc,1,0," in row
+    assert (
+        header.startswith("task,metric,rank,id,hash,target,share_right,probability,expected_wrong,")
+        and "quiz,acc,1,0," in row
+    )
 
 
 def test_json_on_standard_output_is_json_alone(samples: Write, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,7 +220,7 @@ def test_the_table_and_the_options_of_the_page_are_as_they_stand(
     for command in ("compare", "gate"):
         assert main([command, "--help"]) == 0
     known = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) | {"--until", "--baseline", "--ids"}
-    known |= {"--repeats", "--repeat_share", "--prompt_variants"}  # of runs
+    known |= {"--repeats", "--repeat_share", "--prompt_variants", "--include_path"}  # of runs
     commands, _, _ = page.partition("```bash\nlmms-eval --model")[2].partition("```")
     known |= set(re.findall(r"--[a-z_]+", commands))
     assert set(re.findall(r"(?<![-\w])--[a-z_]+", page)) <= known

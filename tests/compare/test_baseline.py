@@ -81,7 +81,7 @@ def test_documents_are_paired_by_their_id(tmp_path: Path) -> None:
     assert (paired.n, paired.baseline, paired.unit) == (3, "earlier", "percent")
     assert paired.baseline_score == pytest.approx(100 / 3)
     assert paired.difference == pytest.approx(100 / 3)
-    assert paired.pvalue == expected.p_value
+    assert paired.pvalue == expected.p_value and paired.estimand == "generalised accuracy"
     assert 100 * expected.ci_upper > 100  # no difference of shares is more
     assert (paired.ci_lower, paired.ci_upper) == (pytest.approx(-100), pytest.approx(100))
 
@@ -192,6 +192,7 @@ def test_fewer_than_two_pairs_are_no_comparison(tmp_path: Path) -> None:
 def test_differences_that_are_all_alike_say_nothing_of_their_spread(tmp_path: Path) -> None:
     (better,) = compared(tmp_path / "a", [{"acc": 1.0}] * 2, [plain(n, acc=0.0) for n in range(2)]).values()
     assert (better.difference, better.ci_lower, better.ci_upper, better.pvalue) == (100.0, None, None, None)
+    assert better.estimand is None
     (same,) = compared(tmp_path / "b", [{"acc": 1.0}] * 2, [plain(n, acc=1.0) for n in range(2)]).values()
     assert (same.difference, same.ci_lower, same.pvalue) == (0.0, None, 1.0)
 

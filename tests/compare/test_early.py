@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lmms_eval.compare.anchored import refuse_useless
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.gate import GatePolicy, check_gate
+from lmms_eval.compare.matching import match_runs
 from lmms_eval.compare.verdicts import CompareOptions, Difference
 from lmms_eval.engine.headline import place_in
+from lmms_eval.errors import LmmsEvalError
 from lmms_eval.stats.sequence import Sampled
 from lmms_eval.utils.numbers import ScoreRange
 from tests.cases import for_each
@@ -169,3 +172,73 @@ def test_a_gate_decides_for_questions_like_these(chances: tuple[float, float], o
     assert check.outcome == outcome
     if outcome == "cannot tell":  # nearly all of the list is known, and it says nothing of other questions
         assert check.reason == "held on this list of documents; unknown for questions like these"
+
+
+def related(count: int, seed: int) -> list[dict[str, float]]:
+    """Runs whose chances to solve a document are the same."""
+    rng = np.random.default_rng(seed)
+    chances = rng.beta(0.5, 0.5, TOTAL)
+    return [
+        {one: float(rng.random() < p) for one, p in zip(map(str, range(TOTAL)), chances, strict=True)}
+        for _ in range(count)
+    ]
+
+
+@for_each("is_first", [True, False])
+def test_anchors_narrow_the_difference_between_an_early_run_and_a_whole_one(is_first: bool) -> None:
+    new, other, *earlier = related(4, 3)
+    sides = (early(new, 200), whole(other)) if is_first else (whole(other), early(new, 200))
+    anchors = tuple(run(f"earlier{number}", whole(one)) for number, one in enumerate(earlier))
+    plain, row = row_of(*sides), row_of(*sides, anchors=anchors)
+    assert row.interval is not None and plain.interval is not None and row.interval.method == "betting with anchors"
+    assert row.interval.estimand == "benchmark accuracy"
+    assert row.interval.high - row.interval.low < 0.85 * (plain.interval.high - plain.interval.low)
+    truth = (1 if is_first else -1) * (sum(new.values()) - sum(other.values())) / TOTAL
+    assert row.interval.low <= truth <= row.interval.high
+    assert row.p == plain.p and row.value == plain.value  # about questions like these, and the documents asked
+    assert row.notes[0].endswith("this list of documents; with --anchors earlier0, earlier1")
+
+
+def test_the_difference_with_anchors_holds_whatever_they_are() -> None:
+    new, other, good = related(3, 5)
+    bad = {one: 1 - score for one, score in new.items()}
+    truth, rounds = (sum(new.values()) - sum(other.values())) / TOTAL, 15
+    for anchor in (good, bad):
+        held = 0
+        for seed in range(rounds):
+            order = f"random:{seed}:abcd"
+            row = row_of(early(new, 150, order), whole(other), anchors=(run("earlier", whole(anchor)),))
+            assert row.interval is not None
+            held += row.interval.low <= truth <= row.interval.high
+        assert held >= rounds - 3
+
+
+def test_anchors_that_narrow_nothing_are_named_in_a_line() -> None:
+    new, other, earlier = related(3, 3)
+    anchors = (run("earlier", whole(earlier)),)
+    both = row_of(early(new, 200), early(other, 300), anchors=anchors)
+    assert both.interval == row_of(early(new, 200), early(other, 300)).interval
+    assert both.notes[0].endswith(
+        "no --anchors: both runs stopped early, so anchors would be subtracted from both and cancel"
+    )
+    options = CompareOptions(draws=500, anchors=anchors)
+    compared = compare_runs([run("a", whole(new)), run("b", whole(other))], options)
+    assert any("--anchors narrow nothing for quiz" in note for note in compared.notes)
+
+
+def test_runs_that_are_no_anchors_are_refused() -> None:
+    new, other, earlier = related(3, 3)
+    pairs = match_runs([run("a", early(new, 200)), run("b", whole(other))], CompareOptions())
+    elsewhere = task([column([1.0, 0.0])], ids=["x", "y"])
+    wide = whole({one: 7.0 for one in earlier})
+    cases = [
+        (elsewhere, "no document of the runs"),
+        (wide, "is 7 there, and lies from"),
+        (early(earlier, 300), "stopped early in the same random order"),
+    ]
+    for rows, message in cases:
+        with pytest.raises(LmmsEvalError, match=message) as caught:
+            refuse_useless([run("earlier", rows)], pairs)
+        assert caught.value.exit_code == 2 and "\n" not in str(caught.value)
+    with pytest.raises(LmmsEvalError, match="no samples of quiz; it has tasks: other"):
+        refuse_useless([run("earlier", task([1.0, 0.0], "other"))], pairs)

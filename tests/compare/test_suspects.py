@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -49,22 +50,70 @@ def precision(found: Suspects, planted: set[str], most: int = 100) -> float:
     return sum(one.id in planted for one in found.found[:most]) / most
 
 
-@pytest.mark.parametrize(("runs", "best", "least"), [(8, 3.0, 0.9), (12, 3.0, 0.95)])
+@pytest.mark.parametrize(("runs", "best", "least"), [(8, 3.0, 0.95)])
 def test_planted_wrong_labels_come_first(runs: int, best: float, least: float) -> None:
     rows, planted = simulated(runs, has_answers=True, best=best)
     (found,) = suspects(rows)
-    assert found.has_votes and found.documents == DOCUMENTS
+    assert found.by == "answers" and found.documents == DOCUMENTS and not found.not_known
     assert precision(found, planted) >= least
-    assert found.found[0].other_answer == "a"  # the true answer, which the label does not name
+    assert found.found[0].other_answer == "A"  # the true answer, which the label does not name
+    lines = list(csv.DictReader(io.StringIO("".join(suspects_csv([found])))))
+    assert float(lines[99]["expected_wrong"]) == pytest.approx(precision(found, planted), abs=0.04)
+    assert float(lines[0]["probability"]) >= float(lines[-1]["probability"]) >= 0.1
+    assert "by answers: " in found.line(0.05) and "wrong reference answers expected: " in found.line(0.05)
 
 
-def test_without_answers_more_runs_of_more_different_ability_are_needed() -> None:
-    rows, planted = simulated(24, has_answers=False, best=5.0)
+def test_without_answers_the_model_uses_scores_and_states_no_share() -> None:
+    rows, planted = simulated(12, has_answers=False)
     (found,) = suspects(rows)
-    assert not found.has_votes and precision(found, planted) >= 0.9
-    certain = [one for one in found.found if one.q is not None and one.q <= 0.05]
-    assert all(one.correlation is not None and one.correlation < 0 for one in certain)
-    assert sum(one.id not in planted for one in certain) <= 0.1 * max(1, len(certain))
+    assert found.by == "scores" and precision(found, planted) >= 0.75
+    assert "share of wrong reference answers not known: without answers" in found.line(0.05)
+    assert {one.probability for one in found.found} == {None} and {one.other_answer for one in found.found} == {""}
+
+
+def test_long_answers_that_are_never_equal_count_as_scores() -> None:
+    rows, _ = simulated(4, has_answers=True)
+    essays = [
+        run(one.name, task(list(one.tasks["quiz"].columns["acc,none"].scores), answer=essay(one.name))) for one in rows
+    ]
+    (found,) = suspects(essays)
+    assert found.by == "scores"
+
+
+def essay(name: str) -> Callable[[int], DocumentTexts]:
+    return lambda row: DocumentTexts(f"{name} thinks about {row}", "B")
+
+
+def test_letters_are_equal_however_they_are_written() -> None:
+    answers = ["(b) because", "B.", "b: it is", "A"]
+    rows = [
+        run(
+            one.name,
+            task(
+                list(one.tasks["quiz"].columns["acc,none"].scores), answer=lambda _, text=text: DocumentTexts(text, "A")
+            ),
+        )
+        for one, text in zip(small(), answers, strict=True)
+    ]
+    (found,) = suspects(rows)
+    assert found.by == "answers" and found.found[0].id == "0" and found.found[0].other_answer in answers[:3]
+
+
+def test_two_runs_that_share_mistakes_are_named() -> None:
+    rows, _ = simulated(6, has_answers=True)
+    (found,) = suspects([*rows, run("copy", rows[2].tasks["quiz"])])
+    assert "run2 and copy give" in found.not_known and "expected of independent runs" in found.not_known
+    assert {one.probability for one in found.found} == {None}
+
+
+def test_graded_scores_are_tested_by_their_order() -> None:
+    graded = np.linspace(0.1, 0.9, 8)[:, None] * np.linspace(0.5, 1.0, 40)
+    graded[:, 7] = graded[::-1, 7]
+    (found,) = suspects([run(f"run{number}", task(list(scores))) for number, scores in enumerate(graded)])
+    assert found.by == "correlation" and [one.id for one in found.found] == ["7"]
+    (row,) = csv.DictReader(io.StringIO("".join(suspects_csv([found]))))
+    assert float(row["p"]) < 0.001 and float(row["q"]) <= 0.05 and row["probability"] == row["expected_wrong"] == ""
+    assert found.line(0.05).endswith("by correlation: 7; 1 with q ≤ 0.05")
 
 
 def small() -> list[RunRows]:
@@ -75,14 +124,15 @@ def small() -> list[RunRows]:
 
 def test_a_table_holds_scores_and_answers_of_all_runs() -> None:
     (found,) = suspects(small())
-    assert not found.has_votes  # each answer is a text of its own
+    assert found.by == "answers"
     (row,) = csv.DictReader(io.StringIO("".join(suspects_csv([found]))))
     assert (row["task"], row["rank"], row["id"], row["target"]) == ("quiz", "1", "0", "target 0")
-    assert (row["share_right"], row["p"], row["other_answer"], row["lead"]) == ("0.25", "0.25", "", "")
+    assert (row["share_right"], row["p"], row["other_answer"]) == ("0.25", "", "answer 0")
     assert float(row["statistic"]) == pytest.approx(found.found[0].correlation)
     assert (row["score d"], row["answer d"], row["score a"]) == ("1.0", "answer 0", "0.0")
     assert found.line(0.05) == (
-        "quiz acc: 1 of 6 documents are suspect over 4 runs, by correlation with ability: 0; 0 with q ≤ 0.05"
+        "quiz acc: 1 of 6 documents are suspect over 4 runs, by answers: 0; "
+        "share of wrong reference answers not known: fewer than 200 documents"
     )
 
 

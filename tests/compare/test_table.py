@@ -22,7 +22,7 @@ from lmms_eval.compare.verdicts import CompareOptions, Comparison, Rank, Verdict
 from lmms_eval.stats import Interval
 from lmms_eval.utils.terminal import display_width
 from tests.cases import for_each
-from tests.compare.runs import column, run, task
+from tests.compare.runs import column, run, stopped, task
 
 HOSTILE = "\x1b[31m<script>|[x](javascript:1)\n# =cmd()|`*"
 
@@ -42,6 +42,20 @@ def test_numbers_have_their_unit_and_the_table_its_legend() -> None:
     assert "quiz acc: 40 documents; first better on 13, worse on 0; detectable: " in text
     assert "in brackets the 95 % interval" in text and "corrected over 1 test (Holm)" in text
     assert "lie within ±0.1" in text
+
+
+def test_files_name_what_each_difference_is_about() -> None:
+    (pair,) = json.loads(comparison_json(compared(by=("app",))))["pairs"]
+    assert [one["estimand"] for one in (*pair["rows"], *pair["cells"]["app"])] == ["generalised accuracy"] * 3
+    early = [[float(number % 3 < count) for number in range(60)] for count in (2, 1)]
+    runs = [run(name, task(one, early_stop=stopped(60, 90))) for name, one in zip("ab", early, strict=True)]
+    found = compare_runs(runs, CompareOptions(draws=500))
+    (pair,) = json.loads(comparison_json(found))["pairs"]
+    assert [one["estimand"] for one in pair["rows"]] == ["benchmark accuracy"]
+    assert [one["estimand"] for one in csv.DictReader(io.StringIO(comparison_csv(found)))] == ["benchmark accuracy"]
+    single = compare_runs([run(name, task([1.0])) for name in "ab"], CompareOptions(draws=500))
+    (pair,) = json.loads(comparison_json(single))["pairs"]
+    assert [(one["interval"], one["estimand"]) for one in pair["rows"]] == [(None, None)]
 
 
 def test_own_units_directions_and_absent_intervals() -> None:

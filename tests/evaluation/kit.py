@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ def config(tmp: Path, **over: Any) -> RunConfig:
         **over,
     }
     return build_config({key: value for key, value in values.items() if value is not None})
+
+
+def samples(path: Path, scores: Sequence[float | None], **changes: Any) -> Path:
+    """Write the samples file of an earlier run of the text task."""
+    rows = (
+        {"doc_id": doc_id, "filter": "none", "filtered_resps": [""], "exact_match": score, **changes}
+        for doc_id, score in enumerate(scores)
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 def right(request: Request) -> Response:

@@ -16,7 +16,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.headline import Anchors, HeadlinePart, Prefix, RandomOrder
 from lmms_eval.engine.looks import Looked
 from lmms_eval.errors import LmmsEvalError, UsageError
-from lmms_eval.evaluation.anchors import ANCHORS, KeptAnchors, correlation, predicted, read_anchors
+from lmms_eval.evaluation.anchors import ANCHORS, KeptAnchors, read_anchors
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.writing import RunReport
@@ -27,15 +27,20 @@ DOCUMENTS = 300
 HALF = 0.06
 
 
+def is_right(seed: int, doc_id: int) -> bool:
+    """Whether a run solves a document: easy ones nearly always, others by chance."""
+    chance = random.Random(f"document {doc_id}").betavariate(0.2, 0.1)
+    return random.Random(f"{seed}: {doc_id}").random() < chance
+
+
 def solves(seed: int) -> Callable[[Request], Response]:
-    """Answers that are right on easy documents, and on others by chance."""
+    return lambda request: kit.right(request) if is_right(seed, request.doc_id) else Response(request.id, text="no")
 
-    def answer(request: Request) -> Response:
-        chance = random.Random(f"document {request.doc_id}").betavariate(0.2, 0.1)
-        is_right = random.Random(f"{seed}: {request.doc_id}").random() < chance
-        return kit.right(request) if is_right else Response(request.id, text="no")
 
-    return answer
+def earlier(tmp_path: Path, *seeds: int) -> str:
+    """Write the samples of earlier runs, and return their paths as ``--anchors`` takes them."""
+    scores = {seed: [float(is_right(seed, doc_id)) for doc_id in range(DOCUMENTS)] for seed in seeds}
+    return ",".join(str(kit.samples(tmp_path / f"run{seed}.jsonl", scores[seed])) for seed in seeds)
 
 
 @pytest.fixture
@@ -55,9 +60,7 @@ def of_runs(tmp_path: Path, *names: str) -> str:
 
 def test_a_run_with_anchors_ends_earlier_and_names_them(start: Callable[..., RunReport], tmp_path: Path) -> None:
     whole = start("now", 9).results["results"][kit.NAME]["exact_match,none"]
-    for seed in (1, 2, 3):
-        start(f"run{seed}", seed)
-    names = of_runs(tmp_path, "run1", "run2", "run3")
+    names = earlier(tmp_path, 1, 2, 3)
     plain = start("plain", 9, until=f"halfwidth<={HALF}").results["early_stop"][kit.NAME]
     report = start("anchored", 9, until=f"halfwidth<={HALF}", anchors=names)
     stop, anchors = report.results["early_stop"][kit.NAME], report.results["anchors"][kit.NAME]
@@ -66,6 +69,7 @@ def test_a_run_with_anchors_ends_earlier_and_names_them(start: Callable[..., Run
     assert anchors["method"] == stop["interval"]["method"] == "betting with anchors"
     assert report.results["intervals"][kit.NAME]["exact_match,none"]["estimand"] == "benchmark accuracy"
     assert anchors["runs"] == names.split(",") and anchors["r_squared"] > 0.3
+    assert anchors["fit"] == "mean" and anchors["cross_validated"] > 0.2
     assert (anchors["known"], anchors["of"], anchors["asked"]) == (DOCUMENTS, DOCUMENTS, stop["asked"])
     assert stop["interval"]["low"] <= anchors["estimate"] <= stop["interval"]["high"]
     assert any(f"{anchors['estimate']:.4f} with --anchors" in line for line in report.lines)
@@ -78,17 +82,15 @@ def test_a_run_with_anchors_ends_earlier_and_names_them(start: Callable[..., Run
 
 
 def test_a_resumed_run_keeps_the_anchors_of_its_first_start(start: Callable[..., RunReport], tmp_path: Path) -> None:
-    for seed in (1, 2):
-        start(f"run{seed}", seed)
-    names = of_runs(tmp_path, "run1", "run2")
+    names = earlier(tmp_path, 1, 2)
     first = start("out", 9, until=f"halfwidth<={2 * HALF}", anchors=names)
-    start("run2", 5, repeats=2)  # now the newest samples of this folder
+    kit.samples(tmp_path / "run2.jsonl", [float(is_right(5, doc_id)) for doc_id in range(DOCUMENTS)])
     second = start("out", 9, until=f"halfwidth<={HALF}", anchors=names)
     digests = [report.results["anchors"][kit.NAME]["digest"] for report in (first, second)]
     assert digests[0] == digests[1]
     assert first.results["early_stop"][kit.NAME]["asked"] < second.results["early_stop"][kit.NAME]["asked"]
     with pytest.raises(LmmsEvalError, match="this run began with those of"):
-        start("out", 9, until=f"halfwidth<={HALF}", anchors=of_runs(tmp_path, "run1"))
+        start("out", 9, until=f"halfwidth<={HALF}", anchors=earlier(tmp_path, 1))
     whole = start("out", 9, order="random", anchors=names)
     assert whole.results["state"] == "complete"
     estimate = whole.results["anchors"][kit.NAME]["estimate"]
@@ -144,23 +146,6 @@ def test_bad_anchors_end_the_run_before_anything_is_asked(start: Callable[..., R
         start("begun", 9, until="halfwidth<=0.1", anchors=of_runs(tmp_path, "whole"))
     # Another order: what is known of its documents does not depend on this run's.
     assert start("seeded", 9, seed="3", until="halfwidth<=0.1", anchors=of_runs(tmp_path, "early")).exit_code == 0
-
-
-def test_predictions_are_the_regression_on_the_mean_of_the_runs() -> None:
-    source = random.Random(4)
-    chances = [source.betavariate(1, 1) for _ in range(20_000)]
-    runs = [{doc: float(source.random() < p) for doc, p in enumerate(chances)} for _ in range(4)]
-    assert math.isclose(correlation(runs), 1 / 3, abs_tol=0.02)
-    found = predicted(runs, range(len(chances)))
-    means = [statistics.fmean(one[doc] for one in runs) for doc in range(len(chances))]
-    target = [float(source.random() < p) for p in chances]
-    slope, _ = statistics.linear_regression(means, target)
-    assert math.isclose(statistics.linear_regression(means, [*found.values()])[0], slope, abs_tol=0.03)
-    alone = predicted([{0: 1.0, 1: 0.0}], range(3))
-    assert alone == {0: 0.75, 1: 0.25, 2: 0.5}
-    assert set(predicted([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 1.0}], range(2)).values()) == {0.5}
-    assert correlation([{0: 1.0}, {1: 1.0}]) == 0.5  # no two runs share documents
-    assert correlation([{0: 1.0, 1: 1.0}, {0: 1.0, 1: 1.0}]) == 0.0
 
 
 @pytest.mark.parametrize("is_macro", [False, True], ids=["one sequence", "strata"])

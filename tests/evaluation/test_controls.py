@@ -133,6 +133,22 @@ def test_every_control_asks_the_same_documents_otherwise(tmp_path: Path) -> None
     assert (gap["score"], gap["plain"], gap["gap"], gap["n"]) == (0.25, 1.0, 0.75, 8)
     assert 0 < gap["interval"]["low"] < 0.75 < gap["interval"]["high"] <= 1
     assert gap["p"] == pytest.approx(2 * 0.5**6)  # McNemar's exact test: six documents differ, one way
+    assert gap["interval"]["estimand"] == "generalised accuracy"
+    found = results["needs_media"]["probe"]["acc,none"]
+    assert found["controls"] == ["no-media", "blank-media", "choices-only"] and found["documents"] == ["0", "4"]
+    whole, *cells = found["cells"]  # without a picture the model says A, which is right about two of eight
+    assert (whole["by"], whole["answered"], whole["explained"], whole["rest"], whole["rest_score"]) == (
+        "",
+        8,
+        0.25,
+        6,
+        1.0,
+    )
+    assert 0 < whole["explained_interval"]["low"] < 0.25 < whole["explained_interval"]["high"] < 1
+    assert whole["rest_interval"]["estimand"] == "generalised accuracy" and "lower bound" in found["about_rest"]
+    of_a, of_b = (one for one in cells if one["by"] == "answer" and one["value"] in "AB")
+    assert (of_a["explained"], of_a["rest"], of_a["rest_score"]) == (1.0, 0, None)
+    assert of_a["rest_interval"] == {"low": None, "high": None, "reason": "n = 0"} and of_b["explained"] == 0.0
     assert "- no-media" in report.table
     assert "+0.75" in report.table
     (samples,) = (tmp_path / "out").rglob("*_samples_probe@no-media.jsonl")
@@ -161,6 +177,7 @@ def test_a_run_that_was_killed_goes_on_and_asks_nothing_twice(tmp_path: Path, mo
     assert not set(first.asked) & set(second.asked)
     assert len(first.asked) + len(second.asked) == 24
     assert set(report.results["controls"]["probe"]) == {"chance", "no-media", "shuffled-media"}
+    assert report.results["needs_media"]["probe"]["acc,none"]["controls"] == ["no-media"]
 
 
 def test_controls_are_added_to_a_completed_run(tmp_path: Path) -> None:
@@ -194,7 +211,9 @@ def test_rotations_are_taken_together(tmp_path: Path) -> None:
     results = report.results
     assert results["results"]["probe"]["acc,none"] == 1.0
     assert results["results"]["probe@rotation-1"]["acc,none"] == 0.5
+    assert "needs_media" not in results
     found = results["controls"]["probe"]["rotations"]["acc,none"]
+    assert found["mean_interval"]["estimand"] == found["all_right_interval"]["estimand"] == "generalised accuracy"
     assert (found["mean"], found["all_right"], found["n"], found["orders"]) == (pytest.approx(4 / 6), 0.5, 8, 3)
     assert 0 < found["mean_interval"]["low"] < found["mean"] < found["mean_interval"]["high"] < 1
     assert 0 < found["all_right_interval"]["low"] < 0.5 < found["all_right_interval"]["high"] < 1

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.workload import text_task
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.plan import plan_task, sampled
+from lmms_eval.engine.uncertainty import UNKNOWN, Certainty, mean_over_lists
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.writing import RunReport
 from lmms_eval.stats.finite import share_limits
+from lmms_eval.stats.interval import Interval
+from lmms_eval.utils.numbers import ScoreRange
 from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.evaluation import kit
@@ -109,17 +114,24 @@ def test_the_first_documents_are_named_as_no_random_sample(tmp_path: Path) -> No
     limited, _ = started(tmp_path, limit=5)
     assert f"--limit: the first 5 documents of {kit.NAME}: CI95 is as wide as for a random sample" in shown(limited)
     whole, _ = started(tmp_path, output_path=str(tmp_path / "whole"))
+    one, _ = started(tmp_path, limit=1, output_path=str(tmp_path / "one"))
+    assert f"--limit: the first document of {kit.NAME}: CI95" in shown(one)
     assert "the first" not in shown(whole) and "sampled" not in whole.results
 
 
 @for_each(
     ("options", "message"),
     [
-        ({"sample": "0"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "ten"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "10:"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "10:evenly"}, "give a number of documents from 1 on, or N:stratified"),
-        ({"sample": "10:neyman"}, "neyman needs the spread of earlier scores"),
+        ({"sample": "0"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "ten"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "10:"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "10:evenly"}, "give a number of documents from 1 on, N:stratified"),
+        ({"sample": "10:neyman"}, "divides the documents by earlier scores: name the runs with --anchors"),
+        ({"sample": "10:neyman", "anchors": "nowhere"}, "there is no run nowhere"),
+        ({"sample": "10:neyman", "anchors": ".", "order": "random"}, "does not go with --order"),
+        ({"sample": "10:neyman", "anchors": ".", "ablate": "no-media"}, "does not go with --ablate"),
+        ({"sample": "10:neyman", "anchors": ".", "repeat_share": 0.1}, "does not go with --repeat_share"),
+        ({"sample": "10", "anchors": "."}, "add --order random, --until RULE, or --sample N:neyman"),
         ({"sample": "10", "limit": 5}, "--sample does not go with --limit"),
         ({"sample": "10", "offset": 5}, "--sample does not go with --offset"),
         ({"sample": "10", "until": "halfwidth<=0.1"}, "--sample does not go with --until"),
@@ -128,3 +140,53 @@ def test_the_first_documents_are_named_as_no_random_sample(tmp_path: Path) -> No
 def test_what_makes_no_sample_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         kit.config(tmp_path, **options)
+
+
+GROUP = """group: votes
+task: [bench_text, other_text]
+aggregate_metric_list:
+  - metric: exact_match
+    aggregation: mean
+    weight_by_size: {by_size}
+"""
+
+
+@pytest.mark.parametrize("by_size", ["false", "true"])
+def test_a_group_has_an_interval_over_the_lists_of_its_tasks(tmp_path: Path, by_size: str) -> None:
+    folder = kit.tasks(tmp_path, DOCUMENTS)
+    text_task(folder, 20, "other_text")
+    (folder / "votes.yaml").write_text(GROUP.format(by_size=by_size))
+    report, _ = started(tmp_path, tasks="votes", sample="30")
+    entry = report.results["sampled"]["votes"]
+    assert (entry["design"], entry["asked"], entry["of"]) == ("by task", 50, 80)
+    found = entry["intervals"][EXACT]
+    if by_size == "true":
+        assert found["low"] is None and "weighted by the documents asked" in found["reason"]
+        return
+    own = report.results["sampled"][kit.NAME]["intervals"][EXACT]
+    value = report.results["results"]["votes"][EXACT]
+    assert found["low"] < value < found["high"] and found["estimand"] == "benchmark accuracy"
+    # The other task was asked as a whole, so only half the distance of the first one is left.
+    assert found["high"] - found["low"] == pytest.approx((own["high"] - own["low"]) / 2)
+    assert "votes: random samples of its tasks: over their lists, exact_match [" in shown(report)
+    several, _ = started(tmp_path, tasks="votes", sample="15", output_path=str(tmp_path / "both"))
+    wide = several.results["sampled"]["votes"]["intervals"][EXACT]
+    assert wide["high"] - wide["low"] > found["high"] - found["low"]
+
+
+def test_a_mean_over_lists_holds() -> None:
+    source, held, rounds = random.Random(5), 0, 300
+    lists = [[float(source.random() < p) for _ in range(size)] for size, p in ((60, 0.9), (40, 0.1), (90, 0.5))]
+    mean = sum(sum(one) / len(one) for one in lists) / 3
+    for _ in range(rounds):
+        parts = []
+        for one in lists:
+            right = sum(source.sample(one, 15))
+            low, high = share_limits(int(right), 15, len(one))
+            certainty = Certainty(Interval(low, high, "hypergeometric"), score_range=ScoreRange(0, 1))
+            parts.append((right / 15, certainty, 15))
+        found = mean_over_lists(parts).interval
+        assert found is not None
+        held += found.low <= mean <= found.high
+    assert held / rounds >= 0.94
+    assert mean_over_lists([(0.5, UNKNOWN, 9)]).no_interval == "a task has no interval over its list"

@@ -258,7 +258,7 @@ def test_decided_against_a_baseline(start: Any, tmp_path: Path) -> None:
     assert stop["asked"] < 300 and stop["difference"]["high"] < 0
     paired = report.results["paired"]["vote_a"]["exact_match,none"]
     assert paired["ci_upper"] == pytest.approx(100 * stop["difference"]["high"]) and paired["pvalue"] is None
-    assert paired["n"] == stop["asked"]
+    assert paired["n"] == stop["asked"] and paired["estimand"] == "benchmark accuracy"
     group = start(out="g", says="B", tasks="votes", until=f"votes: decided:{base}")
     assert group.results["early_stop"]["votes"]["asked"] < 420
     alike = start(out="alike", tasks="vote_a", until=f"decided:{base}")

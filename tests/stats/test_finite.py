@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 from scipy.stats import hypergeom
 
-from lmms_eval.stats.finite import DrawnScores, list_interval, share_limits
+from lmms_eval.stats.finite import DrawnScores, list_interval, share_limits, strata_by_spread, weighted_interval
 from lmms_eval.stats.interval import Interval, NoInterval
+from lmms_eval.stats.labelled import allocate
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 from tests.cases import for_each
 
@@ -96,3 +98,79 @@ def test_one_document_of_many_has_no_interval() -> None:
 def test_the_list_makes_an_interval_narrower_the_more_of_it_was_asked(total: int) -> None:
     low, high = share_limits(5, 10, total)
     assert (high - low < 0.1) == (total == 11)
+
+
+def strata_of(chances: list[float], drawn: int, source: random.Random) -> tuple[list[list[float]], tuple[int, ...]]:
+    """Return the scores of the strata that one earlier run's expected scores make, and how many are drawn of each."""
+    numbers = strata_by_spread(chances, drawn)
+    expected: list[list[float]] = [[] for _ in range(max(numbers) + 1)]
+    scores: list[list[float]] = [[] for _ in expected]
+    for number, chance in zip(numbers, chances, strict=True):
+        expected[number].append(chance)
+        scores[number].append(float(source.random() < chance))
+    sizes = [len(each) for each in expected]
+    means = [sum(each) / len(each) for each in expected]
+    return scores, allocate(drawn, sizes, means, SHARES, worth=1.0).labels
+
+
+@for_each(
+    ("total", "drawn", "parameters", "narrower"),
+    [
+        (400, 60, (0.7, 0.3), 0.95),
+        (400, 120, (0.7, 0.3), 0.87),
+        (400, 120, (0.19, 0.01), 1.0),  # a mean of 0.95, R² of 0.83
+        (400, 120, (7, 3), 1.05),  # hardly predictable
+        (60, 20, (0.7, 0.3), 1.2),
+    ],
+)
+def test_strata_with_unequal_chances_hold_and_are_narrower_than_a_simple_sample(
+    total: int, drawn: int, parameters: tuple[float, float], narrower: float
+) -> None:
+    source, held, widths, simple, rounds = random.Random(total + drawn), 0, 0.0, 0.0, 200
+    for number in range(rounds):
+        if number % 20 == 0:
+            chances = [round(source.betavariate(*parameters), 2) for _ in range(total)]
+            scores, labels = strata_of(chances, drawn, source)
+            mean = sum(map(sum, scores)) / total
+            low, high = share_limits(round(mean * drawn), drawn, total)
+        strata = [known(source.sample(one, count), len(one)) for one, count in zip(scores, labels, strict=True)]
+        found = weighted_interval(strata, SHARES)
+        assert isinstance(found, tuple)
+        held += found[1].low - 1e-9 <= mean <= found[1].high + 1e-9
+        widths, simple = widths + found[1].high - found[1].low, simple + high - low
+    assert held / rounds >= 0.93
+    assert widths < narrower * simple
+
+
+def test_two_small_strata_hold_by_enumeration() -> None:
+    sizes, drawn = (12, 20), (5, 6)
+    found = {
+        pair: weighted_interval(
+            [
+                known([1.0] * right + [0.0] * (n - right), size)
+                for right, n, size in zip(pair, drawn, sizes, strict=True)
+            ],
+            SHARES,
+        )
+        for pair in itertools.product(range(6), range(7))
+    }
+    for count in itertools.product(range(13), range(21)):
+        mean, inside = sum(count) / 32, 0.0
+        ways = [hypergeom.pmf(range(n + 1), size, k, n) for n, size, k in zip(drawn, sizes, count, strict=True)]
+        for pair, (_, interval) in found.items():
+            inside += (interval.low - 1e-9 <= mean <= interval.high + 1e-9) * ways[0][pair[0]] * ways[1][pair[1]]
+        assert inside >= 0.95
+
+
+def test_strata_have_equal_sums_of_spreads_and_eight_documents_at_least() -> None:
+    expected = [0.02] * 300 + [0.5] * 60 + [0.7] * 60 + [0.9] * 3
+    assert [strata_by_spread(expected, 400).count(number) for number in range(4)] == [300, 60, 63, 0]
+    assert set(strata_by_spread(expected, 15)) == {0}
+    assert set(strata_by_spread([0.4] * 50, 30)) == {0}
+    assert set(strata_by_spread([0.0, 1.0] * 50, 30)) == {0}  # nothing is open
+
+
+def test_no_score_in_a_stratum_is_no_estimate() -> None:
+    blank = DrawnScores([0.0, 0.0], [1.0, 1.0], 5)
+    assert weighted_interval([blank, known([1.0, 0.0], 5)], SHARES) == NoInterval("a stratum has no scored document")
+    assert weighted_interval([known([1.0], 5), known([1.0, 0.0], 5)], SHARES) == NoInterval("n = 1")

@@ -97,6 +97,23 @@ def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
     assert "flip=s" in page.url
 
 
+def test_the_baseline_turns_the_ends_of_what_depends_on_missing_scores(tmp_path: Path, watched: Watched) -> None:
+    failing = [
+        "id,score,status",
+        *(f"{one}{',,failed' if one > 360 else f',{int(one <= 280)},scored'}" for one in range(1, 401)),
+    ]
+    plain = ["id,score", *(f"{one},{int(one <= 240 or one > 360)}" for one in range(1, 401))]
+    for name, lines in (("failing", failing), ("plain", plain)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "report"
+    write_report([str(tmp_path / "failing.csv"), str(tmp_path / "plain.csv")], out, ReportOptions())
+    page = watched.open(out, "#/:compare")
+    page.wait_for_selector(".facts")
+    for baseline, ends in (("plain", "0.00 to +10.00"), ("failing", "−10.00 to 0.00")):
+        page.select_option("label:has-text('Baseline') select", baseline)
+        until(page, "(ends) => document.querySelector('.facts')?.innerText.includes(ends)", ends)
+
+
 def test_one_document_side_by_side(report: Path, watched: Watched) -> None:
     page = watched.open(report, address(("flip", "f"), ("sort", "id")))
     status(page, "49 of 69 documents")

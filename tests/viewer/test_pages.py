@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
+from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import HOSTILE, Watched, painted, until
+from tests.viewer.conftest import HOSTILE, Watched, painted, quiz_rows, until, write_task
 
 LIST = "#/baseline%40letter/quiz"
 INJECT = """() => {
@@ -64,6 +65,35 @@ def test_page_of_a_run_divides_by_metadata(report: Path, watched: Watched) -> No
     assert "Command that continues the run" in page.inner_text("main")
     page.click(".breakdown:has(h3 bdi:text-is('level')) tbody a >> nth=1")
     status(page, "15 of 69 samples")
+
+
+def test_page_of_a_run_shows_what_needs_the_media(tmp_path: Path, watched: Watched) -> None:
+    task = write_task(tmp_path / "task", quiz_rows(tmp_path / "task"))
+    arguments = ["--model", "baseline", "--model_args", "strategy=constant,text=A", "--tasks", "quiz"]
+    arguments += ["--include_path", str(task), "--ablate", "blank-media", "--output_path", str(tmp_path / "run")]
+    assert main(["eval", *arguments]) == 0
+    write_report([str(tmp_path / "run")], tmp_path / "report", ReportOptions())
+    page = watched.open(tmp_path / "report", "#/baseline")
+    page.wait_for_selector("section:has-text('What needs the media')")
+    section = page.inner_text("section:has-text('What needs the media')")
+    assert "Without the media: blank-media." in section and "their score is a lower bound" in section
+    first = page.inner_text("[aria-label^='What needs the media'] tbody tr:first-child").split()
+    assert first[:5] == ["all", "documents", "20", "1", "0.8389"] and "49" in first  # 20 of 69 documents are A
+    page.set_viewport_size({"width": 400, "height": 800})
+    page = watched.open(tmp_path / "report", "#/baseline")
+    page.wait_for_selector("section:has-text('What needs the media')")
+    painted(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_many_ids_do_not_widen_the_first_page(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:
+    ids = ",".join(str(number) for number in range(0, 60, 2))
+    arguments = [*map(str, quiz_runs), "--ids", ids, "--out", str(tmp_path / "report"), "--no_compare"]
+    assert main(["report", *arguments]) == 0
+    page = watched.open(tmp_path / "report")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "only samples by --ids 0,2,4" in page.inner_text("main")
 
 
 def test_filters_and_order_stand_in_the_address(report: Path, watched: Watched) -> None:

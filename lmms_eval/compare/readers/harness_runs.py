@@ -11,7 +11,7 @@ from lmms_eval.compare.readers.contract import FileHead, Format
 from lmms_eval.compare.readers.samples import ReadTask, completed, is_own, is_sample, read_lines
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
-from lmms_eval.results.facts import group_leaves
+from lmms_eval.results.facts import group_leaves, has_unequal_chances
 from lmms_eval.results.files import NAMINGS, RUNS
 from lmms_eval.results.journals import JOURNALS
 from lmms_eval.results.run import Run, read_run, run_of_samples
@@ -89,6 +89,12 @@ def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:
     if is_own(run.facts) or all(task.is_own for task in found):
         kind = OWN
     tasks = {task.rows.task: completed(task.rows, run.facts) for task in found}
+    unequal = [name for name in tasks if has_unequal_chances(run.facts, name)]
+    why = "--sample N:neyman drew documents with unequal chances, so plain differences are not those of the list"
+    if len(unequal) == len(tasks) > 0 and not keeps_rest:
+        raise DataError(f"{run.source}: {why}; compare a whole run, or one with --sample N")
+    notes += [f"{name}: left out: {why}" for name in unequal]
+    tasks = {name: rows for name, rows in tasks.items() if name not in unequal}
     leaves = {group: [name for name in names if name in tasks] for group, names in group_leaves(run.facts).items()}
     return RunRows(
         name=run.name,

@@ -334,7 +334,8 @@ class Page(Struct, frozen=True):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(f"cannot make the folder {self.folder}: {error.strerror or error}") from error
-        lines = [f"# {plain(self.task)}: the first {len(requests)} requests", ""]
+        some = "request" if len(requests) == 1 else f"{len(requests)} requests"
+        lines = [f"# {plain(self.task)}: the first {some}", ""]
         for number, request in enumerate(requests, start=1):
             lines += [f"## {number}. {plain(request.id)}", "", *self._request(number, request)]
         path = self.folder / f"{self.stem}.md"

@@ -7,6 +7,9 @@ import { address } from "./route";
 import { count, plain, seconds, Text, told } from "./text";
 import type { JsonObject, Report, ResultRow, RunEntry } from "./types";
 
+/** Characters of what chose the samples: --ids may name thousands. */
+const MOST_CHOSEN = 120;
+
 /** The first number of each task. */
 function firsts(run: RunEntry): ResultRow[] {
   const seen = new Set<string>();
@@ -210,14 +213,14 @@ export function Home({ report }: { report: Report }) {
   );
   const samples = report.runs.reduce((sum, run) => sum + run.tasks.reduce((part, task) => part + task.samples, 0), 0);
   const limits = [
-    report.options.chosen.length > 0 && `only samples by ${plain(report.options.chosen.join(" "))}`,
+    report.options.chosen.length > 0 && `only samples by ${cut(plain(report.options.chosen.join(" ")), MOST_CHOSEN)}`,
     report.options.media === "none" && "no media",
     report.options.redact.length > 0 && `left out: ${report.options.redact.map(plain).join(", ")}`,
   ].filter(Boolean);
   return (
     <main>
       <h1>{report.runs.length === 1 ? "One run" : report.runs.length ? `${report.runs.length} runs` : "No run yet"}</h1>
-      <p class="quiet">
+      <p class="quiet wrapped">
         {count(samples)} samples, {report.view ? "in " : "written "}
         {report.view ? (
           <Text>{report.view.folder}</Text>

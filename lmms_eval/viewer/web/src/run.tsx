@@ -8,6 +8,7 @@ import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { percent, State } from "./home";
 import { LiveSection } from "./live";
+import { NeedsMedia } from "./needs_media";
 import { Prompts } from "./prompts";
 import { Provenance } from "./provenance";
 import { address, ALL } from "./route";
@@ -97,6 +98,7 @@ function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
       <Biases document={details.document} />
       <Prompts document={details.document} />
       <Breakdowns run={run} details={details} />
+      <NeedsMedia document={details.document} />
       <Section title="Outcomes">
         {run.tasks.length > 1 && <OutcomeSums run={run} />}
         <OutcomeTable run={run} />
