@@ -24,18 +24,12 @@ from lmms_eval.engine.columns import (
     ValueColumns,
     document_scores,
     mean_and_error,
+    missing_by_stratum,
     truncation_scores,
     variance_in,
 )
 from lmms_eval.engine.headline import Anchors, HeadlinePart
-from lmms_eval.engine.looks import (
-    NO_EARLY_INTERVAL,
-    Looked,
-    LookStop,
-    looked_interval,
-    missing_by_stratum,
-    strata_of,
-)
+from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import AggregateOptions, OutcomeCounter, TaskOutcome, TaskTally
 from lmms_eval.engine.plan import Drawn, TaskPlan
 from lmms_eval.engine.records import failure
@@ -163,7 +157,6 @@ def aggregate_task(
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
     finished = 0
-    valued: set[int] = set()
     records = store.scores(plan.task.name, doc_ids) if options.read is None else options.read(plan.task, doc_ids)
     for record in records:
         finished += 1
@@ -174,8 +167,6 @@ def aggregate_task(
         digest.update(f"sample_{record['doc_id']}{record['doc_hash']}".encode())
         columns.add(record)
         finder.add(record)
-        if any(score["metrics"] for score in record["scores"]):
-            valued.add(record["doc_id"])
         reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
         if reasons:
             counter.unscored(reasons[0])
@@ -205,7 +196,7 @@ def aggregate_task(
             else structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample))
             for metric in metrics
         )
-    lost = missing_by_stratum(plan.task, [doc_id for doc_id in doc_ids if doc_id not in valued])
+    lost = missing_by_stratum(plan.task, columns, doc_ids)
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters, missing=lost)
 
 

@@ -152,14 +152,6 @@ def strata_of(task: Task, doc_ids: Sequence[int]) -> dict[int, str] | None:
     return None if names is None else dict(zip(doc_ids, names, strict=True))
 
 
-def missing_by_stratum(task: Task, doc_ids: Sequence[int]) -> Mapping[str, int]:
-    """Count documents by stratum; under the empty name if the task has no strata."""
-    if not doc_ids:
-        return {}
-    names = strata_of(task, doc_ids)
-    return {"": len(doc_ids)} if names is None else Counter(names.values())
-
-
 def number_of(record: Mapping[str, Any], part: HeadlinePart) -> float | None:
     """Return a document's scaled number for a part from its journal record; ``None`` if it failed or is unscored."""
     for score in record.get("scores", ()):
