@@ -81,6 +81,9 @@ class TaskNumbers(Struct, frozen=True):
     """Reason why not one document could be evaluated; empty if one could, or one failed."""
     groups: frozenset[str] | None = None
     """The selected groups that contain the task; ``None``: unknown."""
+    missing: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """Number of counted documents that have no value of any metric, by stratum (``Task.strata``); under the empty name
+    if the task has no strata."""
 
 
 class BenchmarkReport(Struct, frozen=True):

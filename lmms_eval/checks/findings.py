@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
-import ipaddress
 import os
 import re
 import shutil
@@ -28,6 +27,7 @@ from lmms_eval.errors import (
     UnknownNameError,
 )
 from lmms_eval.tasks.yaml import included
+from lmms_eval.utils.addresses import is_loopback
 from lmms_eval.utils.installed import (
     absent_name,
     error_text,
@@ -68,12 +68,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 def is_this_machine(host: Any) -> bool:
     """Return whether a host's name or number is that of the loopback interface, without looking up names."""
     text = host.decode(errors="replace") if isinstance(host, bytes | bytearray) else str(host)
-    if text in ("", "localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(text.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+    return not text or is_loopback(text)
 
 
 Status = Literal["ok", "doubtful", "skipped", "failed"]

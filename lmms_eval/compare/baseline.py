@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from msgspec import structs
@@ -26,11 +26,11 @@ from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import BaselineRow, PairedScores
+from lmms_eval.results.baseline import SIGNIFICANT, BaselineRow, PairedScores
 from lmms_eval.results.facts import EarlyStop, early_stop_of, has_unequal_chances, read_document
 from lmms_eval.results.journals import FileSamples
 from lmms_eval.results.sample import SampleKeys
-from lmms_eval.stats.interval import GENERALISED
+from lmms_eval.stats.interval import GENERALISED, range_of_scores
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
                 paired = _followed(paired, metric, shared, (current, baseline))
             elif result.early_stop is not None:
                 paired = _stopped(paired, metric, _by_document(shared.second, key))
+            else:
+                paired = _with_missing(paired, metric, shared, (current, baseline))
             found[key] = paired
     return found
 
@@ -141,9 +143,9 @@ def _followed(
     paired: PairedScores, metric: MetricResult, shared: Shared, scores: tuple[NDArray[float64], NDArray[float64]]
 ) -> PairedScores:
     """Return the comparison with a baseline that stopped early, with an interval that holds whenever it stopped."""
-    within = metric.certainty.score_range
-    ends = ScoreRange(within.low / metric.scale, within.high / metric.scale)
-    column = PairedColumn(shared.first.task, metric.metric, metric.filter, shared, *scores, ends, True, True)
+    column = PairedColumn(
+        shared.first.task, metric.metric, metric.filter, shared, *scores, _range_of_documents(metric), True, True
+    )
     found, stop = sequential(column, CompareOptions()).interval, shared.second.early_stop
     assert stop is not None  # of the baseline
     unit = 100.0 if paired.unit == "percent" else 1.0
@@ -151,6 +153,38 @@ def _followed(
     mark = stop_mark(stop.asked, stop.of)
     estimand = None if isinstance(found, stats.NoInterval) else found.estimand
     return replace(paired, ci_lower=low, ci_upper=high, pvalue=None, baseline_early=mark, estimand=estimand)
+
+
+def _range_of_documents(metric: MetricResult) -> ScoreRange:
+    within = metric.certainty.score_range
+    return ScoreRange(within.low / metric.scale, within.high / metric.scale)
+
+
+def _with_missing(
+    paired: PairedScores, metric: MetricResult, shared: Shared, scores: tuple[NDArray[float64], NDArray[float64]]
+) -> PairedScores:
+    """Add what a significant difference depends on, if it does not hold for all scores of documents without one.
+
+    As in ``lmms-eval compare``, these get the scores that speak most against the difference.
+    """
+    import numpy as np
+
+    if paired.pvalue is None or paired.pvalue >= SIGNIFICANT:
+        return paired
+    known = np.concatenate([side[np.isfinite(side)] for side in scores]).tolist()
+    within = range_of_scores(known, _range_of_documents(metric))
+    column = PairedColumn(shared.first.task, metric.metric, metric.filter, shared, *scores, within, True, True)
+    expected = column.expected
+    missing = int(expected.sum()) - paired.n
+    if not missing:
+        return paired
+    completed = column.completed(favours_first=paired.difference < 0)
+    if completed is not None:
+        against = stats.paired_ttest(*(side[expected].tolist() for side in completed))
+        if against.mean_diff * paired.difference > 0 and against.p_value < SIGNIFICANT:
+            return paired
+    documents = "1 document" if missing == 1 else f"{missing:,} documents"
+    return replace(paired, depends=f"depends on {documents} without a score")
 
 
 def read_rows(
@@ -184,7 +218,7 @@ def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResu
             for metric, value in score["metrics"].items()
         }
         ids.append(str(record["doc_id"]))
-        statuses.append("failed" if "failed" in record else "scored")
+        statuses.append(_status(record))
         hashes.append(record.get("doc_hash") or None)
         for key, column in scores.items():
             number = numbers.get(key)
@@ -193,6 +227,12 @@ def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResu
     stop = result.early_stop
     early = None if stop is None else EarlyStop(stop.asked, stop.of, stop.order, stop.rule)
     return TaskRows(result.task.name, ids, statuses, columns, hashes, early_stop=early)
+
+
+def _status(record: Mapping[str, Any]) -> Status:
+    if "failed" in record:
+        return "failed"
+    return "unscored" if any(score.get("status") == "unscored" for score in record.get("scores", ())) else "scored"
 
 
 def _paired(metric: MetricResult, current: list[float], baseline: list[float], name: str) -> PairedScores:

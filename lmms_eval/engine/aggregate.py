@@ -24,6 +24,7 @@ from lmms_eval.engine.columns import (
     ValueColumns,
     document_scores,
     mean_and_error,
+    missing_by_stratum,
     truncation_scores,
     variance_in,
 )
@@ -117,6 +118,8 @@ class TaskResult(Struct, frozen=True):
     clusters: Clusters = NO_CLUSTERS
     noise: NoiseFloor | None = None
     """What documents that were asked again show (``--repeat_share``)."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Number of counted documents without a value of any metric, by stratum; the empty name without strata."""
 
     @property
     def task(self) -> Task:
@@ -194,7 +197,8 @@ def aggregate_task(
             else structs.replace(metric, over_list=_over_list(plan.task, metric, columns, plan.sample))
             for metric in metrics
         )
-    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters)
+    lost = missing_by_stratum(plan.task, columns, doc_ids)
+    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop, clusters, missing=lost)
 
 
 def _result(

@@ -11,6 +11,7 @@ from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
+from lmms_eval.api.task import Task
 from lmms_eval.engine.clusters import Clusters
 from lmms_eval.engine.records import is_cut
 from lmms_eval.engine.uncertainty import Errors, Variance, is_bounded, variance_of
@@ -92,6 +93,14 @@ class ValueColumns:
         """Return the values of a metric and pipeline, or an empty column."""
         unscored = self._unscored[pipeline] - self._partly[metric, pipeline]
         return structs.replace(self.found.get((metric, pipeline), ValueColumn()), unscored=unscored)
+
+
+def missing_by_stratum(task: Task, columns: ValueColumns, doc_ids: Sequence[int]) -> Mapping[str, int]:
+    """Count documents without a value of any metric, by stratum; under the empty name if the task has no strata."""
+    valued = {doc_id for column in columns.found.values() for doc_id in column.doc_ids}
+    lost = [doc_id for doc_id in doc_ids if doc_id not in valued]
+    names = task.strata(lost) if lost else ()
+    return {"": len(lost)} if names is None else Counter(names)
 
 
 def variance_in(column: ValueColumn, errors: Errors, value: Any, score_key: str) -> Variance | None:

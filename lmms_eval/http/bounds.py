@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import resource
+import socket
 from typing import Any
 
 import h11
@@ -31,6 +33,8 @@ _DROPPED_FROM = 2048
 HEADER_BYTES = 32 << 10
 """Bytes of a request's head. Browsers send every server on a machine the cookies of all of them."""
 _FILES = 4096
+_WAITING = 1024
+"""The maximum number of connections that wait to be accepted."""
 
 
 class _BodyError(Exception):
@@ -148,6 +152,29 @@ class BoundedConnection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a port of a host, or on any free port for 0.
+
+    Raises:
+        socket.gaierror: the host has no address.
+        OSError: the port is in use or not permitted, or the address is not one of this machine.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    # If the protocol is named, asyncio sends small answers at once instead of waiting 40 ms for the client.
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # the port of a server that has just ended is still reserved
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_WAITING)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def bounded_config(app: ASGIApp, **more: Any) -> uvicorn.Config:

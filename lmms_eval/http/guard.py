@@ -25,10 +25,11 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lmms_eval.utils.addresses import LOOPBACK
+
 MOST_CLIENTS = 4096
 _NETWORK_BITS = 64
 """Prefix length of an IPv6 network that counts as one client."""
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OF_THIS_PAGE = frozenset({"same-origin", "none"})
 _BEARER = "bearer "
 _SAFE = {
@@ -198,14 +199,6 @@ class Guard:
         if not is_json and (self.is_page or method == "POST"):
             return Refusal(415, "a request that changes something is JSON: Content-Type: application/json")
         return None
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a name or address can be reached from this machine only."""
-    try:
-        return host in LOOPBACK or ipaddress.ip_address(host.removeprefix("::ffff:")).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_origin(origin: str, host: str) -> bool:

@@ -12,7 +12,7 @@ from pydantic import field_validator
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.arguments import ChatArguments, Endpoint, is_loopback
+from lmms_eval.models.openai.arguments import ChatArguments, Endpoint, is_loopback_url
 from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel
 from lmms_eval.models.remote.arguments import read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, error_names
@@ -56,7 +56,7 @@ class LiteLLM(ChatModel):
         self._url, shown = None, f"litellm ({parsed.model})"
         if parsed.base_url:
             self._url, shown = read_address(parsed.base_url, "")
-            if is_loopback(self._url):
+            if is_loopback_url(self._url):
                 # The package makes a client for each provider, and only the environment reaches them.
                 host = urlsplit(self._url).hostname or ""
                 for name in ("no_proxy", "NO_PROXY"):

@@ -16,6 +16,8 @@ from lmms_eval.utils.files import read_plain_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 HUB = "hf://"
+SIGNIFICANT = 0.05
+"""P-values below it get a star."""
 LINES = (".jsonl", ".json")
 """Suffixes of samples files."""
 Presets = Mapping[str, str | Mapping[str, str]]
@@ -174,12 +176,18 @@ class PairedScores:
     """Number of documents that both have."""
     baseline_early: str = ""
     """``stopped early: N of M`` if the baseline stopped early: only these N documents are compared."""
+    depends: str = ""
+    """``depends on N documents without a score`` if the difference is significant over the others, but not whatever
+    these documents would score; empty otherwise."""
     estimand: Estimand | None = None
-    """Quantity whose difference the interval holds; ``None`` without an interval, and in results of earlier versions."""
+    """Quantity whose difference the interval holds; ``None`` without an interval, and in earlier results."""
 
 
 def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str]:
-    """Return the lines below the table about baselines that stopped early; ``paired`` is by task and row."""
+    """Return the lines below the table about baselines that stopped early and documents without a score.
+
+    ``paired`` is by task and row.
+    """
     lines = []
     for task, rows in paired.items():
         for one in list(rows.values())[:1]:
@@ -188,4 +196,10 @@ def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str
                     f"{task}: the baseline {one.baseline} {one.baseline_early} documents: compared over these alone; "
                     "the interval is for all and holds whenever the baseline stopped, and there is no p-value"
                 )
+        lines += [
+            f"{task}: {row}: the difference from {one.baseline} {one.depends}: P_Value is over the others and has no "
+            "star"
+            for row, one in rows.items()
+            if one.depends
+        ]
     return lines

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from lmms_eval.config.rules import control_name
 from lmms_eval.engine.headline import STRATA, place_in
+from lmms_eval.engine.uncertainty import MissingBounds, filled_means, is_bounded
 from lmms_eval.results.certainty import MissingInterval, NeedsMediaCell, NeedsMediaEntry, StatedInterval
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.controls import document_scores
@@ -23,7 +24,7 @@ from lmms_eval.results.facts import EarlyStop, metric_range, part_of
 from lmms_eval.results.run import Run, RunTask
 from lmms_eval.results.sample import SampleClusters
 from lmms_eval.results.tables import interval_text
-from lmms_eval.stats import MANY, Interval, NoInterval, Sampled, score_interval
+from lmms_eval.stats import MANY, Interval, MeanSpread, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import cell_means
 from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -31,7 +32,7 @@ from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import escaped, named_table
 
 if TYPE_CHECKING:
-    from numpy import float64, intp
+    from numpy import bool_, float64, intp
     from numpy.typing import NDArray
 
     from lmms_eval.engine.aggregate import TaskResult
@@ -69,6 +70,18 @@ class Cell(Struct, frozen=True):
     no_interval: str = ""
     """Why the cell has no interval."""
     is_few: bool = True
+    missing: MissingBounds | None = None
+    """What the interval would be with the documents without a score; ``None`` without any. Those whose value in
+    the column is not known count in every cell."""
+
+    def missing_text(self, scale: float = 1.0) -> str:
+        """Return a text such as ``3 missing: 0.4100 to 0.6300``, with ``scale`` times the cell's numbers."""
+        found = self.missing
+        if found is None:
+            return ""
+        if found.low is None or found.high is None:
+            return f"{found.n} missing: no bounds ({found.reason})"
+        return f"{found.n} missing: {scale * found.low:.4f} to {scale * found.high:.4f}"
 
 
 class Division(Struct, frozen=True):
@@ -152,6 +165,8 @@ class MetricDocuments(Struct, frozen=True):
     """Index of each document's cluster, if the task has clusters; a reason if they are not known."""
     asked: AskedDocuments | NoInterval | None = None
     """For a task that stopped early; a reason if the order of its documents is not known."""
+    missing: NDArray[bool_] | None = None
+    """Marks the documents that failed or could not be scored; ``None`` without any."""
 
     @classmethod
     def of(
@@ -160,6 +175,7 @@ class MetricDocuments(Struct, frozen=True):
         stated: ScoreRange | None,
         clusters: Sequence[str | None] | None = None,
         asked: AskedDocuments | NoInterval | None = None,
+        missing: Sequence[bool] = (),
     ) -> MetricDocuments:
         """Collect the numbers of a metric.
 
@@ -169,16 +185,18 @@ class MetricDocuments(Struct, frozen=True):
                 range of the whole task's number. Without a range, scores that are all 0 or 1 count as shares.
             clusters: cluster names, if the task has clusters. All documents without a name form one cluster.
             asked: the documents that count, if the task stopped early.
+            missing: marks the documents that failed or could not be scored.
         """
         import numpy as np
 
         values = np.asarray(scores, dtype=np.float64)
         within = range_of_scores(values[np.isfinite(values)].tolist(), stated)
+        lost = np.asarray(missing, dtype=bool) if any(missing) else None
         if clusters is None:
-            return cls(values, within, None, asked)
+            return cls(values, within, None, asked, lost)
         numbers: dict[str | None, int] = {}
         codes = np.array([numbers.setdefault(name, len(numbers)) for name in clusters], dtype=np.intp)
-        return cls(values, within, codes if {None} != set(numbers) else NoInterval("clusters not known"), asked)
+        return cls(values, within, codes if {None} != set(numbers) else NoInterval("clusters not known"), asked, lost)
 
 
 def whole_cell(documents: MetricDocuments) -> Cell:
@@ -206,10 +224,12 @@ def cells(documents: MetricDocuments, division: Division) -> list[Cell]:
         documents.scores[counts], division.codes[counts], len(division.values), documents.within, clusters
     )
     intervals = _sampled(documents, division)
+    lost = _missing_in(documents, division)
     found = []
     for number, (value, (n, mean, spread)) in enumerate(zip(division.values, means, strict=True)):
         if not n:
-            found.append(Cell(division.column, value, 0, None, None, None, no_interval="n = 0"))
+            unknown = MissingBounds(lost[number], reason="n = 0") if lost[number] else None
+            found.append(Cell(division.column, value, 0, None, None, None, no_interval="n = 0", missing=unknown))
             continue
         interval: Interval | NoInterval
         if intervals is not None:
@@ -226,8 +246,47 @@ def cells(documents: MetricDocuments, division: Division) -> list[Cell]:
         else:
             low, high, method = interval.low, interval.high, interval.method
             cell = Cell(division.column, value, n, mean, low, high, method, is_few=is_few)
+        if lost[number]:
+            inside = division.codes == number
+            scores = documents.scores[counts & inside].tolist()
+            cell = replace(cell, missing=_bounds(cell, lost[number], documents, (scores, spread)))
         found.append(cell)
     return found
+
+
+def _missing_in(documents: MetricDocuments, division: Division) -> list[int]:
+    """Count, for each cell, the documents without a score that belong to it or may belong to it."""
+    import numpy as np
+
+    if documents.missing is None:
+        return [0] * len(division.values)
+    lost = documents.missing & ~np.isfinite(documents.scores)
+    if isinstance(documents.asked, AskedDocuments):
+        lost &= np.isin(np.arange(len(lost)), documents.asked.rows)
+    codes = division.codes[lost]
+    unknown = int((codes < 0).sum())
+    return [int((codes == number).sum()) + unknown for number in range(len(division.values))]
+
+
+def _bounds(
+    cell: Cell, missing: int, documents: MetricDocuments, known: tuple[Sequence[float], MeanSpread]
+) -> MissingBounds:
+    """Return the bounds of a cell whatever its missing documents would score.
+
+    Of a task that stopped early, the interval of all documents has taken them into account. That of a part lacks those
+    whose part is not known.
+    """
+    scores, spread = known
+    if cell.no_interval:
+        return MissingBounds(missing, reason=cell.no_interval)
+    if documents.asked is not None:
+        if cell.by:
+            return MissingBounds(missing, reason="stopped early")
+        return MissingBounds(missing, cell.low, cell.high)
+    if not is_bounded(scores, documents.within):
+        return MissingBounds(missing, reason="no range with two ends")
+    ends = filled_means(scores, missing, documents.within, spread)
+    return MissingBounds.of(missing, ends, documents.within)
 
 
 def _sampled(documents: MetricDocuments, division: Division) -> Sequence[Interval | NoInterval] | None:
@@ -329,7 +388,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
     a sample cannot be read.
     """
     rows = _Rows.read(task, metric)
-    documents = rows.documents(run, task, rows.numbers)
+    documents = rows.documents(run, task, rows.numbers, rows.missing)
     divided = divisions(metadata_of(len(rows.ids), enumerate(rows.fields)))
     found = _cells(documents, divided)
     note, mean = "", found[0].mean
@@ -359,6 +418,8 @@ class _Rows(Struct, frozen=True):
     """``None`` if documents are independent."""
     fields: Sequence[Mapping[str, Any]]
     outcomes: Mapping[str, int]
+    missing: Sequence[bool]
+    """Marks the samples that failed or could not be scored."""
 
     @classmethod
     def read(cls, task: RunTask, metric: str) -> _Rows:
@@ -366,6 +427,7 @@ class _Rows(Struct, frozen=True):
         outcomes: Counter[str] = Counter()
         ids: list[str] = []
         numbers: list[float] = []
+        missing: list[bool] = []
         clusters = SampleClusters(task.keys)
         fields: list[Mapping[str, Any]] = []
         pipeline: str | None = None
@@ -379,19 +441,23 @@ class _Rows(Struct, frozen=True):
             metric = metric or next(named, "")
             number = sample.number(metric) if sample.status == "scored" else None
             numbers.append(math.nan if number is None else number)
+            missing.append(sample.status != "scored")
             if sample.status == "scored" or not task.keys.finds_clusters:
                 clusters.add(len(ids), sample.record)
             ids.append(sample.doc_id)
             fields.append(sample.fields)
-        return cls(metric, pipeline, ids, numbers, clusters.of(range(len(ids))), fields, outcomes)
+        return cls(metric, pipeline, ids, numbers, clusters.of(range(len(ids))), fields, outcomes, missing)
 
-    def documents(self, run: Run, task: RunTask, scores: Sequence[float] | Values) -> MetricDocuments:
+    def documents(
+        self, run: Run, task: RunTask, scores: Sequence[float] | Values, missing: Sequence[bool] = ()
+    ) -> MetricDocuments:
         """Return numbers of the documents with the task's range, clusters and early stop."""
         return MetricDocuments.of(
             scores,
             metric_range(run.facts, task.name, self.metric),
             self.clusters,
             None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, self.ids),
+            missing,
         )
 
 
@@ -476,6 +542,12 @@ def _cell_interval(cell: Cell) -> dict[str, Any]:
     return to_dict(StatedInterval(low=cell.low, high=cell.high, method=cell.method, estimand=interval.estimand))
 
 
+MISSING = (
+    "without a score: how many documents, and the bounds of CI95 whatever they would score; one whose value is not "
+    "known counts in every part of that column"
+)
+
+
 def breakdown_text(found: Breakdown) -> str:
     """Format a breakdown as Markdown, with n and interval for every number and a mark for few documents."""
     lines = [f"{escaped(found.task)}: {escaped(found.metric)}, {escaped(found.filter)}"]
@@ -490,7 +562,12 @@ def breakdown_text(found: Breakdown) -> str:
         "CI95": intervals,
         "": ["few" if cell.is_few else "" for cell in found.cells],
     }
+    bounds = [cell.missing_text() for cell in found.cells]
+    if any(bounds):
+        columns["Without a score"] = bounds
     text = "\n".join(lines) + "\n\n" + named_table(columns, ("N", "Mean")).rstrip("\n")
+    if any(bounds):
+        text += f"\n{MISSING}"
     return text if found.blind is None else f"{text}\n\n{_blind_text(found.blind)}"
 
 

@@ -334,8 +334,10 @@ def results_document(
     }
     if paired:
         rows = {name: {row: to_dict(scores) for row, scores in of_task.items()} for name, of_task in paired.items()}
-        for row in (row for of_task in rows.values() for row in of_task.values() if not row["baseline_early"]):
-            del row["baseline_early"]
+        for row in (row for of_task in rows.values() for row in of_task.values()):
+            for name in ("baseline_early", "depends"):
+                if not row[name]:
+                    del row[name]
         document["paired"] = rows
     if controls.tasks:
         document["controls"] = controls.as_dict()

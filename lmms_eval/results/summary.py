@@ -66,7 +66,7 @@ def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
         below = {group.name for group in groups if not below.isdisjoint(group.children)} - above
         above |= below
     reason = reasons[0] if reasons else ""
-    return TaskNumbers(details, reason, unscored.removeprefix(UNSCORED), frozenset(above))
+    return TaskNumbers(details, reason, unscored.removeprefix(UNSCORED), frozenset(above), result.missing)
 
 
 MAX_SHOWN_REASONS = 3

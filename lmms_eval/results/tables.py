@@ -17,7 +17,7 @@ from lmms_eval.engine.looks import stop_mark
 from lmms_eval.engine.outcomes import described_counts
 from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
-from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.baseline import SIGNIFICANT, PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import throughput
 from lmms_eval.utils.terminal import Column, markdown_table, named_table
@@ -37,7 +37,6 @@ _UNITS = {
     "avg_latency": "seconds/request",
     "avg_speed": "tokens/s",
 }
-_SIGNIFICANT = 0.05
 _LEAST_SHOWN = 0.0001
 """Smaller p-values are printed as ``<0.0001``."""
 
@@ -176,7 +175,7 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         yield compared("Baseline", lambda paired: paired.baseline, is_text=True)
         yield compared("Diff", lambda paired: _signed(paired.difference, paired.unit), is_text=True)
         yield compared("CI", _difference_ends, is_text=True)
-        yield compared("P_Value", lambda paired: p_value_text(paired.pvalue))
+        yield compared("P_Value", lambda paired: p_value_text(paired.pvalue, paired.depends))
     if any(row.gap is not None for row in rows):
         yield column("Gap", lambda row: "" if row.gap is None else f"{row.gap.gap:+.4g}", is_text=True)
         yield column("Gap_CI95", lambda row: "" if row.gap is None else _ends(row.gap.interval), is_text=True)
@@ -204,12 +203,14 @@ def _difference_ends(paired: PairedScores) -> str:
     return f"[{_signed(paired.ci_lower, paired.unit)}, {_signed(paired.ci_upper, paired.unit)}]"
 
 
-def p_value_text(pvalue: float | None) -> str:
-    """Return a p-value's text, with a star below 0.05; empty for ``None``."""
+def p_value_text(pvalue: float | None, depends: str = "") -> str:
+    """Return a p-value's text, with a star below 0.05, or with what it depends on; empty for ``None``."""
     if pvalue is None:
         return ""
     shown = f"{pvalue:.4f}" if pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
-    return f"{shown}{'*' if pvalue < _SIGNIFICANT else ''}"
+    if depends:
+        return f"{shown} ({depends})"
+    return f"{shown}{'*' if pvalue < SIGNIFICANT else ''}"
 
 
 WITHOUT = {
@@ -445,7 +446,8 @@ def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> P
         known: dict[str, Any] = {name: paired.get(name) for name in ("ci_lower", "ci_upper", "pvalue", "estimand")}
         for name in ("baseline_score", "difference"):
             known[name] = math.nan if paired.get(name) is None else paired[name]
-        return PairedScores(str(paired.get("baseline", "")), paired["unit"], n=paired.get("n", 0), **known)
+        known |= {"n": paired.get("n", 0), "depends": str(paired.get("depends", ""))}
+        return PairedScores(str(paired.get("baseline", "")), paired["unit"], **known)
     if paired is not None or "paired_baseline" not in entry:
         return None
     low, high = entry.get("paired_ci_lower"), entry.get("paired_ci_upper")

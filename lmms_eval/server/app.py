@@ -22,13 +22,14 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, UsageError
-from lmms_eval.http.bounds import BoundedBody
-from lmms_eval.http.guard import Guard, Guarded, Rates, is_loopback, json_answer
+from lmms_eval.http.bounds import BoundedBody, listening
+from lmms_eval.http.guard import Guard, Guarded, Rates, json_answer
 from lmms_eval.server.endpoints import answer_error, server_router
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.service import Service
 from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.server.store import STATES
+from lmms_eval.utils.addresses import is_loopback
 from lmms_eval.utils.redaction import learn_secrets
 
 if TYPE_CHECKING:
@@ -229,20 +230,10 @@ def bound(settings: ServerSettings) -> socket.socket:
     """Bind the server's address. Raises ``UsageError``."""
     place = f"{settings.host}:{settings.port}"
     try:
-        # If the protocol is named, asyncio sends small answers at once instead of waiting 40 ms for the client.
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
+        return listening(settings.host, settings.port)
+    except socket.gaierror as error:
         raise UsageError(f"{place}: not an address of this machine: {error}") from error
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(1024)
     except OSError as error:
-        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise UsageError(f"{place} is in use: another process listens there; choose another --port") from error
         raise UsageError(f"cannot listen on {place}: {error.strerror or error}") from error
-    return listener

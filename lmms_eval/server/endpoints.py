@@ -22,7 +22,7 @@ from lmms_eval.errors import (
     RequestError,
     UsageError,
 )
-from lmms_eval.http.guard import is_loopback, retry_after
+from lmms_eval.http.guard import retry_after
 from lmms_eval.server.command import KINDS, MergeRequest, NoCheckpointError, merge, shards_of
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.job_log import JobLog
@@ -31,6 +31,7 @@ from lmms_eval.server.policy import without_paths
 from lmms_eval.server.requests import InvalidBodyError, body_type
 from lmms_eval.server.service import NoJobError, Service
 from lmms_eval.server.store import Job, now
+from lmms_eval.utils.addresses import is_loopback
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.redaction import redact, redact_text
 

@@ -130,9 +130,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _p_note(p: float | None) -> str:
-    """Return ``p = ...``, with a star below 0.05; empty without a p-value."""
-    return f"p = {p_value_text(p)}".replace("= <", "<") if p is not None else ""
+def _p_note(p: float | None, depends: str = "") -> str:
+    """Return ``p = ...``, with a star below 0.05 or with what it depends on; empty without a p-value."""
+    return f"p = {p_value_text(p, depends)}".replace("= <", "<") if p is not None else ""
 
 
 def _early_stop(document: Document, task: str) -> Iterator[CertaintyPart]:
@@ -237,7 +237,8 @@ def _baseline(document: Document, task: str) -> Iterator[CertaintyPart]:
         if (value := finite(row.get("difference"))) is None:
             continue
         early, p = str(row.get("baseline_early") or ""), finite(row.get("pvalue"))
-        ends = {"low": row.get("ci_lower"), "high": row.get("ci_upper"), "method": _p_note(p) or early}
+        note = _p_note(p, str(row.get("depends") or "")) or early
+        ends = {"low": row.get("ci_lower"), "high": row.get("ci_upper"), "method": note}
         made = number(named(key), value, ends, LIST if early or stop else LIKE_THESE)
         numbers.append(structs.replace(made, unit="pp" if row.get("unit") == "percent" else "", is_difference=True))
         names.append(f"{row.get('baseline')}, {finite(row.get('n')) or 0:,.0f} documents")

@@ -268,13 +268,20 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
         }
 
 
-def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], MetricDocuments]:
-    """Return a function that gets the documents of a metric's numbers."""
+def _documents(
+    run: ReportRun, task: TaskRows, shown: Sequence[int] | None = None
+) -> Callable[[MetricColumn], MetricDocuments]:
+    """Return a function that gets the documents of a metric's numbers.
+
+    Of documents without a score only those of the rows ``shown`` count, by default all.
+    """
     keys = run.keys(task.task)
     has_clusters = task.clusters is not None or (keys.has_clusters and not keys.finds_clusters)
     clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
     asked = None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids)
-    return lambda column: MetricDocuments.of(column.scores, column.score_range, clusters, asked)
+    rows = range(len(task.ids)) if shown is None else set(shown)
+    missing = [status != "scored" and row in rows for row, status in enumerate(task.statuses)]
+    return lambda column: MetricDocuments.of(column.scores, column.score_range, clusters, asked, missing)
 
 
 def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_interval: str = "") -> list[Plain]:
@@ -282,11 +289,11 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_inter
 
     Samples that are not ``shown`` are in no part. ``without_interval`` is the reason why parts have no interval.
     """
-    documents_of = _documents(run, task)
+    documents_of = _documents(run, task, shown.rows)
     columns = [(column, documents_of(column)) for column in _with_scores(task)]
     # An expression may have chosen the samples by their scores, which makes intervals invalid.
     reason = CHOSEN if shown.is_chosen else without_interval
-    without: Plain = {"low": None, "high": None, "method": reason, "about": ""} if reason else {}
+    without: Plain = {"low": None, "high": None, "method": reason, "about": "", "missing": ""} if reason else {}
     return [
         {
             "column": division.column,
@@ -318,6 +325,7 @@ def _plain(cell: Cell, column: MetricColumn) -> Plain:
     value, low, high = (None if end is None else end * scale for end in (cell.mean, cell.low, cell.high))
     method = cell.method or cell.no_interval
     about = estimand_of({"low": low, "high": high, "method": method})
-    return {
+    found: Plain = {
         "n": cell.n, "value": value, "low": low, "high": high, "method": method, "about": about, "few": cell.is_few
     }  # fmt: skip
+    return found if cell.missing is None else found | {"missing": cell.missing_text(scale)}

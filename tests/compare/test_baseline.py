@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval import stats
 from lmms_eval.api.task import PipelineScore
@@ -15,6 +16,7 @@ from lmms_eval.engine.outcomes import AggregateOptions
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores
+from lmms_eval.utils.numbers import SHARES
 from tests.cases import for_each
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import failed, metric, scored, store_of
@@ -42,7 +44,10 @@ def compared_rows(
 ) -> dict[str, PairedScores]:
     task = FakeTask(len(current))
     names = dict.fromkeys(name for scores in current for score in scores or () for name in score.metrics)
-    task.metrics = tuple(metric(name, mean_of(facts.get("score_key", "score"))) for name in names)
+    within = facts.pop("score_range", None)
+    task.metrics = tuple(
+        replace(metric(name, mean_of(facts.get("score_key", "score"))), score_range=within) for name in names
+    )
     task.pipelines = tuple(dict.fromkeys(score.filter for scores in current for score in scores or ()))
     for key, value in facts.items():
         setattr(task, key, value)
@@ -127,6 +132,57 @@ def test_what_was_not_scored_is_left_out_on_both_sides(tmp_path: Path) -> None:
     ]
     (paired,) = compared(tmp_path, current, earlier).values()
     assert paired.n == 2
+
+
+def right(share: float, n: int = 60) -> list[dict[str, float] | None]:
+    return [{"acc": float(number < share * n)} for number in range(n)]
+
+
+MISSING: dict[str, Any] = {"score_range": SHARES}
+
+
+@for_each(
+    ("failing", "depends"),
+    [
+        (0, ""),
+        (1, ""),
+        # 20 of 60 more are right. With 20 of the others failed, the baseline could have none less.
+        (20, "depends on 20 documents without a score"),
+    ],
+)
+def test_a_difference_is_significant_only_if_it_is_whatever_missing_documents_would_score(
+    tmp_path: Path, failing: int, depends: str
+) -> None:
+    current = right(0.5)
+    earlier = [plain(n, acc=float(n < 10)) for n in range(60)]
+    for number in range(60 - failing, 60):
+        current[number] = None
+        earlier[number]["acc"] = 1.0
+    (paired,) = compared(tmp_path / "this", current, earlier, **MISSING).values()
+    assert (paired.depends, paired.n) == (depends, 60 - failing)
+    assert paired.pvalue is not None and paired.pvalue < 0.05  # over the others
+
+    # The same if the baseline lacks the scores.
+    turned = [{"acc": row["acc"]} for row in earlier]
+    lacking = [
+        {"doc_id": n, "status": "failed", "error": "timeout"} if one is None else plain(n, **one)
+        for n, one in enumerate(current)
+    ]
+    (other,) = compared(tmp_path / "baseline", turned, lacking, **MISSING).values()
+    assert (other.depends, other.difference) == (depends, pytest.approx(-paired.difference))
+
+
+def test_without_a_range_every_significant_difference_depends_on_what_is_missing(tmp_path: Path) -> None:
+    current: list[dict[str, float] | None] = [{"wer": 3.0 + n % 5} for n in range(40)]
+    current[7] = None
+    (paired,) = compared(tmp_path, current, [plain(n, wer=2.0 + n % 3) for n in range(40)]).values()
+    assert paired.depends == "depends on 1 document without a score"
+
+
+def test_documents_that_one_run_did_not_ask_are_not_missing(tmp_path: Path) -> None:
+    earlier = [plain(n, acc=float(n < 10)) for n in range(2_000)]
+    (paired,) = compared(tmp_path, right(0.5), earlier, **MISSING).values()
+    assert (paired.depends, paired.n) == ("", 60)
 
 
 def test_fewer_than_two_pairs_are_no_comparison(tmp_path: Path) -> None:

@@ -659,3 +659,21 @@ def test_a_judge_asked_twice_about_one_answer_has_a_variance(tmp_path: Path) -> 
     assert both is not None and both.split.answers is not None
     assert both.again.spread is not None and both.again.spread.error == 0.0
     assert both.rejudged.spread is not None and both.rejudged.spread.error == pytest.approx(math.sqrt(0.5) / 4)
+
+
+def test_documents_without_a_value_are_counted_by_stratum(tmp_path: Path) -> None:
+    class Strata(FakeTask):
+        def strata(self, doc_ids: Sequence[int]) -> Sequence[str]:
+            return ["ab"[doc_id % 2] for doc_id in doc_ids]
+
+    for kind, expected in ((FakeTask, {"": 3}), (Strata, {"a": 2, "b": 1})):
+        task = kind(8)
+        records = [
+            failed(task, number, "timeout") if number in (0, 2, 5)
+            else scored(task, number, PipelineScore("none", "x", {"acc": 1.0}))
+            for number in range(8)
+        ]  # fmt: skip
+        store = store_of(tmp_path / kind.__name__, *records)
+        found = aggregate_task(plan_task(task, None, 0), store, AggregateOptions(error_budget=0.5))
+        store.close()
+        assert found.missing == expected

@@ -10,7 +10,7 @@ def finished(name, report, details=(), withheld="", reasons=()):
     unscored = sum(reason.startswith("unscored") for reason in reasons)
     outcome = SimpleNamespace(reasons=dict.fromkeys(reasons, 1), requested=len(reasons), unscored=unscored)
     task = SimpleNamespace(name=name, report=report)
-    return SimpleNamespace(task=task, metrics=metrics, outcome=outcome, early_stop=None)
+    return SimpleNamespace(task=task, metrics=metrics, outcome=outcome, early_stop=None, missing={})
 
 
 def test_tasks_that_name_the_same_function_are_reported_together(tmp_path):

@@ -4,10 +4,11 @@ import json
 import math
 from pathlib import Path
 
+from lmms_eval.engine.uncertainty import MissingBounds, filled_means
 from lmms_eval.results import load
-from lmms_eval.results.breakdown import breakdown, breakdown_text
+from lmms_eval.results.breakdown import MISSING, breakdown, breakdown_text
 from lmms_eval.stats import Interval, MeanSpread, score_interval
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 from tests.cases import for_each
 from tests.results.runs import FAILED, document, sample, write_run
 
@@ -62,6 +63,50 @@ def test_intervals_of_clusters_in_each_cell(tmp_path: Path) -> None:
     unknown = load(write_run(tmp_path / "unknown", rows(), document(configs=configs)))
     reasons = {cell.no_interval for cell in breakdown(unknown, unknown.task("quiz")).cells}
     assert reasons == {"clusters not known"}
+
+
+def lacking(which: list[int], **doc: str) -> list[dict]:
+    """Rows of which some failed, with these fields of the document."""
+    more = {"doc": doc} if doc else {}
+    return [{**FAILED, "doc_id": 100 + number, **more} for number in which]
+
+
+def test_cells_have_bounds_whatever_missing_documents_would_score(tmp_path: Path) -> None:
+    known = [sample(n, acc=float(n % 3 > 0), doc={"topic": "ab"[n % 2]}) for n in range(60)]
+    lost = [*lacking([1, 2, 3], topic="a"), {**sample(200, doc={"topic": "b"}), "status": "unscored", "reason": "x"}]
+    run = load(write_run(tmp_path, [*known, *lost]))
+    found = breakdown(run, run.task("quiz"), "acc")
+    named = {cell.value: cell for cell in found.cells}
+    for value, count in (("", 4), ("a", 3), ("b", 1)):
+        scores = [row["acc"] for row in known if value in ("", row["doc"]["topic"])]
+        bounds = MissingBounds.of(count, filled_means(scores, count, SHARES), SHARES)
+        cell = named[value]
+        assert cell.missing == bounds
+        assert bounds.low is not None and bounds.high is not None and cell.low is not None and cell.high is not None
+        assert bounds.low < cell.low < cell.high < bounds.high
+    text = breakdown_text(found)
+    assert f"3 missing: {named['a'].missing.low:.4f} to" in text and MISSING in text  # type: ignore[union-attr]
+    whole = load(write_run(tmp_path / "whole", known))
+    assert "missing" not in breakdown_text(breakdown(whole, whole.task("quiz")))
+
+
+def test_missing_documents_whose_part_is_not_known_count_in_every_cell(tmp_path: Path) -> None:
+    known = [sample(n, acc=float(n % 3 > 0), doc={"topic": "ab"[n % 2]}) for n in range(60)]
+    run = load(write_run(tmp_path, [*known, *lacking([1, 2]), *lacking([3], topic="a")]))
+    cells = breakdown(run, run.task("quiz"), "acc").cells
+    assert {cell.value: cell.missing.n for cell in cells if cell.missing} == {"": 3, "a": 3, "b": 2, "x": 3, "y": 3}
+
+
+def test_cells_without_bounds_name_the_reason(tmp_path: Path) -> None:
+    graded = [sample(n, graded=float(n), doc={"topic": "ab"[n % 2]}) for n in range(40)]
+    open_ended = load(write_run(tmp_path, [*graded, *lacking([1], topic="a")]))
+    (whole, first, second) = breakdown(open_ended, open_ended.task("quiz"), "graded").cells
+    assert whole.missing_text() == first.missing_text() == "1 missing: no bounds (no range with two ends)"
+    assert (second.missing, second.missing_text()) == (None, "")
+    scored = [sample(n, acc=1.0, doc={"topic": "ab"[n % 2]}) for n in range(8)]
+    run = load(write_run(tmp_path / "few", [*scored, *lacking([1, 2], topic="c")]))
+    found = {cell.value: cell.missing_text() for cell in breakdown(run, run.task("quiz"), "acc").cells}
+    assert found["c"] == "2 missing: no bounds (n = 0)" and found["a"] == ""
 
 
 def stopped(order: str, asked: int = 81) -> dict:

@@ -92,6 +92,13 @@ def test_every_row_shows_its_own_comparison() -> None:
     ]
 
 
+def test_a_difference_that_depends_on_missing_documents_has_no_star() -> None:
+    facts = {"baseline": "b", "unit": "percent", "ci_lower": 1.0, "ci_upper": 3.0, "difference": 2.0, "pvalue": 0.01}
+    depends = "depends on 3 documents without a score"
+    results = result(**{"acc,none": 0.5}) | {"paired": {"t": {"acc,none": {**facts, "depends": depends}}}}
+    assert rows(make_table(results))[2][-1] == f"0.0100 ({depends})"
+
+
 def test_metrics_named_like_an_error_are_shown() -> None:
     shown = [
         row[3] for row in rows(make_table(result(**{"my_stderr,none": 1.0, "acc,none": 0.5, "acc_stderr,none": 0.1})))

@@ -192,6 +192,9 @@ def test_differences_from_a_baseline_and_losses_in_controls_have_both_ends() -> 
     (row,) = parts["Against the baseline"]["numbers"]
     assert (row["value"], row["low"], row["high"], row["unit"], row["note"]) == (1.5, -3.0, 6.0, "pp", "p = 0.5000")
     assert parts["Against the baseline"]["sentence"] == "Difference from old, 381 documents that both runs have."
+    depending = document(paired={"acc,none": paired | {"pvalue": 0.01, "n": 381, "depends": "depends on 3 documents"}})
+    (row,) = parts_of(depending)["Against the baseline"]["numbers"]
+    assert row["note"] == "p = 0.0100 (depends on 3 documents)"
     control = parts["Controls"]["numbers"][0]
     assert (control["low"], control["high"], control["note"]) == (0.2, 0.6, "p <0.0001*")
     assert found["lines"] == [

@@ -9,12 +9,14 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.results import load
+from lmms_eval.results.breakdown import breakdown
 from lmms_eval.results.run import Choice
 from lmms_eval.utils.where import WhereError, parse_where
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.cases import for_each
-from tests.results.runs import document, sample, write_run
+from tests.results.runs import FAILED, document, sample, write_run
 from tests.viewer.conftest import Watched
 from tests.viewer.test_report import content
 
@@ -52,6 +54,23 @@ def test_breakdowns_of_chosen_samples_have_no_interval(tmp_path: Path) -> None:
     ]
     for cell in topics["metrics"]["acc,none"]:
         assert (cell["n"], cell["low"], cell["method"]) == (4, None, "chosen samples")
+
+
+def test_breakdowns_have_bounds_whatever_the_listed_documents_without_a_score_would_score(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [*(sample(number) for number in range(12)), {**FAILED, "doc_id": 12}])
+
+    def missing(name: str, options: ReportOptions) -> list[str]:
+        write_report([str(run)], tmp_path / name, options)
+        found = content(tmp_path / name, "run-0")["tasks"]["quiz"]["breakdowns"]
+        (cells,) = (one["metrics"]["acc,none"] for one in found if one["column"] == "topic")
+        return [cell.get("missing", "") for cell in cells]
+
+    whole = missing("whole", ReportOptions())
+    shown = breakdown((of := load(run)), of.task("quiz"), "acc").cells
+    assert whole == [cell.missing_text() for cell in shown if cell.by == "topic"]
+    assert all(text.startswith("1 missing: 0.") for text in whole)
+    assert missing("first", ReportOptions(limit=12)) == [""] * len(whole)
+    assert missing("chosen", ReportOptions(choice=Choice(where=parse_where("year >= 2004")))) == [""] * len(whole)
 
 
 def test_runs_without_a_column_say_so(tmp_path: Path) -> None:

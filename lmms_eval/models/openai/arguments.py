@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 from lmms_eval.errors import ModelError
 from lmms_eval.models.registry import find_key
 from lmms_eval.models.remote.arguments import SAME, RemoteArguments, read_arguments
+from lmms_eval.utils.addresses import is_loopback
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
@@ -141,7 +142,7 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
         secrets=tuple(secret for secret in (key, parts.query) if len(secret) > 3),
         shown=urlunsplit((parts.scheme, place, path, "", "")),
         is_public=is_public,
-        is_loopback=is_loopback(base or PUBLIC_BASE_URL),
+        is_loopback=is_loopback_url(base or PUBLIC_BASE_URL),
         key_name=key_name,
         takes_webp=is_public,
     )
@@ -171,7 +172,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
         secrets=(key,) if len(key) > 3 else (),
         shown=urlunsplit((parts.scheme, place, path, "", "")),
         is_public=True,
-        is_loopback=is_loopback(base),
+        is_loopback=is_loopback_url(base),
         header="api-key",
         key_name="AZURE_OPENAI_API_KEY",
         takes_webp=True,
@@ -190,7 +191,6 @@ def split_address(base: str, name: str = "base_url of the openai back end") -> t
     return parts, (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
 
 
-def is_loopback(url: str) -> bool:
+def is_loopback_url(url: str) -> bool:
     """Return whether the server is on this machine's loopback, which needs no proxy."""
-    host = urlsplit(url.strip()).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    return is_loopback(urlsplit(url.strip()).hostname or "")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import read_system_prompt
-from lmms_eval.models.openai.arguments import is_loopback, split_address
+from lmms_eval.models.openai.arguments import is_loopback_url, split_address
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
@@ -92,7 +92,7 @@ class SdkModel(RemoteModel, Generic[A]):
     @property
     def is_local(self) -> bool:
         """Whether the server is on this machine's loopback, so that no proxy may be used."""
-        return is_loopback(self.url)
+        return is_loopback_url(self.url)
 
     def wanted(self, request: Request) -> Wanted:
         """Return the request's generation options, with the arguments' defaults."""

@@ -66,8 +66,8 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, announce: Call
     from mcp.server.transport_security import TransportSecuritySettings
 
     from lmms_eval.http.bounds import bounded_config
-    from lmms_eval.http.guard import is_loopback
     from lmms_eval.server.app import bound, check_token, ending_quietly, guarded
+    from lmms_eval.utils.addresses import is_loopback
 
     check_token(settings)
     with bound(settings) as listener:

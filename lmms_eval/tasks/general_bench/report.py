@@ -11,6 +11,7 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
+from lmms_eval.tasks._task_utils.missing import bounds_dict, bounds_lines, without_bounds
 from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.levels import paper, picture, registering, sensitivity, tables, text
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
@@ -20,6 +21,8 @@ from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_ev
 from lmms_eval.utils.names import sanitize_model_name
 
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
+NO_BOUNDS = "levels are no means of items: some metrics are not, and scores count by comparison with a specialist's"
+"""Why levels have no bounds if documents have no score."""
 JOURNAL = ".general_bench_scores"
 """Folder below a run's output folder with the outcomes of answers in files, so that they are scored once."""
 
@@ -54,7 +57,12 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         ranked = paper.rank_paper(model, filled.table)
         found = sensitivity.sensitivity(ranked)
         remark = "demonstration data: no General-Level of a model\n\n" if label != KEY else ""
-        texts.append(f"{remark}{table}\n\n{text.summary(ranked, found)}")
+        lost = sum(sum(one.missing.values()) for one in chosen.values() if not one.withheld)
+        bounds = without_bounds([f"level{number}" for number in ranked.levels], lost, NO_BOUNDS) if lost else {}
+        lines = bounds_lines({"General-Level": next(iter(bounds.values()))}) if bounds else ""
+        texts.append("\n".join(filter(None, [f"{remark}{table}\n\n{text.summary(ranked, found)}", lines])))
+        if bounds:
+            parts[label]["missing"] = bounds_dict(bounds)
         parts[label]["levels"] = dict(ranked.levels)
         parts[label]["general_level"] = text.numbers(ranked, found)
         if stem is not None:

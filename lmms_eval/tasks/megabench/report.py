@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
+from lmms_eval.tasks._task_utils.missing import NumberBounds, bounds_dict, bounds_lines, filled_mean, without_bounds
 from lmms_eval.tasks.megabench.breakdown import output
 from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge
 from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
-from lmms_eval.tasks.megabench.facts import demo_labels, labels
+from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
+from lmms_eval.utils.names import some_of
+from lmms_eval.utils.numbers import SHARES
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "full": ("megabench_core", "megabench_open"),
@@ -38,13 +43,20 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         results = merge([_results(number) for number in numbers])
         if not results:
             continue
-        found = breakdown(results, demo_labels() if name == DEMO else labels())
+        known = demo_labels() if name == DEMO else labels()
+        found = breakdown(results, known)
         gaps = [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
         title = f"MEGA-Bench, {name.replace('_', ' ')} set"
         if gaps:
             title += f": partial, no leaderboard number ({'; '.join(gaps)})"
-        texts.append(f"{title}\n\n{output.table(found)}")
+        missing: Counter[str] = Counter()
+        for number in numbers:
+            missing.update({} if number.withheld else number.missing)
+        bounds = _bounds(missing, results, known) if missing else {}
+        texts.append("\n".join(filter(None, [f"{title}\n\n{output.table(found)}", bounds_lines(bounds)])))
         parts[name] = {**found.as_dict(), "intervals": found.intervals(), "is_partial": bool(gaps), "gaps": gaps}
+        if bounds:
+            parts[name]["missing"] = bounds_dict(bounds)
         if stem is not None:
             folder = stem.with_name(f"{stem.name}_megabench_{name}")
             output.write(folder, results, found)
@@ -56,6 +68,33 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     if not texts:
         return None
     return BenchmarkReport("\n".join(texts), {"megabench_breakdown": parts}, tuple(files))
+
+
+def _bounds(missing: Counter[str], results: Sequence[TaskMean], known: Mapping[str, Labels]) -> dict[str, NumberBounds]:
+    """Return the bounds of core, open and overall, by the formulas of the breakdown.
+
+    Args:
+        missing: queries without a score, by task of the benchmark; the empty name if it is not known.
+        results: the tasks with a score.
+        known: the tasks of the benchmark.
+    """
+    judged = {result.name: result.eval_type == "llm" for result in results}
+    if absent := sorted(missing.keys() - judged.keys()):
+        reason = f"no query of {some_of(absent, 3)} has a score" if all(absent) else "their tasks are not known"
+        return without_bounds(["overall"], missing.total(), reason)
+    low, high = (
+        breakdown([replace(one, score=filled_mean(one.score, one.num_query, missing[one.name], end), fixed=None)
+            for one in results], known)
+        for end in (SHARES.low, SHARES.high)
+    )  # fmt: skip
+    found = {}
+    for name, least in low.sides.items():
+        count = sum(n for task, n in missing.items() if judged[task] == (name == "open"))
+        greatest = high.sides[name]
+        if count and least is not None and greatest is not None:
+            found[name] = NumberBounds(count, least.score, greatest.score)
+    found["overall"] = NumberBounds(missing.total(), low.overall.score, high.overall.score)
+    return found
 
 
 def _results(numbers: TaskNumbers) -> list[TaskMean]:

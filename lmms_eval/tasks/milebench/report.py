@@ -137,15 +137,20 @@ def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[ScoredDatase
             own = name.removeprefix(_PREFIX)
             is_demo, own = own.startswith(f"{DEMO}_"), own.removeprefix(f"{DEMO}_")
             known = [facts for facts in datasets().values() if facts.task == own]
-            silent += [(is_demo, ScoredDataset(facts, None, numbers.withheld)) for facts in known]
+            lost = _missing(numbers)
+            silent += [(is_demo, ScoredDataset(facts, None, numbers.withheld, lost)) for facts in known]
             continue
         summary = DatasetSummary.from_details(details)
         found.setdefault(summary.variant, []).append(
-            ScoredDataset(datasets()[summary.dataset], summary, numbers.withheld)
+            ScoredDataset(datasets()[summary.dataset], summary, numbers.withheld, _missing(numbers))
         )
     for variant, members in found.items():
         members += [scored for is_demo, scored in silent if is_demo == variant.startswith(DEMO)]
     return found
+
+
+def _missing(numbers: TaskNumbers) -> int:
+    return 0 if numbers.withheld else sum(numbers.missing.values())
 
 
 def report_of(folder: Path, output: Path | None = None) -> BenchmarkReport:

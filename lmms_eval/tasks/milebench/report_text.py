@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmms_eval.stats.interval import NoInterval
+from lmms_eval.tasks._task_utils.missing import bounds_lines
 from lmms_eval.tasks._task_utils.submissions import csv_text
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import ROUGE
@@ -42,6 +43,8 @@ def report_text(overview: Overview) -> str:
     parts = [f"{title(overview)}\n\n{score_table(overview)}{METHOD}\n{CONVENTIONS}"]
     if overview.is_partial:
         parts.append(_gap_lines(overview))
+    if overview.bounds:
+        parts.append(bounds_lines(overview.bounds, 2))
     parts.append(
         f"By number of pictures: levels\n\n{_pool_table(overview.levels, 'Level', TERMINAL_SCOPES)}{COMPOSITION}"
     )

@@ -16,8 +16,10 @@ from lmms_eval.plots.bars import Bar, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.missing import NumberBounds, bounds_dict, bounds_lines, documents, filled_mean
 from lmms_eval.tasks._task_utils.submissions import csv_text
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
+from lmms_eval.tasks.mmie.scoring import SCORES
 from lmms_eval.tasks.mmie.summary import OVERALL, CategoryRow, CategoryTable, percent, weighted_average
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -44,11 +46,15 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
             lambda one, other: one + other, (CategoryTable.from_dict(part) for part in members.values())
         )
         content = _content(found, members, _gaps(found, members, tasks))
+        bounds = _bounds(found, {member: tasks[member] for member in members})
+        if bounds:
+            content["missing"] = bounds_dict(bounds)
         title = f"MMIE ({name}), {content['metric']}"
         if content["gaps"]:
             title += f": no published number ({'; '.join(content['gaps'])})"
         remarks = [line for task, part in content["tasks"].items() for line in _remarks(task, part)]
-        texts.append("\n".join([title, NOTICE, "", _table(found.categories), _table(found.fields), *remarks]))
+        lines = [*remarks, *filter(None, [bounds_lines(bounds, 2)])]
+        texts.append("\n".join([title, NOTICE, "", _table(found.categories), _table(found.fields), *lines]))
         parts[name] = content
         if stem is not None:
             files += _write(stem.with_name(f"{stem.name}_{name}"), found, content)
@@ -69,6 +75,33 @@ def _gaps(found: CategoryTable, members: Mapping[str, Any], tasks: Mapping[str, 
         total = sum(QUESTIONS.values())
         gaps.append(f"{found.categories[OVERALL].n} of {total} questions")
     return gaps
+
+
+def _bounds(found: CategoryTable, members: Mapping[str, TaskNumbers]) -> dict[str, NumberBounds]:
+    """Return the bounds of AVG and the categories, in percent; empty if every sample has a score.
+
+    Samples without a readable reply of the judge are in the rows of their categories. Those that failed before are not,
+    so that their category is known only if the task has no other.
+    """
+    failed = {name: sum(one.missing.values()) for name, one in members.items() if not one.withheld}
+    of_category = {f"mmie_{tag.lower()}": tag for tag in CATEGORIES}
+    unknown = sum(count for name, count in failed.items() if name not in of_category)
+    more = {
+        OVERALL: sum(failed.values()),
+        **{of_category[name]: n for name, n in failed.items() if name in of_category},
+    }
+    bounds = {}
+    for tag, row in found.categories.items():
+        count = row.n - row.scored + more.get(tag, 0)
+        if row.mean is None or not count + unknown:
+            continue
+        if unknown and tag != OVERALL:
+            reason = f"the categories of {documents(unknown)} that failed are not known"
+            bounds[tag] = NumberBounds(count + unknown, reason=reason)
+        else:
+            low, high = (percent(filled_mean(row.mean, row.scored, count, end)) for end in (SCORES.low, SCORES.high))
+            bounds[tag] = NumberBounds(count, low, high)
+    return bounds
 
 
 def _content(found: CategoryTable, members: Mapping[str, Mapping[str, Any]], gaps: list[str]) -> dict[str, Any]:

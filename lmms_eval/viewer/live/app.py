@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import secrets
 import socket
 import sys
@@ -22,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lmms_eval.errors import LmmsEvalError, UsageError
-from lmms_eval.http.bounds import bounded_config
+from lmms_eval.http.bounds import bounded_config, listening
 from lmms_eval.http.guard import Guard, Guarded
 from lmms_eval.viewer.live.pieces import PieceError
 from lmms_eval.viewer.live.watch import Watch
@@ -40,18 +39,11 @@ def listen(port: int) -> socket.socket:
     """
     if not 0 <= port < 1 << 16:
         raise UsageError(f"--port {port}: a number from 0 (any free one) to 65535 is needed")
-    # If the protocol is named, asyncio sends small responses at once. Otherwise, they wait 40 ms for the browser.
-    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if os.name == "posix":  # the port of a view that has just ended is still reserved
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind((HOST, port))
-        taken.listen(1024)
+        return listening(HOST, port)
     except OSError as error:
-        taken.close()
         why = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
         raise UsageError(f"--port {port}: {why}; give another one, or none for any that is free") from error
-    return taken
 
 
 class ViewServer(uvicorn.Server):

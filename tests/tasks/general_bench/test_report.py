@@ -41,6 +41,17 @@ def test_nothing_to_report() -> None:
     assert report({}, None) is None
 
 
+def test_levels_have_no_bounds_if_documents_lack_a_score() -> None:
+    given = {**OTHER, PREFIX + SPORTS: structs.replace(numbers(score(SPORTS)), missing={"": 2})}
+    found = report(given, None)
+    assert found is not None
+    missing = found.parts["general_bench_report"][KEY]["missing"]
+    assert missing["level2"] == {"n": 2, "reason": module.NO_BOUNDS}
+    assert f"General-Level: 2 documents without a score, no bounds: {module.NO_BOUNDS}" in found.text
+    whole = report(OTHER, None)
+    assert whole is not None and "missing" not in whole.parts["general_bench_report"][KEY]
+
+
 def test_levels_over_the_tasks(tmp_path: Path) -> None:
     found = report({PREFIX + SPORTS: numbers(score(SPORTS)), PREFIX + SERIES: numbers(score(SERIES, 2.0))}, None)
     assert found is not None and not found.files

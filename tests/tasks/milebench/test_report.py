@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
@@ -32,6 +34,35 @@ def test_a_withheld_data_set_marks_its_group(tmp_path: Path) -> None:
     assert groups["S-1"]["gaps"] == ["TQA: withheld, 3 of 200 failed"]
     assert groups["S-2"]["official"] is not None
     assert found.files == ()
+
+
+def test_bounds_are_the_scores_if_everything_missing_were_wrong_or_right() -> None:
+    def whole(right: int, count: int, missing: int = 0) -> Any:
+        tasks = complete(right=50)
+        tasks["milebench_tqa"] = replace(numbers("TQA", right, count), missing={"": missing} if missing else {})
+        found = report(tasks, None)
+        assert found is not None
+        return found.text, found.parts["milebench_report"]["milebench"]
+
+    text, content = whole(100, 197, 3)
+    (_, low), (_, high) = whole(100, 200), whole(103, 200)
+    assert set(content["missing"]) == {"Realistic", "S-1"}  # the others lack nothing
+    for name, part in (("Realistic", "overall"), ("S-1", "groups")):
+        ends = [one[part][name]["official"]["score"] for one in (low, high)]
+        bounds = content["missing"][name]
+        assert (bounds["n"], bounds["low"], bounds["high"]) == (3, pytest.approx(ends[0]), pytest.approx(ends[1]))
+        line = f"{name}: 3 documents without a score: {ends[0]:.2f} to {ends[1]:.2f} whatever they would score"
+        assert line in text
+    assert "missing" not in whole(100, 200)[1]
+
+
+def test_a_data_set_that_lacks_all_scores_leaves_no_bounds() -> None:
+    tasks = complete() | {"milebench_ocr-vqa": TaskNumbers({}, missing={"": 9})}
+    found = report(tasks, None)
+    assert found is not None
+    bounds = found.parts["milebench_report"]["milebench"]["missing"]
+    assert bounds["S-2"] == bounds["Realistic"] == {"n": 9, "reason": "no document of OCR-VQA has a score"}
+    assert "S-2: 9 documents without a score, no bounds: no document of OCR-VQA has a score" in found.text
 
 
 def test_a_task_without_any_score_is_a_gap_too() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
@@ -55,6 +56,33 @@ def test_three_categories_make_the_whole() -> None:
     both = report({"mmie": numbers(SAMPLES), **parts, "mmie_demo": numbers(of("SA"))}, None)
     assert both is not None and set(both.parts["mmie_report"]) == {"mmie", "mmie_demo"}
     assert both.parts["mmie_report"]["mmie"]["categories"] == whole.parts["mmie_report"]["mmie"]["categories"]
+
+
+def test_bounds_whatever_samples_without_a_score_would_have() -> None:
+    made = report({"mmie": numbers(SAMPLES)}, None)
+    assert made is not None
+    found = made.parts["mmie_report"]["mmie"]["missing"]
+    # 4, 1, 6 and 3 of 7 samples; one of three of PBL has none. MSR has no mean, and SA lacks nothing.
+    assert found["AVG"] == {"n": 3, "low": pytest.approx(14 / 7 / 6 * 100), "high": pytest.approx(32 / 7 / 6 * 100)}
+    assert found["PBL"] == {"n": 1, "low": pytest.approx(50), "high": pytest.approx(15 / 3 / 6 * 100)}
+    assert set(found) == {"AVG", "PBL"}
+    assert "AVG: 3 documents without a score: 33.33 to 76.19 whatever they would score" in made.text
+
+
+def test_bounds_with_answers_that_failed_before_the_judge() -> None:
+    failed = {"": 2}
+    whole = report({"mmie": replace(numbers(SAMPLES), missing=failed)}, None)
+    assert whole is not None
+    found = whole.parts["mmie_report"]["mmie"]["missing"]
+    assert (found["AVG"]["n"], found["AVG"]["low"]) == (5, pytest.approx(14 / 9 / 6 * 100))
+    assert found["SA"] == {"n": 2, "reason": "the categories of 2 documents that failed are not known"}
+    parts = {f"mmie_{tag.lower()}": numbers(of(tag)) for tag in ("SA", "PBL")}
+    parts["mmie_sa"] = replace(parts["mmie_sa"], missing=failed)
+    joined = report(parts, None)
+    assert joined is not None
+    by_task = joined.parts["mmie_report"]["mmie"]["missing"]
+    assert by_task["SA"] == {"n": 2, "low": pytest.approx(5 / 4 / 6 * 100), "high": pytest.approx(17 / 4 / 6 * 100)}
+    assert by_task["PBL"]["n"] == 1
 
 
 def test_agreement_and_calibration_are_shown() -> None:

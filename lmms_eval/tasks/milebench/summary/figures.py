@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.stats.interval import Interval, MeanSpread, NoInterval, score_interval
+from lmms_eval.tasks._task_utils.missing import NumberBounds, filled_mean
 from lmms_eval.tasks.milebench.facts import Dataset
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, Pair
 from lmms_eval.utils.numbers import SHARES
@@ -73,6 +75,8 @@ class ScoredDataset(Struct, frozen=True):
     summary: DatasetSummary | None
     """The summary; ``None`` if nothing was scored."""
     withheld: str = ""
+    missing: int = 0
+    """Documents without a score."""
 
 
 def figure(moments: Moments) -> Figure | None:
@@ -112,6 +116,57 @@ def pair_of(both: Pair[Moments]) -> Pair[Figure] | None:
     """Return both figures; ``None`` without scores."""
     official, fixed = figure(both.official), figure(both.fixed)
     return None if official is None or fixed is None else Pair(official, fixed)
+
+
+def missing_bounds(
+    known: Mapping[str, Dataset], entries: Mapping[str, FigureEntry], missing: Mapping[str, int]
+) -> dict[str, NumberBounds]:
+    """Return the bounds of the official scores of groups and overall figures, in percent.
+
+    Args:
+        known: the benchmark's data sets by name.
+        entries: those of the run.
+        missing: for data sets of the run, documents without a score.
+    """
+
+    def figures(end: float | None) -> dict[str, FigureEntry]:
+        filled = {name: entry if end is None else _filled(entry, missing.get(name, 0), end)
+            for name, entry in entries.items()}  # fmt: skip
+        groups = group_entries(known, filled)
+        return {**{entry.name: entry for entry in overall_entries(known, groups)}, **groups}
+
+    plain, low, high = figures(None), figures(SHARES.low), figures(SHARES.high)
+    sets = {facts.label: facts.set for facts in known.values()}
+    labels_of = {
+        REALISTIC: [label for label in sets if sets[label] == "realistic"],
+        DIAGNOSTIC: [label for label in sets if sets[label] == "diagnostic"],
+        NEEDLES: NEEDLE_LABELS,
+    }
+    found = {}
+    for name, entry in plain.items():
+        labels = labels_of.get(name, (name,))
+        members = {one: count for one, count in missing.items() if count and known[one].label in labels}
+        least, greatest = low[name].scores, high[name].scores
+        if not members or entry.scores is None or least is None or greatest is None:
+            continue
+        silent = [one for one in members if entries[one].scores is None]
+        total = sum(members.values())
+        if silent:
+            found[name] = NumberBounds(total, reason=f"no document of {silent[0]} has a score")
+        else:
+            found[name] = NumberBounds(total, least.official.value, greatest.official.value)
+    return found
+
+
+def _filled(entry: FigureEntry, missing: int, end: float) -> FigureEntry:
+    """Return the entry if ``missing`` further documents had the score ``end``, without their error."""
+    if entry.scores is None or not missing:
+        return entry
+    official, fixed = (
+        Figure(filled_mean(one.mean, entry.samples, missing, end), one.spread)
+        for one in (entry.scores.official, entry.scores.fixed)
+    )
+    return replace(entry, scores=Pair(official, fixed))
 
 
 def mean_entry(name: str, title: str, members: Sequence[FigureEntry]) -> FigureEntry:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lmms_eval.tasks._task_utils.missing import NumberBounds, bounds_dict
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import LEVEL_RANGES
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Pair
@@ -18,6 +19,7 @@ from lmms_eval.tasks.milebench.summary.figures import (
     ScoredDataset,
     dataset_entry,
     group_entries,
+    missing_bounds,
     overall_entries,
 )
 from lmms_eval.tasks.milebench.summary.image_counts import BINS, CountPool, NeedleGrid, needle_grids, pools, scopes
@@ -38,6 +40,8 @@ class Overview(Struct, frozen=True):
     levels: tuple[CountPool, ...]
     curve: tuple[CountPool, ...]
     grids: tuple[NeedleGrid, ...]
+    bounds: Mapping[str, NumberBounds]
+    """Of official scores of overall figures and groups with documents that have no score."""
 
     @property
     def is_partial(self) -> bool:
@@ -78,6 +82,7 @@ class Overview(Struct, frozen=True):
             "no_answer": self.no_answer,
             "steps": self.steps(is_fixed=False),
             "fixed_steps": self.steps(is_fixed=True),
+            **({"missing": bounds_dict(self.bounds)} if self.bounds else {}),
         }
 
     def _counts(self, name: str) -> dict[str, Any]:
@@ -109,6 +114,7 @@ def build(found: Sequence[ScoredDataset], variant: str) -> Overview:
         levels=tuple(pools(members, LEVEL_RANGES)),
         curve=tuple(pools(members, BINS)),
         grids=tuple(needle_grids(list(summaries.values()))),
+        bounds=missing_bounds(known, entries, {one.facts.name: one.missing for one in ordered}),
     )
 
 

@@ -86,6 +86,7 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
     <span class="score" title={cell.about && `95 % interval about ${cell.about}`}>
       <b>{shown(cell.value)}</b>
       <small>{interval}</small>
+      {cell.missing && <small title="95 % bounds whatever the documents without a score would score">{cell.missing}</small>}
     </span>
   );
 }

@@ -12,6 +12,8 @@ export interface Cell {
   /** What the interval is about; empty without one. */
   about?: string;
   few?: boolean;
+  /** How many documents lack a score, and the bounds whatever they would score; empty if none does. */
+  missing?: string;
 }
 
 export interface ResultRow extends Cell {
