@@ -139,7 +139,12 @@ class LmEvalScorer(AnswerScorer):
     def _gold(self, value: Any, choices: Sequence[str] | None, answer: Any) -> Any:
         if is_number(value) and choices is not None and 0 <= int(value) < len(choices):
             return choices[int(value)]
-        return value if isinstance(answer, list) or isinstance(value, str) else str(value)
+        if isinstance(answer, list) or isinstance(value, type(answer) | str):
+            return value
+        try:
+            return type(answer)(value)  # such as 7 for the answer "7"
+        except (TypeError, ValueError):
+            return value
 
     def _likelihoods(self, doc: Doc, results: Sequence[tuple[float, bool]]) -> ChoiceLikelihoods:
         choices = self.prompts.choices(doc) or []
