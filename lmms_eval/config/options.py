@@ -337,7 +337,9 @@ def options() -> tuple[Option, ...]:
             derived = {"form": "arguments", "metavar": "K=V,..."}
         elif kind.startswith("Literal"):
             derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
-        found.append(Option(item.name, item.default, is_switch=kind in ("bool", "bool | None"), **derived, **item.metadata))
+        found.append(
+            Option(item.name, item.default, is_switch=kind in ("bool", "bool | None"), **derived, **item.metadata)
+        )
     return tuple(found)
 
 

@@ -123,6 +123,8 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
         is_ours = registered in AGGREGATIONS
         function = AGGREGATIONS[registered].function() if is_ours else ADDED_AGGREGATIONS.get(registered)
     within = METRICS[name].score_range if registered == "mean" and name in METRICS else None
+    if registered == "mean" and name == "acc_bytes":
+        within = METRICS["acc"].score_range
     if registered in AGGREGATIONS and registered != "mean":
         within = AGGREGATIONS[registered].score_range
     return MetricDefinition(name, function, registered, higher_is_better, within)

@@ -126,7 +126,7 @@ class LmEvalTask(YamlTask):
     def _prompt_builder(self, documents: Documents) -> LmEvalPromptBuilder:
         config, draws = self.config, None
         sampler = sampler_of(config, self.where)
-        if self._shots:
+        if self._shots and self.source.documents is None:  # a process that scores makes no prompts
             pool, excludes = example_pool(config, self._examples_in, self.where)
             draws = ExampleDraws(pool, documents, self._shots, sampler, excludes, self.options.fewshot_seed)
             draws.check(self.where)
