@@ -193,6 +193,8 @@ class PythonTask(LmEvalTask):
         return sorted(each, key=lambda instance: instance.idx)
 
     def _stated_metrics(self) -> Sequence[TaskMetric]:
+        if self.options.predict_only:
+            return super()._stated_metrics()
         directions = self._own.higher_is_better()
         self._lm_eval_metrics = [
             LmEvalMetric(TaskMetric(definition_of(name, function, directions.get(name, True), self.where), {}), None)

@@ -36,7 +36,8 @@ def test_a_likelihood_has_no_delimiter(tmp_path: Path) -> None:
 
 def test_a_rolling_request_is_the_whole_text_without_examples(tmp_path: Path) -> None:
     changes = {
-        "output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{q}} is {{a}}", "metric_list": None,
+        "output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{q}} is {{a}}",
+        "metric_list": None,
     }  # fmt: skip
     task = opened(tmp_path, changes, options=TaskOptions(num_fewshot=2, system_instruction="Be brief."))
     (request,) = asked(task)

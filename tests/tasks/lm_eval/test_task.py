@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.tasks.controls.control import ControlTask
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
 from lmms_eval.tasks.selection import build_from_spec, rebuilt
 from tests.cases import for_each
@@ -107,7 +108,7 @@ def test_columns_of_a_repository_without_a_header(tmp_path: Path) -> None:
 
 
 def test_process_docs_gives_the_same_order_at_every_start(tmp_path: Path) -> None:
-    code = "import random\n\ndef mixed(docs):\n    order = random.sample(range(len(docs)), len(docs))\n    return docs.select(order)\n"
+    code = "import random\n\ndef mixed(docs):\n    return docs.select(random.sample(range(len(docs)), len(docs)))\n"
     changes = {"process_docs": Function("utils.mixed")}
     first, second = (opened(tmp_path / name, changes, code) for name in "ab")
     orders = [[one.document(number)["q"] for number in range(4)] for one in (first, second)]
@@ -159,3 +160,9 @@ def test_a_function_that_gives_several_metrics(tmp_path: Path) -> None:
     assert [(one.name, one.aggregation_name, one.higher_is_better) for one in task.metrics] == [
         ("first", "upper_median", False), ("second", "upper_median", False)
     ]  # fmt: skip
+
+
+def test_a_control_keeps_the_form_of_the_prompt(tmp_path: Path) -> None:
+    task = opened(tmp_path, CHOSEN)
+    request = ControlTask(task, "blank-media").exchange(0, 0).open()[0]
+    assert request.build_messages().is_plain
