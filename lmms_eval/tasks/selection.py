@@ -101,7 +101,7 @@ def _add_if_new(file: Path, catalogue: Catalogue) -> None:
 
 
 class _Place(Struct, frozen=True):
-    """Where a group is stated."""
+    """The place that states a group."""
 
     file: str
     pack: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from lmms_eval.tasks.yaml.prompts import (
     keep_originals,
 )
 
+log = logging.getLogger(__name__)
 SAMPLERS = ("default", "first_n")
 
 
@@ -304,6 +306,8 @@ def example_pool(
             raise TaskError(f"{where}: key 'fewshot_config': samples must be a list of documents")
         return list(samples), split == config.test_split
     found = split or config.training_split or config.validation_split or config.split
+    if found == config.split and split != config.test_split:
+        log.warning("%s: a question may be one of its own examples: both are from the split %r", where, found)
     documents = documents_of(str(found))
     return [documents.text_view(number) for number in range(len(documents))], split == config.test_split
 

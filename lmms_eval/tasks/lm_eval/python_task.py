@@ -15,10 +15,11 @@ from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.data import DataSet
 from lmms_eval.tasks.data.splits import of_datasets
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, sent_generation
+from lmms_eval.tasks.lm_eval.exchanges import LmEvalLikelihoodExchange
 from lmms_eval.tasks.lm_eval.metrics import LmEvalMetric, definition_of
 from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
-from lmms_eval.tasks.yaml.exchanges import Ask, LikelihoodExchange, MessageBuilder, TaskExchange
+from lmms_eval.tasks.yaml.exchanges import Ask, MessageBuilder, TaskExchange
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.metrics import TaskMetric
 from lmms_eval.tasks.yaml.task import TaskSource, media_policy
@@ -27,7 +28,7 @@ from lmms_eval.utils.installed import error_text
 _SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 
 
-class Settings(SimpleNamespace):
+class ClassSettings(SimpleNamespace):
     """The configuration of a task class, read by attribute and by key."""
 
     def __getitem__(self, key: str) -> Any:
@@ -72,7 +73,7 @@ class ConfigurableTask:
 
     def __init__(self, config: Mapping[str, Any] | None = None, **_kwargs: Any) -> None:
         given = {"generation_kwargs": generation_kwargs(LmEvalConfig(task="")), "metadata": {}, **(config or {})}
-        self.config = Settings(**given)
+        self.config = ClassSettings(**given)
         self._config, self._dataset = self.config, None
         self.DATASET_PATH = given.get("dataset_path") or self.DATASET_PATH
         self.DATASET_NAME = given.get("dataset_name") or self.DATASET_NAME
@@ -206,7 +207,7 @@ class PythonTask(LmEvalTask):
         return _MixedScorer(self.prompts, self._lm_eval_metrics, self._plan, None, self.seeding.scoring_may_draw)
 
     @property
-    def _exchange(self) -> type[TaskExchange]:  # type: ignore[override]
+    def _exchange(self) -> type[TaskExchange]:
         return PythonExchange
 
 
@@ -217,7 +218,7 @@ def _docs(own: ConfigurableTask, word: str) -> Any:
     return docs if process is None or docs is None else docs.map(process)
 
 
-class PythonExchange(LikelihoodExchange):
+class PythonExchange(LmEvalLikelihoodExchange):
     """The requests of ``construct_requests``, which may be of different kinds."""
 
     def open(self) -> Sequence[Request]:

@@ -23,7 +23,6 @@ from lmms_eval.tasks.lm_eval.config import (
     sent_generation,
 )
 from lmms_eval.tasks.lm_eval.exchanges import EXCHANGES
-from lmms_eval.tasks.lm_eval.filters import lm_eval_plan
 from lmms_eval.tasks.lm_eval.metrics import definition_of, lm_eval_metrics
 from lmms_eval.tasks.lm_eval.prompts import (
     ExampleDraws,
@@ -33,7 +32,7 @@ from lmms_eval.tasks.lm_eval.prompts import (
     is_number,
     sampler_of,
 )
-from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
+from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer, lm_eval_plan
 from lmms_eval.tasks.yaml.config import GENERATING
 from lmms_eval.tasks.yaml.exchanges import TaskExchange
 from lmms_eval.tasks.yaml.fingerprints import hash_of_text

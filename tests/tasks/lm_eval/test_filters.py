@@ -1,4 +1,4 @@
-"""Tests of ``lmms_eval.tasks.lm_eval.filters``."""
+"""Tests of the filters of ``lmms_eval.tasks.lm_eval.scoring``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.api.task import Answer
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.tasks.lm_eval.filters import PairsFilter, SpanFilter, TrimFilter
+from lmms_eval.tasks.lm_eval.scoring import PairsFilter, SpanFilter, TrimFilter
 from tests.cases import for_each
 from tests.tasks.kit import Function
 from tests.tasks.lm_eval.kit import opened, pack_task

@@ -115,6 +115,16 @@ def test_draws_follow_one_generator_and_do_not_depend_on_the_order_of_questions(
     assert prompts == expected
 
 
+def test_a_question_that_may_be_its_own_example_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first = {"fewshot_config": {"sampler": "first_n"}}
+    task = opened(tmp_path / "a", first, options=TaskOptions(num_fewshot=1))
+    assert asked(task)[0].context == "sky? blue\n\nsky?"
+    assert "a question may be one of its own examples: both are from the split 'test'" in caplog.text
+    caplog.clear()
+    other = opened(tmp_path / "b", {**first, "fewshot_split": "test"}, options=TaskOptions(num_fewshot=1))
+    assert asked(other)[0].context == "grass? green\n\nsky?" and not caplog.text
+
+
 @for_each(
     ("changes", "message"),
     [
