@@ -26,7 +26,7 @@ from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan, scoring
 
 log = logging.getLogger(__name__)
 NO_GOLD = -100
-"""Number of the right choice if the target is none of the choices."""
+"""Number of the right choice if no choice is the target."""
 
 
 class ChoiceLikelihoods(Struct, frozen=True):
@@ -214,12 +214,18 @@ class PairsFilter(Filter):
         return [second for _, second in re.findall(r"\('([^']*)', '([^']*)'\)", answer)] or ["invalid"]
 
 
-_SPANS = (
-    ("person", "PER"), ("location", "LOC"), ("organization", "ORG"), ("counties", "LOC"), ("places", "LOC"),
-    ("people", "PER"), ("persons", "PER"), ("company", "ORG"), ("country", "LOC"), ("continent", "LOC"),
-    ("time", "DATE"), ("date", "DATE"), ("per", "PER"), ("loc", "LOC"), ("org", "ORG"),
+_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "person": "PER", "location": "LOC", "organization": "ORG", "counties": "LOC", "places": "LOC", "people": "PER",
+        "persons": "PER", "company": "ORG", "country": "LOC", "continent": "LOC", "time": "DATE", "date": "DATE",
+        "per": "PER", "loc": "LOC", "org": "ORG",
+    }
 )  # fmt: skip
-"""Words before a colon and the labels that they mean, in the order in which they are replaced."""
+"""Words before a colon and the labels that they mean."""
+_LABELLED = re.compile(
+    r"\b(person|location|organization|counties|places|people|persons|company|country|continent|time|date|per|loc|org)"
+    r"\s*:"
+)
 
 
 class SpanFilter(Filter):
@@ -229,10 +235,8 @@ class SpanFilter(Filter):
         return [[self._read(answer) for answer in answers] for answers in resps]
 
     def _read(self, answer: str) -> str:
-        text = answer.lower()
-        for word, label in _SPANS:
-            text = re.sub(rf"\b{word}\s*:", f"{label}:", text)
-        text = re.sub(r"\$+$", "", text.replace("$$", "$").rstrip()).replace("\n", "$")
+        text = _LABELLED.sub(lambda found: f"{_LABELS[found[1]]}:", answer.lower())
+        text = text.replace("$$", "$").rstrip().rstrip("$").replace("\n", "$")
         found = []
         for label, values in re.findall(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)", text):
             parts = (part.strip() for part in values.split(","))
