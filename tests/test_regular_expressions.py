@@ -47,6 +47,7 @@ DYNAMIC = MappingProxyType(
         "filters/patterns.py:_options": "literal options: below",
         "compat/verifiers.py:__init__": "patterns of a task's own",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
+        "tasks/lm_eval/metrics.py:cleaned": "patterns of the task's YAML",
         "tasks/general_bench/prompts/forms.py:text_demand": "literal candidates in a prompt",
         "tasks/ifeval/instructions.py:": "keywords of the data set; scored in a process that may be killed",
         "utils/template.py:regex_replace": "patterns of the user's templates",

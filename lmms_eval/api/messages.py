@@ -66,6 +66,8 @@ class ChatMessages(BaseModel):
     """A conversation. Raises pydantic's ``ValidationError`` for an unknown role or part, or content that is no list."""
 
     messages: list[ChatMessage]
+    is_plain: bool = False
+    """The text is to be completed as it is: a local model applies no chat template to it."""
 
     def extract_media(self) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the images, videos and audios of all messages in order of appearance."""

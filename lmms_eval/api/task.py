@@ -222,6 +222,10 @@ def task_of(request_id: str) -> str:
     return request_id.rsplit("/", 4)[0]
 
 
+MODEL_FACTS = ("max_length", "max_model_len", "model", "pretrained", "tokenizer")
+"""Arguments of models that tasks get: those that say which model it is, and the length of its context."""
+
+
 class TaskOptions(Struct, frozen=True):
     """Settings from the command line for every task. Plain values only: worker processes receive them as JSON."""
 
@@ -233,6 +237,8 @@ class TaskOptions(Struct, frozen=True):
     """The model takes chat messages (else the simple interface)."""
     legacy: bool = False
     """The model is a class plugin."""
+    model_args: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """The arguments of the model in ``MODEL_FACTS``, for tasks that make their documents for a model."""
     gen_kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     task_kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Settings that override ``lmms_eval_specific_kwargs`` of every task."""
@@ -242,7 +248,8 @@ class TaskOptions(Struct, frozen=True):
     """Reducers of the answers to a document (``--reduce``), such as ``pass@4``."""
     system_instruction: str | None = None
     apply_chat_template: bool = False
-    fewshot_as_multiturn: bool = False
+    fewshot_as_multiturn: bool | None = None
+    """``None``: examples are turns of their own only in conversations of lm-eval's tasks."""
     agentic_trace_mode: Literal["basic", "full"] = "basic"
     process_with_media: bool = False
     predict_only: bool = False

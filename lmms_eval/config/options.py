@@ -112,8 +112,9 @@ class RunConfig:
     log_samples_suffix: str = run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
     system_instruction: str | None = option(None, GENERATION, "system prompt")
     apply_chat_template: bool = option(False, GENERATION, "render the context with the model's chat template")
-    fewshot_as_multiturn: bool = option(False, GENERATION,
-        "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot")
+    fewshot_as_multiturn: bool | None = option(None, GENERATION,
+        "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot. lm-eval's tasks do so unless"
+        " it is turned off")
     show_config: bool = run(False, OUTPUT, "print the results as JSON at the end")
     include_path: str | tuple[str, ...] | None = run(None, TASKS,
         "folder with more task YAML files, searched recursively; may be given several times, names of a later one win",
@@ -344,7 +345,9 @@ def options() -> tuple[Option, ...]:
             derived = {"form": "arguments", "metavar": "K=V,..."}
         elif kind.startswith("Literal"):
             derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
-        found.append(Option(item.name, item.default, is_switch=kind == "bool", **derived, **item.metadata))
+        found.append(
+            Option(item.name, item.default, is_switch=kind in ("bool", "bool | None"), **derived, **item.metadata)
+        )
     return tuple(found)
 
 

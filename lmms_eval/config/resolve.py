@@ -406,5 +406,6 @@ def answer_options(config: RunConfig, ignored_model_args: Collection[str] = ()) 
         "gen_kwargs": config.arguments("gen_kwargs"),
         "task_kwargs": config.arguments("task_kwargs"),
         **{name: given for name in ("sample", "prompt_variants") if (given := getattr(config, name))},  # else old keys
+        "fewshot_as_multiturn": bool(config.fewshot_as_multiturn),  # lm-eval's tasks have it in their fingerprints
         "repeats": config.repeats or 1,  # a task's own value is part of its fingerprint
     }

@@ -259,7 +259,9 @@ class CacheKeys:
             task = self._task(request.task)
             document = [task, request.doc_id, request.round, request.index, request.seed, request.context]
         # Only added if it is set, so that older keys of requests without it stay valid.
-        stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
+        stop: dict[str, Any] = {"implied_stop": request.implied_stop} if request.implied_stop else {}
+        if messages.is_plain:
+            stop["plain"] = True
         return _hash(
             {
                 "scheme": SCHEME,

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import Selection, Task, TaskOptions
+from lmms_eval.api.task import MODEL_FACTS, Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.convert import sample_design
 from lmms_eval.config.options import option_table
@@ -254,6 +254,7 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         model_id=choice.model_id,
         chat=choice.chat,
         legacy=choice.legacy,
+        model_args={name: value for name, value in config.arguments("model_args").items() if name in MODEL_FACTS},
         gen_kwargs=config.arguments("gen_kwargs"),
         task_kwargs=config.arguments("task_kwargs"),
         num_fewshot=config.num_fewshot,

@@ -556,7 +556,7 @@ def _model_part(facts: RunFacts) -> dict[str, Any]:
         "model_name_sanitized": sanitize_model_name(name),
         "system_instruction": system,
         "system_instruction_sha": hashlib.sha256(system.encode()).hexdigest() if system else None,
-        "fewshot_as_multiturn": facts.config.fewshot_as_multiturn,
+        "fewshot_as_multiturn": bool(facts.config.fewshot_as_multiturn),
         "chat_template": facts.model.get("chat_template"),
         "chat_template_sha": facts.model.get("chat_template_sha"),
         "start_time": facts.start_time,

@@ -101,7 +101,7 @@ def _add_if_new(file: Path, catalogue: Catalogue) -> None:
 
 
 class _Place(Struct, frozen=True):
-    """Where a group is stated."""
+    """The place that states a group."""
 
     file: str
     pack: str
@@ -354,7 +354,10 @@ def build_task(source: TaskSource, options: TaskOptions) -> Task:
 
 def rebuilt(task: Task, options: TaskOptions) -> Task:
     """Build a task again with other options. A task that is not from YAML is returned unchanged."""
-    if isinstance(task, YamlTask) and (type(task) is YamlTask or task.source.raw.get("class") is not None):
+    if not isinstance(task, YamlTask):
+        return task
+    is_of_pack = package_of(Path(task.source.file)) == LM_EVAL
+    if type(task) is YamlTask or is_of_pack or task.source.raw.get("class") is not None:
         return build_task(task.source, options)
     return task
 

@@ -168,6 +168,7 @@ def test_the_key_of_each_factor_changed_is_another(tmp_path: Path) -> None:
         "further option": usual.key(request(generation={**options, "min_p": 0.1}), messages),
         "stop": usual.key(request(generation={**options, "until": ["\n", "."]}), messages),
         "repeat": usual.key(request(repeat=1), messages),
+        "plain text": usual.key(request(), messages.model_copy(update={"is_plain": True})),
         "kind of media": usual.key(request(), conversation(path, type="video")),
         "start": usual.key(request(), film),
         "later start": usual.key(request(), conversation(path, type="video", start_time=1.0)),

@@ -240,7 +240,7 @@ class InputBuilder:
             leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(system)}]}
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
-        if self.is_plain:
+        if self.is_plain or chat.is_plain:
             return self.finish(plain_context(messages, self._marks), images, audios)
         prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)

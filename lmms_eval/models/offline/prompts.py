@@ -146,7 +146,8 @@ class PromptRenderer:
     def has_generation_prompt(self, messages: ChatMessages) -> bool:
         """Return whether the prompt of a conversation ends with the generation prompt of a chat template."""
         is_begun = bool(messages.messages) and messages.messages[-1].role == "assistant"
-        return not self.is_plain and self._settings.add_generation_prompt and not is_begun
+        is_plain = self.is_plain or messages.is_plain
+        return not is_plain and self._settings.add_generation_prompt and not is_begun
 
     @functools.cached_property
     def template_text(self) -> str:
@@ -172,12 +173,12 @@ class PromptRenderer:
         if self.system_prompt:  # replaces that of the conversation
             leading = ChatMessage(role="system", content=[ChatTextContent(text=self.system_prompt)])
             chosen = [leading, *(message for message in chosen if message.role != "system")]
-        prompt = EnginePrompt([])
-        turns = [{"role": message.role, "content": self._content(message, prompt)} for message in chosen]
-        text = plain_context(turns, {}) if self.is_plain else self._rendered(turns, generation)
+        prompt, is_plain = EnginePrompt([]), self.is_plain or messages.is_plain
+        turns = [{"role": message.role, "content": self._content(message, prompt, is_plain)} for message in chosen]
+        text = plain_context(turns, {}) if is_plain else self._rendered(turns, generation)
         # A template writes the start token itself, and the tokenizer must not add another one.
         bos = self.tokenizer.bos_token
-        is_marked = not self.is_plain or bool(bos and text.startswith(bos))
+        is_marked = not is_plain or bool(bos and text.startswith(bos))
         tokens = self.tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
         if continuation is None:
             return replace(prompt, token_ids=tokens, ending=text[-_ENDING:])
@@ -187,13 +188,13 @@ class PromptRenderer:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)
 
-    def _content(self, message: ChatMessage, prompt: EnginePrompt) -> str | list[dict[str, Any]]:
+    def _content(self, message: ChatMessage, prompt: EnginePrompt, is_plain: bool) -> str | list[dict[str, Any]]:
         """Return the parts of a message, or its text if the template takes texts. Media are appended to ``prompt``."""
         texts = [part.text for part in message.content if isinstance(part, ChatTextContent)]
         if len(texts) < len(message.content) and not self._takes_parts:
-            reason = "chat_template=none renders" if self.is_plain else "the chat template takes"
+            reason = "a plain prompt has" if is_plain else "the chat template takes"
             raise RefusedError(f"{reason} texts alone here, and the request has a picture, video or sound")
-        if self._takes_parts or self.is_plain:
+        if self._takes_parts or is_plain:
             return [entry for part in message.content for entry in self._part(part, prompt)]
         return "\n".join(texts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lmms_eval.models.remote.asking import RequestExchange
     from lmms_eval.models.tools.toolbox import ToolServer
 
+log = logging.getLogger(__name__)
 AUDIO_FORMATS = ("wav", "mp3")
 """The formats of ``input_audio`` in the protocol. Others are sent as wav."""
 MOST_KNOWN = 256
@@ -107,6 +109,7 @@ class BodyBuilder:
         self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
         self._known: dict[bytes, dict[str, Any]] = {}
         """Cached fields by generation options."""
+        self._noted: set[str] = set()
 
     def build(self, request: Request) -> bytes:
         """Return the body of a request as JSON. Raises ``MediaError`` if a picture, video or sound cannot be read."""
@@ -114,9 +117,10 @@ class BodyBuilder:
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the body of a request. Raises ``MediaError`` if a picture, video or sound cannot be read."""
+        chat = request.build_messages()
         messages = [
             {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
-            for message in request.build_messages().messages
+            for message in chat.messages
         ]
         if self.system_prompt:
             rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
@@ -128,9 +132,29 @@ class BodyBuilder:
             return responses_body(self.model, messages, fields)
         if self._is_plain:
             return completion_body(self.model, messages, fields)
+        if chat.is_plain:
+            self._note(
+                "prompts that are plain texts are sent as messages of the user: give --apply_chat_template to send "
+                "conversations, or api=completions to have them completed"
+            )
+        if messages and messages[-1]["role"] == "assistant":
+            fields = {**fields, **self._continuing()}
         # Likelihoods are of texts, without tools.
         tools = {"tools": self.tools} if self.tools and request.kind != "loglikelihood" else {}
         return {"model": self.model, "messages": messages, **tools, **fields}
+
+    def _continuing(self) -> dict[str, Any]:
+        """Return the fields that let a server continue the last message, in place of a new answer after it."""
+        if self.dialect.forwards:
+            return {"add_generation_prompt": False, "continue_final_message": True}
+        self._note("prompts that begin the answer are sent, but this service has no option to continue it")
+        return {}
+
+    def _note(self, text: str) -> None:
+        """Warn once."""
+        if text not in self._noted:
+            self._noted.add(text)
+            log.warning("%s: %s", self.model, text)
 
     def options(self, request: Request) -> dict[str, Any]:
         """Return the fields of a request's body without model, messages and derived seed."""

@@ -365,6 +365,7 @@ class IllustratedModel(Model):
 
 
 def _asking_for_marks(build_messages: Callable[[], ChatMessages]) -> ChatMessages:
-    *before, last = build_messages().messages
+    own = build_messages()
+    *before, last = own.messages
     asked = ChatMessage(role=last.role, content=[*last.content, ChatTextContent(text=ASKED)])
-    return ChatMessages(messages=[*before, asked])
+    return ChatMessages(messages=[*before, asked], is_plain=own.is_plain)

@@ -28,7 +28,8 @@ class ChangedMessages(Struct, frozen=True):
     change: Change
 
     def __call__(self) -> ChatMessages:
-        return ChatMessages.model_validate({"messages": self.change.turns(dump(self.request.build_messages()))})
+        own = self.request.build_messages()
+        return ChatMessages.model_validate({"messages": self.change.turns(dump(own)), "is_plain": own.is_plain})
 
 
 @dataclass(frozen=True, slots=True)

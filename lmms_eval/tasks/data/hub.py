@@ -116,6 +116,23 @@ def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str
     return {str(getattr(found, "split", None) or "train"): found}
 
 
+def file_of(repository: str, path: str, revision: str | None, where: str) -> Path:
+    """Return the local path of a file of a hub repository, from the hub's cache if it is there.
+
+    Raises ``DataError`` if it cannot be loaded.
+    """
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(repository, path, repo_type="dataset", revision=revision))
+    except Exception as error:  # network and hub errors have no common class
+        kind = MissingDataError if isinstance(error, ConnectionError | FileNotFoundError) else DataError
+        raise kind(
+            f"{where}: data file {path} of {repository} cannot be loaded: {type(error).__name__}: {error}; check the "
+            "name and the network, log in with HF_TOKEN if it is gated, or give a local copy with --data_root DIR"
+        ) from error
+
+
 def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
     """Apply the task's ``process_docs`` to a split.
 

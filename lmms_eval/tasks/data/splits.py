@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data import hub
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LOCAL_BUILDERS = ("json", "csv", "tsv", "parquet", "arrow", "text")
+_CSV_OPTIONS = ("names", "header", "sep", "delimiter", "quotechar", "quoting", "skiprows")
+_HUB_FILE = "hf://datasets/"
 _OWN_KEYS = (
     "load_from_disk", "video", "force_download", "force_unzip", "create_link", "local_files_only", "builder_script",
     "From_YouTube", "max_retries", "num_proc", "cache_dir",
@@ -157,15 +159,15 @@ def open_data(request: DataRequest, split: str) -> DataSet:
         raise TaskError(f"{request.where}: dataset_kwargs.From_YouTube is not in this version; use local videos")
     if path == "pandas":
         raise TaskError(f"{request.where}: dataset_path 'pandas' reads pickle files, which may run code; use parquet")
-    if path in LOCAL_BUILDERS and not is_remote(kwargs.get("data_files")):
-        return _local_builder(request, path)
+    if path in LOCAL_BUILDERS and not is_remote((local := _with_hub_files(request)).get("data_files")):
+        return _local_builder(structs.replace(request, kwargs=local), path)
     folder = _local_folder(request)
     if kwargs.get("load_from_disk"):
         return of_datasets(hub.load_from_disk(folder or Path(path).expanduser()), str(folder or path))
     if folder is not None:
         if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
             return of_datasets(hub.load_from_disk(folder), str(folder))
-        return _of_files(in_folder(folder, request), {}, str(folder))
+        return _of_files(in_folder(folder, request), _csv_options(request), str(folder))
     if request.data_root is not None:
         return _in_data_root(request, split)
     if kwargs.get("video"):
@@ -199,11 +201,57 @@ def _local_builder(request: DataRequest, builder: str) -> DataSet:
     stated = request.kwargs.get("data_files") or request.kwargs.get("data_dir")
     roots = [Path(request.data_root).expanduser()] if request.data_root else []
     files = data_files(stated, builder, roots, request.where)
-    ignored = ("data_files", "data_dir", "token", "revision", "trust_remote_code", *_OWN_KEYS)
-    options = {key: value for key, value in request.kwargs.items() if key not in ignored}
+    options = _reader_options(request.kwargs)
     return DataSet(
         {split: _opener(builder, tuple(of_split), options) for split, of_split in files.items()}, request.where
     )
+
+
+def _reader_options(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for the reader of a file; ``column_names`` of ``datasets`` are the ``names`` of pandas."""
+    ignored = ("data_files", "data_dir", "token", "revision", "trust_remote_code", *_OWN_KEYS)
+    options = {key: value for key, value in kwargs.items() if key not in ignored}
+    names = options.pop("column_names", None)
+    return options if names is None else {"names": names, **options}
+
+
+def _csv_options(request: DataRequest) -> dict[str, Any]:
+    """Return the options that say how the CSV files of a repository are read: their columns and separator."""
+    return {key: value for key, value in _reader_options(request.kwargs).items() if key in _CSV_OPTIONS}
+
+
+def _with_hub_files(request: DataRequest) -> dict[str, Any]:
+    """Return ``dataset_kwargs`` with each ``hf://datasets/OWNER/NAME/PATH`` of ``data_files`` as a local path.
+
+    The file is looked up in the copy of the repository below ``--data_root``, else in the hub's cache, else fetched.
+    """
+    stated = request.kwargs.get("data_files")
+
+    def local(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {split: local(item) for split, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [local(item) for item in value]
+        text = str(value)
+        if not text.startswith(_HUB_FILE) or any(sign in text for sign in "*?["):
+            return value
+        owner, name, *parts = text.removeprefix(_HUB_FILE).split("/")
+        name, _, revision = name.partition("@")
+        if not parts:
+            raise TaskError(f"{request.where}: data file {text}: give hf://datasets/OWNER/NAME/PATH")
+        repository, path = f"{owner}/{name}", "/".join(parts)
+        if request.data_root is None:
+            return str(hub.file_of(repository, path, revision or None, request.where))
+        root = Path(request.data_root).expanduser()
+        found = [folder / path for folder in data_root_folders(root, repository, request.where, request.task)]
+        if not found:
+            raise MissingDataError(
+                f"{request.where}: data file {text}: --data_root {root} has no copy of {repository}: make a folder "
+                f"{root / name} with {path} in it"
+            )
+        return str(found[0])
+
+    return dict(request.kwargs) if stated is None else {**request.kwargs, "data_files": local(stated)}
 
 
 def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], RowSource]:
@@ -264,7 +312,8 @@ def _in_data_root(request: DataRequest, split: str) -> DataSet:
             "%s: task %r reads %s; --data_root %s has no folder of that name, so nothing says that this is %s",
             request.where, request.task, ", ".join(str(file) for file in files.get(split, [])), root, path,
         )  # fmt: skip
-    made = _of_files(files, {}, str(folders[0] if folders else root), request.media)  # what the hub returned, wherever
+    where = str(folders[0] if folders else root)
+    made = _of_files(files, _csv_options(request), where, request.media)  # what the hub returned, wherever
     made.from_root = None if folders else root
     return made
 

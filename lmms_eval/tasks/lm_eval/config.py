@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.config import TaskConfig, TaskKeys
 
+log = logging.getLogger(__name__)
 STOP_KEY = "until"
 LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names of the greatest number of new tokens; the first that is given counts."""
@@ -18,6 +21,8 @@ _EXAMPLE_KEYS = (
     "doc_to_choice", "doc_to_target", "doc_to_text", "fewshot_delimiter", "fewshot_indices", "gen_prefix",
     "process_docs", "sampler", "samples", "split", "target_delimiter",
 )  # fmt: skip
+MEDIA_KEYS = ("doc_to_image", "doc_to_audio")
+_DECONTAMINATION = ("should_decontaminate", "doc_to_decontamination_query")
 
 
 class LmEvalConfig(TaskConfig):
@@ -41,21 +46,35 @@ class LmEvalConfig(TaskConfig):
 
 
 def lm_eval_config(data: Mapping[str, Any], file: str) -> LmEvalConfig:
-    """Check the keys of a task of lm-eval. Raises ``TaskError`` as ``task_config`` does."""
+    """Check the keys of a task of lm-eval.
+
+    Raises ``TaskError`` as ``task_config`` does, or if the task takes its prompts from ``promptsource``.
+    """
     given = dict(data)
+    if given.get("use_prompt") is not None:
+        raise TaskError(f"{file}: key 'use_prompt': prompts of promptsource are not in this version; write doc_to_text")
     metadata = given.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         given["metadata"] = {"_metadata": metadata}
     if given.get("dataset_name") is not None:
         given["dataset_name"] = str(given["dataset_name"])
-    for key in ("should_decontaminate", "doc_to_decontamination_query"):
-        given.pop(key, None)  # they change nothing here
+    for key in _DECONTAMINATION:
+        if given.pop(key, None):
+            _note_decontamination()
+    media = [given.get(key) for key in MEDIA_KEYS if given.get(key) is not None]
+    if media:
+        given["doc_to_visual"] = media
     if isinstance(given.get("fewshot_config"), Mapping):
         unknown = next((key for key in given["fewshot_config"] if key not in _EXAMPLE_KEYS), None)
         if unknown is not None:
             raise TaskError(f"{file}: key 'fewshot_config': unknown key {unknown!r}; valid: {', '.join(_EXAMPLE_KEYS)}")
     config: LmEvalConfig = TaskKeys(LmEvalConfig, needs_path=given.get("custom_dataset") is None).checked(given, file)
     return config
+
+
+@functools.cache
+def _note_decontamination() -> None:
+    log.info("%s of lm-eval's tasks have no effect", " and ".join(_DECONTAMINATION))
 
 
 def generation_kwargs(config: LmEvalConfig) -> dict[str, Any]:

@@ -43,6 +43,9 @@ class LmEvalLikelihoodExchange(LikelihoodExchange):
             made.append(self._likelihood(context, builder, continuation, number))
         return made
 
+    def _likelihood(self, context: str, builder: MessageBuilder, continuation: str, index: int) -> Request:
+        return self._request(Ask(context, builder, "loglikelihood", continuation, index=index))
+
     def _delimiter(self) -> str:
         """Return the text before a continuation: none under a chat template, unless the prompt begins the answer."""
         config: Any = self.requests.config

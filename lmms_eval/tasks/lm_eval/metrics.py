@@ -92,9 +92,10 @@ def _metric(entry: Mapping[str, Any], config: LmEvalConfig, where: str) -> LmEva
     definition = definition_of(
         name, entry.get("aggregation"), name not in _LOWER_IS_BETTER if direction is None else bool(direction), where
     )
-    function = named(stated, f"metric {name!r}") if callable(stated) else _FUNCTIONS.get(name)
+    known_here = _OF_EVALUATE if entry.get("hf_evaluate") is True else _FUNCTIONS
+    function = named(stated, f"metric {name!r}") if callable(stated) else known_here.get(name)
     if calls and function is None:
-        known = sorted(_FUNCTIONS)
+        known = sorted(known_here)
         raise UnknownNameError("metric", name, known, f"({where}: key 'metric_list'); process_results may return it")
     return LmEvalMetric(TaskMetric(definition, arguments), function if calls else None)
 
@@ -122,6 +123,8 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
         is_ours = registered in AGGREGATIONS
         function = AGGREGATIONS[registered].function() if is_ours else ADDED_AGGREGATIONS.get(registered)
     within = METRICS[name].score_range if registered == "mean" and name in METRICS else None
+    if registered == "mean" and name == "acc_bytes":
+        within = METRICS["acc"].score_range
     if registered in AGGREGATIONS and registered != "mean":
         within = AGGREGATIONS[registered].score_range
     return MetricDefinition(name, function, registered, higher_is_better, within)
@@ -159,6 +162,22 @@ def _pair(references: Sequence[Any], predictions: Sequence[Any], **_arguments: A
     return [references[0], predictions[0]]
 
 
+def _accuracy(references: Sequence[Any], predictions: Sequence[Any], **arguments: Any) -> dict[str, float]:
+    from sklearn.metrics import accuracy_score
+
+    return {"accuracy": float(accuracy_score(references, predictions, **arguments))}
+
+
+def _f1(references: Sequence[Any], predictions: Sequence[Any], **arguments: Any) -> dict[str, float]:
+    from sklearn.metrics import f1_score
+
+    return {"f1": float(f1_score(references, predictions, **arguments))}
+
+
+_OF_EVALUATE: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"accuracy": _accuracy, "exact_match": exact_match, "f1": _f1}
+)
+"""Metrics of an entry with ``hf_evaluate``, as the package ``evaluate`` computes them."""
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {"exact_match": exact_match, **dict.fromkeys((*CORPUS, "f1", "mcc", "acc"), _pair)}
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +15,18 @@ from msgspec import Struct
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig
-from lmms_eval.tasks.yaml.prompts import Doc, Part, PromptBuilder, Prompts, RenderError, Turn, field_value
+from lmms_eval.tasks.yaml.prompts import (
+    Doc,
+    Part,
+    PromptBuilder,
+    Prompts,
+    RenderError,
+    Turn,
+    field_value,
+    keep_originals,
+)
 
+log = logging.getLogger(__name__)
 SAMPLERS = ("default", "first_n")
 
 
@@ -49,6 +60,32 @@ class LmEvalPrompts(Prompts):
             with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
                 return ast.literal_eval(value)
         return value
+
+    def visuals(self, doc: Doc) -> list[Any]:
+        """Return the media of ``doc_to_image`` and ``doc_to_audio``, in this order."""
+        return [one for spec in self.config.doc_to_visual or () for one in self._media_of(spec, doc)]
+
+    def _media_of(self, spec: Any, doc: Doc) -> list[Any]:
+        """Return the media of a column, of a template that gives a list, of a function, or of a list of these."""
+        if isinstance(spec, list | tuple):
+            return [one for item in spec for one in self._media_of(item, doc)]
+        if callable(spec):
+            keep_originals()
+            value = spec(doc)
+        else:
+            value = field_value(spec, doc, self._key("doc_to_image"), True)
+            if isinstance(value, str) and spec not in doc:
+                value = self._listed(value)
+        if value is None:
+            return []
+        return list(value) if isinstance(value, list | tuple) else [value]
+
+    def _listed(self, text: str) -> Any:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            problem = "there is no such column, and it is no template of a list"
+            raise RenderError(f"{self._key('doc_to_image')}: {text!r:.80}: {problem}") from error
 
     def description(self, doc: Doc) -> str:
         """Return the text at the beginning of the prompt: a column, else a template."""
@@ -157,6 +194,15 @@ def needs_blank(left: str, right: str) -> bool:
     return bool(left) and not left[-1].isspace() and not right[:1].isspace()
 
 
+def single_turn(said: Sequence[Said]) -> list[Said]:
+    """Join the messages between the system message and a beginning of the answer to one of the user."""
+    lead = [one for one in said[:1] if one.role == "system"]
+    rest = list(said[len(lead) :])
+    end = [rest.pop()] if rest[-1].role == "assistant" else []
+    text = "".join(one.text + one.after for one in rest[:-1]) + rest[-1].text
+    return [*lead, Said("user", text), *end]
+
+
 class LmEvalPromptBuilder(PromptBuilder):
     """Joins system instruction, description, examples and question as lm-eval does."""
 
@@ -180,36 +226,48 @@ class LmEvalPromptBuilder(PromptBuilder):
         made.append(Said("user", shown, between))
         return [*made, Said("assistant", prefix)] if prefix else made
 
+    @property
+    def asks_question_alone(self) -> bool:
+        return super().asks_question_alone and self.prompts.config.gen_prefix is None
+
+    def is_plain(self, bare: bool) -> bool:
+        """Return whether the prompt is a text to be completed: without ``--apply_chat_template``, or ``bare``."""
+        return bare or not self.prompts.options.apply_chat_template
+
     def context(self, doc_id: int, question: str | None = None) -> str:
         return "".join(one.text + one.after for one in self.said(doc_id, question))
 
     def chat(self, doc_id: int, question: str | None = None) -> list[Said]:
-        """Return the messages for a chat template. Without ``fewshot_as_multiturn``, those of the user are joined."""
+        """Return the messages for a chat template, those of the user as one if ``fewshot_as_multiturn`` is false."""
         said = self.said(doc_id, question)
-        if self.prompts.options.fewshot_as_multiturn:
+        if self.prompts.options.fewshot_as_multiturn is not False:
             return said
-        lead = [one for one in said[:1] if one.role == "system"]
-        rest = said[len(lead) :]
-        end = [rest.pop()] if rest[-1].role == "assistant" else []
-        text = "".join(one.text + one.after for one in rest[:-1]) + rest[-1].text
-        return [*lead, Said("user", text), *end]
+        return single_turn(said)
 
     def text_turns(self, doc_id: int, question: str | None = None) -> list[dict[str, str]]:
         return [{"role": one.role, "content": one.text} for one in self.chat(doc_id, question)]
 
     def turns(self, doc_id: int, doc: Doc | None = None, own: Sequence[Turn] | None = None) -> list[Turn]:
-        """Return the messages of a document, its media first in the last message of the user."""
-        if own is not None:
-            return super().turns(doc_id, doc, own)
+        """Return the messages of a document, its media first in the last message of the user.
+
+        Without ``--apply_chat_template``, the whole prompt is one message. The text of ``own`` replaces the question.
+        """
         full = self.documents[doc_id] if doc is None else doc
-        media = self.prompts.user_turn(self.prompts.visuals(full), "")[0]["content"]
-        shown: list[Part] = [part for part in media if part.get("type") != "text"]
-        said = self.chat(doc_id)
+        turns = self.prompts.user_turn(self.prompts.visuals(full), "") if own is None else own
+        parts = [part for turn in turns for part in turn["content"]]
+        shown: list[Part] = [part for part in parts if part.get("type") != "text"]
+        question = None if own is None else "".join(part["text"] for part in parts if part.get("type") == "text")
+        is_plain = self.is_plain(bare=False)
+        said = [Said("user", self.context(doc_id, question))] if is_plain else self.chat(doc_id, question)
         last = max(number for number, one in enumerate(said) if one.role == "user")
         return [
             {"role": one.role, "content": [*(shown if number == last else ()), {"type": "text", "text": one.text}]}
             for number, one in enumerate(said)
         ]
+
+    def with_system(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Return messages without context, such as those of unconditional likelihoods, as they are."""
+        return list(turns)
 
     def _joined(self, left: str, right: str) -> str:
         between = self.prompts.config.fewshot_delimiter if right and needs_blank(left, right) else ""
@@ -248,6 +306,8 @@ def example_pool(
             raise TaskError(f"{where}: key 'fewshot_config': samples must be a list of documents")
         return list(samples), split == config.test_split
     found = split or config.training_split or config.validation_split or config.split
+    if found == config.split and split != config.test_split:
+        log.warning("%s: a question may be one of its own examples: both are from the split %r", where, found)
     documents = documents_of(str(found))
     return [documents.text_view(number) for number in range(len(documents))], split == config.test_split
 

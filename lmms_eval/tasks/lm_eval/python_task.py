@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,18 +15,20 @@ from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.data import DataSet
 from lmms_eval.tasks.data.splits import of_datasets
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, sent_generation
+from lmms_eval.tasks.lm_eval.exchanges import LmEvalLikelihoodExchange
 from lmms_eval.tasks.lm_eval.metrics import LmEvalMetric, definition_of
 from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
-from lmms_eval.tasks.yaml.exchanges import Ask, LikelihoodExchange, MessageBuilder, TaskExchange
+from lmms_eval.tasks.yaml.exchanges import Ask, MessageBuilder, TaskExchange
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.metrics import TaskMetric
 from lmms_eval.tasks.yaml.task import TaskSource, media_policy
+from lmms_eval.utils.installed import error_text
 
 _SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 
 
-class Settings(SimpleNamespace):
+class ClassSettings(SimpleNamespace):
     """The configuration of a task class, read by attribute and by key."""
 
     def __getitem__(self, key: str) -> Any:
@@ -67,12 +70,27 @@ class ConfigurableTask:
     DATASET_PATH: str | None = None
     DATASET_NAME: str | None = None
     VERSION: Any = "Yaml"
-    dataset: Any = None
 
     def __init__(self, config: Mapping[str, Any] | None = None, **_kwargs: Any) -> None:
         given = {"generation_kwargs": generation_kwargs(LmEvalConfig(task="")), "metadata": {}, **(config or {})}
-        self.config = Settings(**given)
-        self._config = self.config
+        self.config = ClassSettings(**given)
+        self._config, self._dataset = self.config, None
+        self.DATASET_PATH = given.get("dataset_path") or self.DATASET_PATH
+        self.DATASET_NAME = given.get("dataset_name") or self.DATASET_NAME
+
+    @property
+    def dataset(self) -> Any:
+        """A mapping from split to data set; ``None`` until the task that runs it opens the data.
+
+        A class that overrides ``download`` gets its data at the first use, which may be in its constructor.
+        """
+        if self._dataset is None and type(self).download is not ConfigurableTask.download:
+            self.download(self.config.get("dataset_kwargs"))
+        return self._dataset
+
+    @dataset.setter
+    def dataset(self, made: Any) -> None:
+        self._dataset = made
 
     def download(self, *_args: Any, **_kwargs: Any) -> None:
         """Set ``dataset``, a mapping from split to data set. The base class leaves it to the task that runs it."""
@@ -108,6 +126,8 @@ class ConfigurableTask:
 def built(cls: type[ConfigurableTask], config: Mapping[str, Any], where: str) -> ConfigurableTask:
     """Make the object of a task class. Raises ``TaskError`` if its constructor raises."""
     parameters = inspect.signature(cls.__init__).parameters
+    if config.get("recipe") is not None:
+        _check_recipes(where)
     try:
         made = cls(config=dict(config)) if "config" in parameters else cls()
     except LmmsEvalError:
@@ -118,6 +138,14 @@ def built(cls: type[ConfigurableTask], config: Mapping[str, Any], where: str) ->
         ) from error
     made.config.task = config["task"]
     return made
+
+
+def _check_recipes(where: str) -> None:
+    """Raise ``TaskError`` without the package that reads ``recipe``."""
+    try:
+        import_module("unitxt")
+    except ImportError as error:
+        raise TaskError(f"{where}: key 'recipe': unitxt cannot be imported: {error_text(error)}") from error
 
 
 class PythonTask(LmEvalTask):
@@ -139,16 +167,15 @@ class PythonTask(LmEvalTask):
         }
         raw = {**config, **stated, **{key: value for key, value in (source.overrides or {}).items() if key != "class"}}
         super().__init__(structs.replace(source, raw=raw), options)
+        self.source = source  # with the class, so that the task can be built again
 
     @property
     def data(self) -> DataSet:
         """The splits that the class has, as its methods return them."""
         if self._data is None:
-            own, opened = self._own, super().data
-            if type(own).download is not ConfigurableTask.download:
-                named(own.download, f"{type(own).__name__}.download")()
-            if own.dataset is None:
-                own.dataset = opened.dataset_dict()
+            own = self._own
+            if named(lambda: own.dataset, f"{type(own).__name__}.download")() is None:
+                own.dataset = self._open_data().dataset_dict()
             splits = {split: _docs(own, word) for split, word in _SPLITS.items() if getattr(own, f"has_{word}_docs")()}
             policy = media_policy(self.config, self.where, self.options)
             self._data = of_datasets(splits, f"{self.where}: {type(own).__name__}", policy)
@@ -159,11 +186,16 @@ class PythonTask(LmEvalTask):
         """Return the requests that the class makes for a document, in the order of their numbers."""
         doc = self.documents.text_view(doc_id)
         make = named(self._own.construct_requests, f"{type(self._own).__name__}.construct_requests")
-        made = make(doc, context, metadata=(self.name, doc_id, self.repeats))
+        made = make(
+            doc, context, apply_chat_template=self.options.apply_chat_template,
+            metadata=(self.name, doc_id, self.repeats),
+        )  # fmt: skip
         each = list(made) if isinstance(made, list | tuple) else [made]
         return sorted(each, key=lambda instance: instance.idx)
 
     def _stated_metrics(self) -> Sequence[TaskMetric]:
+        if self.options.predict_only:
+            return super()._stated_metrics()
         directions = self._own.higher_is_better()
         self._lm_eval_metrics = [
             LmEvalMetric(TaskMetric(definition_of(name, function, directions.get(name, True), self.where), {}), None)
@@ -175,7 +207,7 @@ class PythonTask(LmEvalTask):
         return _MixedScorer(self.prompts, self._lm_eval_metrics, self._plan, None, self.seeding.scoring_may_draw)
 
     @property
-    def _exchange(self) -> type[TaskExchange]:  # type: ignore[override]
+    def _exchange(self) -> type[TaskExchange]:
         return PythonExchange
 
 
@@ -186,7 +218,7 @@ def _docs(own: ConfigurableTask, word: str) -> Any:
     return docs if process is None or docs is None else docs.map(process)
 
 
-class PythonExchange(LikelihoodExchange):
+class PythonExchange(LmEvalLikelihoodExchange):
     """The requests of ``construct_requests``, which may be of different kinds."""
 
     def open(self) -> Sequence[Request]:
@@ -235,7 +267,7 @@ class _MixedScorer(LmEvalScorer):
 def build_lm_eval_task(source: TaskSource, options: TaskOptions) -> LmEvalTask:
     """Build a task of a pack of lm-eval: by its keys, or by the class that they name.
 
-    Raises ``TaskError`` if the class is none of lm-eval's task classes, or as ``YamlTask`` does.
+    Raises ``TaskError`` if the class is not a task class of lm-eval, or as ``YamlTask`` does.
     """
     stated = source.raw.get("class")
     if stated is None:

@@ -1,4 +1,4 @@
-"""Scores of lm-eval's tasks: the values of filtered answers and of likelihoods."""
+"""Filters and scores of lm-eval's tasks: the values of filtered answers and of likelihoods."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from typing import Any
 
 from msgspec import Struct
 
+from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.judging import Verdict
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.errors import TaskError
+from lmms_eval.filters import get_filter
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig
 from lmms_eval.tasks.lm_eval.metrics import LmEvalMetric
 from lmms_eval.tasks.lm_eval.prompts import is_number
 from lmms_eval.tasks.yaml.metrics import BYPASS
 from lmms_eval.tasks.yaml.prompts import Prompts
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan, scoring_plan
 
 log = logging.getLogger(__name__)
 NO_GOLD = -100
-"""Number of the right choice if the target is none of the choices."""
+"""Number of the right choice if no choice is the target."""
 
 
 class ChoiceLikelihoods(Struct, frozen=True):
@@ -139,7 +143,12 @@ class LmEvalScorer(AnswerScorer):
     def _gold(self, value: Any, choices: Sequence[str] | None, answer: Any) -> Any:
         if is_number(value) and choices is not None and 0 <= int(value) < len(choices):
             return choices[int(value)]
-        return value if isinstance(answer, list) or isinstance(value, str) else str(value)
+        if isinstance(answer, list) or isinstance(value, type(answer) | str):
+            return value
+        try:
+            return type(answer)(value)  # such as 7 for the answer "7"
+        except (TypeError, ValueError):
+            return value
 
     def _likelihoods(self, doc: Doc, results: Sequence[tuple[float, bool]]) -> ChoiceLikelihoods:
         choices = self.prompts.choices(doc) or []
@@ -174,3 +183,91 @@ def _rolling(text: str, likelihood: float) -> dict[str, Any]:
         "byte_perplexity": [likelihood, size],
         "bits_per_byte": [likelihood, size],
     }
+
+
+class CustomFilter(Filter):
+    """Applies a function of the task to all answers and documents."""
+
+    def __init__(self, filter_fn: Callable[[Any, Any], Any]) -> None:
+        self._function = filter_fn
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:
+        return list(self._function(resps, docs))
+
+
+class TrimFilter(Filter):
+    """Removes white space at both ends of each answer."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[list[str]]:  # noqa: ARG002 - the interface
+        return [[answer.strip() for answer in answers] for answers in resps]
+
+
+class PairsFilter(Filter):
+    """Replaces each answer by the second texts of all ``('...', '...')`` in it; an answer that is a list stays."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[list[Any]]:  # noqa: ARG002 - the interface
+        return [[self._read(answer) for answer in answers] for answers in resps]
+
+    def _read(self, answer: Any) -> Any:
+        if not isinstance(answer, str):
+            return answer
+        return [second for _, second in re.findall(r"\('([^']*)', '([^']*)'\)", answer)] or ["invalid"]
+
+
+_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "person": "PER", "location": "LOC", "organization": "ORG", "counties": "LOC", "places": "LOC", "people": "PER",
+        "persons": "PER", "company": "ORG", "country": "LOC", "continent": "LOC", "time": "DATE", "date": "DATE",
+        "per": "PER", "loc": "LOC", "org": "ORG",
+    }
+)  # fmt: skip
+"""Words before a colon and the labels that they mean."""
+_LABELLED = re.compile(
+    r"\b(person|location|organization|counties|places|people|persons|company|country|continent|time|date|per|loc|org)"
+    r"\s*:"
+)
+
+
+class SpanFilter(Filter):
+    """Reads the named entities of each answer as ``label: value`` joined by ``$``."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[list[str]]:  # noqa: ARG002 - the interface
+        return [[self._read(answer) for answer in answers] for answers in resps]
+
+    def _read(self, answer: str) -> str:
+        text = _LABELLED.sub(lambda found: f"{_LABELS[found[1]]}:", answer.lower())
+        text = text.replace("$$", "$").rstrip().rstrip("$").replace("\n", "$")
+        found = []
+        for label, values in re.findall(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)", text):
+            parts = (part.strip() for part in values.split(","))
+            found += [f"{label.lower()}: {part}" for part in parts if part and part != "none"]
+        return " $ ".join(found)
+
+
+FILTERS: Mapping[str, type[Filter]] = MappingProxyType(
+    {"custom": CustomFilter, "format_span": SpanFilter, "regex_pos": PairsFilter, "remove_whitespace": TrimFilter}
+)
+
+
+def lm_eval_plan(config: LmEvalConfig, options: TaskOptions, where: str) -> ScoringPlan:
+    """Build the filters of a task. Without ``filter_list``, the first of several answers counts.
+
+    Raises ``TaskError`` as ``scoring_plan`` does.
+    """
+    if config.filter_list is None:
+        plan = scoring_plan(config, options, where)
+        first = FilterEnsemble("none", (get_filter("take_first")(),))
+        return ScoringPlan((first,), plan.tags, plan.first_tags, plan.thought_tags)
+    entries = []
+    for entry in config.filter_list:
+        steps = entry.get("filter")
+        if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
+            raise TaskError(f"{where}: key 'filter_list': an entry needs name and filter (a list): {entry!r:.120}")
+        entries.append({**entry, "filter": [_known(step) for step in steps]})
+    return scoring_plan(config.model_copy(update={"filter_list": entries}), options, where)
+
+
+def _known(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = step.get("function")
+    found = FILTERS.get(function) if isinstance(function, str) else None
+    return step if found is None else {**step, "function": found}

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from lmms_eval.api.task import Request
-from lmms_eval.errors import TaskError
-from lmms_eval.tasks.data import Documents, open_data
-from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, lm_eval_config, sent_generation
+from lmms_eval.errors import FunctionError, MissingDataError, TaskError
+from lmms_eval.tasks.data import DataSet, Documents
+from lmms_eval.tasks.data.splits import of_datasets
+from lmms_eval.tasks.lm_eval.config import (
+    MEDIA_KEYS,
+    LmEvalConfig,
+    generation_kwargs,
+    lm_eval_config,
+    sent_generation,
+)
 from lmms_eval.tasks.lm_eval.exchanges import EXCHANGES
-from lmms_eval.tasks.lm_eval.filters import lm_eval_plan
 from lmms_eval.tasks.lm_eval.metrics import definition_of, lm_eval_metrics
 from lmms_eval.tasks.lm_eval.prompts import (
     ExampleDraws,
@@ -25,27 +32,36 @@ from lmms_eval.tasks.lm_eval.prompts import (
     is_number,
     sampler_of,
 )
-from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
+from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer, lm_eval_plan
 from lmms_eval.tasks.yaml.config import GENERATING
 from lmms_eval.tasks.yaml.exchanges import TaskExchange
+from lmms_eval.tasks.yaml.fingerprints import hash_of_text
 from lmms_eval.tasks.yaml.metrics import TaskMetric
 from lmms_eval.tasks.yaml.scoring import ScoringPlan
-from lmms_eval.tasks.yaml.task import YamlTask
+from lmms_eval.tasks.yaml.settings import check_generation, with_stated
+from lmms_eval.tasks.yaml.task import NAMED_KEYS, YamlTask, media_policy
 
 _SEEDING = threading.RLock()
 
 
+@contextmanager
+def seeded_python() -> Iterator[None]:
+    """Seed Python's generator with 0 for a while, so that every start gets the same documents."""
+    with _SEEDING:
+        state = random.getstate()
+        random.seed(0)
+        try:
+            yield
+        finally:
+            random.setstate(state)
+
+
 def seeded(process: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``process_docs`` with Python's generator seeded by 0, so that every start gets the same documents."""
+    """Return ``process_docs`` with Python's generator seeded."""
 
     def processed(documents: Any) -> Any:
-        with _SEEDING:
-            state = random.getstate()
-            random.seed(0)
-            try:
-                return process(documents)
-            finally:
-                random.setstate(state)
+        with seeded_python():
+            return process(documents)
 
     return processed
 
@@ -55,6 +71,7 @@ class LmEvalTask(YamlTask):
 
     config: LmEvalConfig
     prompts: LmEvalPrompts
+    named_keys: ClassVar[tuple[str, ...]] = (*NAMED_KEYS, "custom_dataset", *MEDIA_KEYS)
 
     def _checked(self, raw: Mapping[str, Any]) -> LmEvalConfig:
         return lm_eval_config(raw, self.where)
@@ -63,10 +80,34 @@ class LmEvalTask(YamlTask):
         process = self.config.process_docs
         return None if process is None else seeded(process)
 
+    def _open_data(self) -> DataSet:
+        """Find the data; ``custom_dataset`` returns it by split for the metadata, settings and model of the run."""
+        make = self.config.custom_dataset
+        if make is None:
+            return super()._open_data()
+        stated = {**self.config.facts, **(self.config.dataset_kwargs or {})}
+        given = {**self.options.model_args, **stated, **self.options.task_kwargs, "config_source": self.where}
+        try:
+            with seeded_python():
+                made = make(**given)
+        except FunctionError as error:
+            if not isinstance(error.__cause__, ConnectionError | FileNotFoundError):
+                raise
+            raise MissingDataError(
+                f"{self.where}: {error}; check the network, or give a local copy with --data_root DIR"
+            ) from error
+        if not isinstance(made, Mapping):
+            raise TaskError(
+                f"{self.where}: key 'custom_dataset' must return data sets by split, not a {type(made).__name__}"
+            )
+        return of_datasets(made, f"{self.where}: custom_dataset", media_policy(self.config, self.where, self.options))
+
     def _generation_options(self) -> dict[str, Any]:
         if self.config.output_type not in GENERATING:
             return {}
-        return sent_generation({**generation_kwargs(self.config), **self.options.gen_kwargs})
+        made = with_stated(generation_kwargs(self.config), replace(self.options, legacy=False))
+        check_generation(made, f"task {self.config.task}")
+        return sent_generation(made)
 
     def _stated_metrics(self) -> Sequence[TaskMetric]:
         self._lm_eval_metrics = lm_eval_metrics(self.config, self.options.predict_only, self.where)
@@ -84,7 +125,7 @@ class LmEvalTask(YamlTask):
     def _prompt_builder(self, documents: Documents) -> LmEvalPromptBuilder:
         config, draws = self.config, None
         sampler = sampler_of(config, self.where)
-        if self._shots:
+        if self._shots and self.source.documents is None:  # a process that scores makes no prompts
             pool, excludes = example_pool(config, self._examples_in, self.where)
             draws = ExampleDraws(pool, documents, self._shots, sampler, excludes, self.options.fewshot_seed)
             draws.check(self.where)
@@ -95,9 +136,19 @@ class LmEvalTask(YamlTask):
         process = self.config.examples.get("process_docs")
         if process is None:
             return self.data.processed(split)
-        unprocessed = open_data(self.data_request, split)
+        unprocessed = self._open_data()
         unprocessed.process(seeded(process), [split])
         return unprocessed.documents(split)
+
+    def fingerprint(self) -> Mapping[str, str]:
+        """The fingerprint of a YAML task, with further functions and the form of conversations."""
+        found, own = super().fingerprint(), self._hash_of(("custom_dataset", "gen_prefix"))
+        is_joined = self.options.apply_chat_template and self.options.fewshot_as_multiturn is False
+        return {
+            **found,
+            "config": hash_of_text(f"{found['config']} joined") if is_joined else found["config"],
+            "functions": hash_of_text(found["functions"] + own),
+        }
 
     def legacy_context_turns(self, request: Request) -> list[dict[str, str]]:
         doc = self.documents.text_view(request.doc_id)

@@ -133,7 +133,7 @@ def facts_of(metadata: Any) -> dict[str, Any]:
 
 
 class TaskKeys(Struct, frozen=True):
-    """Which keys a task has."""
+    """The keys that a task has."""
 
     kind: type[TaskConfig] = TaskConfig
     needs_path: bool = True

@@ -53,7 +53,7 @@ class RequestSettings:
         self.task, self.builder, self.seeding, self.generation, self.cost = task, builder, seeding, generation, cost
         self.prompts, self.documents = builder.prompts, builder.documents
         self.config, self.options, self.where = self.prompts.config, self.prompts.options, self.prompts.where
-        text_alone = not (self.config.description or self.options.system_instruction or builder.has_examples)
+        text_alone = builder.asks_question_alone
         is_repeatable = seeding.prompt is nullcontext and not self.documents.media_columns
         self.asks_context = text_alone and is_repeatable and self.config.doc_to_messages is None
         """Whether the context of a first request is exactly the text of its messages, which is not rendered again."""
@@ -80,7 +80,8 @@ class MessageBuilder(Struct, frozen=True):
 
     def __call__(self) -> ChatMessages:
         try:
-            return ChatMessages.model_validate({"messages": self.turns()})
+            is_plain = self.requests.builder.is_plain(self.bare)
+            return ChatMessages.model_validate({"messages": self.turns(), "is_plain": is_plain})
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])

@@ -346,6 +346,15 @@ class PromptBuilder:
         self.prompts, self.documents = prompts, documents
         self._few, self._examples, self.has_examples = few, examples, few is not None
 
+    @property
+    def asks_question_alone(self) -> bool:
+        """Whether nothing precedes or follows the question."""
+        return not (self.prompts.config.description or self.prompts.options.system_instruction or self.has_examples)
+
+    def is_plain(self, bare: bool) -> bool:  # noqa: ARG002 - other families' prompts are plain
+        """Return whether local models get the text without a chat template. ``bare`` prompts have only the request."""
+        return False
+
     def context(self, doc_id: int, question: str | None = None) -> str:
         """Return the prompt as text: system instruction, description, examples, question."""
         doc, prompts = self.documents.text_view(doc_id), self.prompts

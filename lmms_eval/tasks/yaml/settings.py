@@ -193,14 +193,14 @@ def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, An
     specific = config.model_specific_generation_kwargs or {}
     own = _of_model(specific, options)
     made.update(own if own is not None else specific.get("default") or {})
-    made = _with_stated(made, options)
+    made = with_stated(made, options)
     check_generation(made, f"task {config.task}")
     if made.get("temperature") is not None:
         made["temperature"] = float(made["temperature"])
     return made
 
 
-def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any]:
+def with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any]:
     """Put the options of the command line over those of a task.
 
     A length or stop strings replace the task's, even under another name. A temperature above 0 without ``do_sample``

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -282,13 +282,16 @@ class YamlTask(FamilyInterface, Task):
     Raises ``TaskError`` if the configuration is wrong; no data is touched before ``load``.
     """
 
+    named_keys: ClassVar[tuple[str, ...]] = NAMED_KEYS
+    """Keys whose functions are named in their errors, and find data sets below ``--data_root``."""
+
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         self.source, self.options, self.where = source, options, source.file
         self._raw = self._checked({**source.raw, "task": source.name})
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
         with copies.offered():  # modules may load data on import
             resolved = {name: resolve_all(value, name) for name, value in dict(self._raw).items()}
-            for name in NAMED_KEYS:  # errors of functions for documents or scores name their key
+            for name in self.named_keys:  # errors of functions for documents or scores name their key
                 resolved[name] = copies.reached(named(resolved[name], name))
         self.config: TaskConfig = self._raw.model_copy(update=resolved)
         config = self.config
@@ -356,6 +359,10 @@ class YamlTask(FamilyInterface, Task):
         process: Callable[[Any], Any] | None = self.config.process_docs
         return process
 
+    def _open_data(self) -> DataSet:
+        """Find the data, before ``process_docs``."""
+        return open_data(self.data_request, self.split)
+
     def _few_shot(self) -> FewShot | None:
         return few_shot(self.config, self._shots, self.options.fewshot_seed, self.where)
 
@@ -417,7 +424,7 @@ class YamlTask(FamilyInterface, Task):
     def data(self) -> DataSet:
         """The splits. Files are opened when a split is requested."""
         if self._data is None:
-            self._data = open_data(self.data_request, self.split)
+            self._data = self._open_data()
             self.prompts.media = self._data.media
             if (process := self._process_docs()) is not None:
                 splits = {self.split, *([self._few.split] if self._few else [])}

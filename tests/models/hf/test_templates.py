@@ -29,6 +29,13 @@ def test_an_implied_delimiter_is_dropped_after_a_chat_template(tiny, model):
     assert implied == pytest.approx(blank, abs=1e-4) and implied != pytest.approx(bare, abs=1e-4)
 
 
+def test_a_plain_text_gets_no_template(model):
+    request = ask(0, "Q: What?\nA:")
+    plain = request.build_messages().model_copy(update={"is_plain": True})
+    assert model.prepare(request.with_messages(lambda: plain)).payload.text == "Q: What?\nA:"
+    assert model.prepare(request).payload.text != "Q: What?\nA:"
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_plain_context_without_a_template(tiny_folders, family, tmp_path):
     """A base model has no template; pictures stand where they stand, and answers end as usual."""

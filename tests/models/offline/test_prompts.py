@@ -13,6 +13,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Sight
 from lmms_eval.errors import ModelError
 from lmms_eval.models.offline.prompts import EnginePrompt
+from tests.cases import for_each
 from tests.media.draw import write_video
 from tests.models.offline.engines import TEMPLATE, TEXTS_TEMPLATE, Recorder, write_tokenizer
 from tests.models.offline.support import FAKES, build
@@ -115,6 +116,19 @@ def test_a_base_model_reads_the_plain_context(tmp_path: Path, seen: Recorder) ->
     assert text_of(base, seen.calls[0]["prompt"]["prompt_token_ids"]) == "<s>Q:A"
     assert found["one"].loglikelihood == -1.0
     assert model.identity()["chat_template"] == "none"
+
+
+@pytest.mark.usefixtures("seen")
+@for_each("template", [TEMPLATE, TEXTS_TEMPLATE])
+def test_a_plain_text_gets_no_template(tmp_path: Path, template: str) -> None:
+    folder = write_tokenizer(tmp_path / "chat", template=template)
+    model = build("vllm", folder)
+    content = [{"type": "text", "text": "Q:"}]
+    messages = ChatMessages.model_validate({"messages": [{"role": "user", "content": content}], "is_plain": True})
+    request = make_request("one", messages=messages)
+    assert text_of(folder, model.prepare(request).payload.prompt.token_ids) == "<s>Q:"
+    asked = replace(request, kind="loglikelihood", continuation="A", implied_delimiter="A", generation={})
+    assert text_of(folder, model.prepare(asked).payload.token_ids) == "<s>Q:A"
 
 
 def test_a_model_without_template(tmp_path: Path, seen: Recorder) -> None:

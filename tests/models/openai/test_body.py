@@ -122,6 +122,26 @@ def test_order_of_parts_and_roles_is_kept() -> None:
     assert [part["type"] for part in body["messages"][1]["content"]] == ["text", "image_url", "text"]
 
 
+def test_a_server_is_asked_to_continue_the_beginning_of_an_answer(caplog: pytest.LogCaptureFixture) -> None:
+    begun = conversation(("user", [text("a")]), ("assistant", [text("b")]))
+    body = build(make_request("one", messages=begun))
+    assert body["continue_final_message"] is True and body["add_generation_prompt"] is False
+    assert "continue_final_message" not in build(make_request("one", messages=conversation(("user", [text("a")]))))
+    public = builder(base_url="https://api.openai.com/v1", api_key="k")
+    for _ in range(2):
+        assert "continue_final_message" not in orjson.loads(public.build(make_request("one", messages=begun)))
+    assert caplog.text.count("this service has no option to continue it") == 1
+
+
+def test_a_plain_text_is_a_message_of_the_user_for_a_server_of_conversations(caplog: pytest.LogCaptureFixture) -> None:
+    plain = conversation(("user", [text("a")])).model_copy(update={"is_plain": True})
+    assert build(make_request("one", messages=plain))["messages"] == [{"role": "user", "content": [text("a")]}]
+    assert "give --apply_chat_template" in caplog.text
+    caplog.clear()
+    assert build(make_request("one", messages=plain), api="completions")["prompt"] == "a"
+    assert not caplog.text
+
+
 def test_system_prompt_is_put_first_or_replaces(tmp_path: Path) -> None:
     request = make_request("one", "Q")
     expected = {"role": "system", "content": [text("Be brief.")]}
