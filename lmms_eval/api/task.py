@@ -131,7 +131,7 @@ class Request:
     generation: Mapping[str, Any] = field(default_factory=dict)
     """Generation options: max_new_tokens, temperature, until, ..."""
     continuation: str | None = None
-    """The text whose log probability is requested (``loglikelihood``)."""
+    """The text whose log probability is requested; for ``loglikelihood_rolling`` the whole text, without context."""
     implied_delimiter: str = ""
     """Start of ``continuation`` that comes from the default ``target_delimiter``, not from the task."""
     implied_stop: str = ""
@@ -147,6 +147,11 @@ class Request:
     payload: Any = None
     """``None`` before preparation, and again once the answer is recorded."""
     payload_bytes: int = 0
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether a log probability is requested, not a text."""
+        return self.kind in ("loglikelihood", "loglikelihood_rolling")
 
     def continuation_after(self, has_template: bool) -> str:
         """Return the text to be scored, without the implied delimiter after a chat template's generation prompt.

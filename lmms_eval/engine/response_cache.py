@@ -356,7 +356,7 @@ class ResponseCache:
 
     def key(self, request: Request, build_messages: Callable[[], ChatMessages]) -> str | None:
         """Return the key of a request; ``None``, and counted, if it cannot be cached."""
-        is_generation = request.kind != "loglikelihood"
+        is_generation = not request.is_likelihood
         if (
             self._keys is None
             or request.kind == "generate_until_multi_round"

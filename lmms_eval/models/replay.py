@@ -86,7 +86,7 @@ class SamplesBook:
                 f"{self._path.name} answers another document {request.doc_id} of task {request.task.name} (doc_hash "
                 f"{row.doc_hash[:12]}, here {now[:12]}): the data set was reordered or changed",
             )
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             return _likelihood(request, row.answers, self._path)
         parts = _parts_of(request, row.parts)
         if parts is not None:
@@ -261,7 +261,13 @@ class Replay(Model):
     """
 
     kinds: frozenset[RequestKind] = frozenset(
-        {"generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"}
+        {
+            "generate_until",
+            "loglikelihood",
+            "loglikelihood_rolling",
+            "generate_until_multi_round",
+            "generate_visual_cot",
+        }
     )
     concurrency = TAKE
     reads_documents = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MARGIN_TOKENS = 4
 """A character may consist of up to four byte tokens at either end of the window."""
 _SEED_RANGE = 2**63
+_PIECE = 256
+"""Tokens whose probabilities are computed at a time."""
 
 
 class GeneratedEnding(Struct, frozen=True):
@@ -125,13 +127,22 @@ class Answerer:
         # Fast tokenizers are not thread-safe, and other threads encode while this one decodes.
         self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
-        self._is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
+        self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
 
+    @property
+    def scores_texts(self) -> bool:
+        """Whether the model predicts each token of a text alone: it has no encoder, and needs no picture."""
+        parameters = inspect.signature(self._loaded.model.forward).parameters.values()
+        needs = [one for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+        return not self.is_encoder_decoder and not needs
+
     def answer(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Return the responses to the jobs, in order."""
+        if jobs[0].window is not None:
+            return self._score_windows(jobs)
         if jobs[0].settings is None:
             return self._score(jobs)
         return self._write(jobs, jobs[0].settings)
@@ -142,7 +153,7 @@ class Answerer:
         stopper = self._stopper(settings, encoded, readings)
         seed = jobs[0].request.seed if settings.seed is None else settings.seed
         output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
-        start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
+        start = self._starts_a_decoder(output) if self.is_encoder_decoder else encoded.width
         limit = _length(settings, encoded)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
@@ -152,10 +163,10 @@ class Answerer:
             stopped_at = stopper.stopped_at.get(row) if stopper else None
             ids = output[row, start:].tolist()
             # Padding follows the answer of an encoder-decoder model, as Whisper removes the end token.
-            while self._is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
+            while self.is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
                 ids.pop()
             ending = find_ending(ids, self._end_ids, stopped_at)
-            ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
+            ended = ending.ended or (self.is_encoder_decoder and ending.generated < limit)
             cut_off = None if encoded.in_pieces else "length"
             written = self._tags.read(ending.ids, reading, settings.skip_special_tokens)
             reasoning = self._tags.count(written, ending.generated)
@@ -185,7 +196,7 @@ class Answerer:
     ) -> StopOnText | None:
         """Return the stopping criterion; ``None`` with beams, as a row is then not one answer."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
-        if not settings.until or beams > 1 or self._is_encoder_decoder:
+        if not settings.until or beams > 1 or self.is_encoder_decoder:
             return None
         return StopOnText(self._tags, readings, encoded.width, settings.skip_special_tokens)
 
@@ -210,20 +221,17 @@ class Answerer:
 
     def _score(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Compute the log probabilities of the continuations in one forward pass."""
-        model = self._loaded.model
-        if self._is_encoder_decoder:
+        import torch
+
+        if self.is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
         encoded = self._encode(jobs)
         counts = encoded.continuations
         inputs = to_device(encoded.inputs, self._loaded)
         keep = max(counts) + 1
-        extra = {"logits_to_keep": keep} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
-        import torch
-
-        with torch.inference_mode():
-            logits = model(**inputs, **extra).logits[:, -keep:].float()
+        logits = self._last_logits(inputs, keep).float()
         targets = inputs["input_ids"][:, -keep:]
-        shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
+        shared = self._shared(jobs)
         responses = []
         for row, (job, count) in enumerate(zip(jobs, counts, strict=True)):
             scores = torch.log_softmax(logits[row, -count - 1 : -1], dim=-1)
@@ -239,6 +247,44 @@ class Answerer:
             )
             responses.append(response)
         return responses
+
+    def _score_windows(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
+        """Add up the log probabilities of the tokens that each window predicts, in one forward pass."""
+        import torch
+
+        encoded = self._encode(jobs)
+        rows = list(zip(encoded.lengths, encoded.targets, strict=True))
+        first = min((length or 0) - len(targets) for length, targets in rows)
+        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
+        shared, responses = self._shared(jobs), []
+        for row, (job, (length, targets)) in enumerate(zip(jobs, rows, strict=True)):
+            assert length is not None
+            predicted = logits[row, length - len(targets) - first : length - first]
+            wanted = torch.tensor(targets, device=predicted.device)
+            total, is_greedy = 0.0, True
+            # In pieces, as the whole of it in float64 or float32 would need a multiple of the logits' memory.
+            for scores, part in zip(predicted.split(_PIECE), wanted.split(_PIECE), strict=True):
+                chosen = torch.log_softmax(scores.float(), dim=-1).gather(-1, part.unsqueeze(-1))
+                total += float(chosen.double().sum())
+                is_greedy = is_greedy and bool((scores.argmax(dim=-1) == part).all())
+            usage = Usage(length, 0)
+            responses.append(
+                Response(job.request.id, loglikelihood=total, is_greedy=is_greedy, usage=usage, batch=shared)
+            )
+        return responses
+
+    def _last_logits(self, inputs: Mapping[str, Any], count: int) -> Any:
+        """Return the logits of the last columns. Most models compute only those."""
+        import torch
+
+        model = self._loaded.model
+        extra = {"logits_to_keep": count} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
+        with torch.inference_mode():
+            return model(**inputs, **extra).logits[:, -count:]
+
+    def _shared(self, jobs: Sequence[PreparedRequest]) -> tuple[str, ...]:
+        """Return the ids of a batch that may affect its likelihoods."""
+        return tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:

@@ -13,6 +13,14 @@ from msgspec import Struct
 
 from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
+from lmms_eval.models.windows import (
+    NO_PREFIX,
+    ScoredTokens,
+    context_length,
+    prefix_token,
+    scored_windows,
+    text_tokens,
+)
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.inputs import Prepared, PreparedRequest
@@ -30,6 +38,8 @@ class Encoded(Struct, frozen=True, eq=False):
     """The number of columns of ``input_ids``."""
     continuations: tuple[int, ...] = ()
     """For likelihoods: the number of continuation tokens at the end of each row."""
+    targets: tuple[list[int], ...] = ()
+    """For windows, which are padded on the right: the tokens that the end of each row predicts."""
     max_new_tokens: int | None = None
     """The model's limit of new tokens."""
     room: int | None = None
@@ -61,6 +71,9 @@ class Encoder:
             RefusedError: the processor rejects an input, a prompt is longer than the model's positions, or a
                 continuation adds no token to its prompt.
         """
+        windows = [job.window for job in jobs if job.window is not None]
+        if windows:
+            return self._encode_windows(windows)
         texts = [job.text for job in jobs]
         batch = refusing(lambda: self.process(texts, [job.prepared for job in jobs]))
         mask = batch["attention_mask"]
@@ -75,6 +88,34 @@ class Encoder:
         room = None if self._max_length is None else self._max_length - width
         sights = sights_of(batch, [len(job.prepared.images) for job in jobs], self._loaded)
         return Encoded(batch, lengths, width, counts, room=room, sights=sights)
+
+    def windows(self, text: str) -> list[ScoredTokens]:
+        """Return the windows over a text. Raises ``RefusedError`` if the tokenizer has no start and no end token."""
+        tokenizer = self._loaded.tokenizer
+        prefix = prefix_token(tokenizer)
+        if prefix is None:
+            raise RefusedError(NO_PREFIX)
+        tokens = refusing(lambda: text_tokens(tokenizer, text))
+        return scored_windows(tokens, prefix, self._max_length or context_length(tokenizer))
+
+    def _encode_windows(self, windows: Sequence[ScoredTokens]) -> Encoded:
+        """Build the tensors of windows.
+
+        They are padded on the right, so that also models with learned positions begin each row at the first one. A
+        causal model's predictions do not depend on what follows.
+        """
+        import torch
+
+        rows = [[*context, *continuation[:-1]] for context, continuation in windows]
+        width = max(map(len, rows))
+        pad = self._loaded.tokenizer.pad_token_id
+        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if "return_mm_token_type_ids" in self._image_options:
+            inputs["mm_token_type_ids"] = torch.zeros_like(ids)
+        targets = tuple(continuation for _, continuation in windows)
+        return Encoded(inputs, tuple(map(len, rows)), width, tuple(map(len, targets)), targets)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with the same kinds of media. Exceptions of the processor pass through."""
@@ -191,6 +232,14 @@ class Lookahead:
         encoder = self._idle.get()
         try:
             return dict(encoder.process([each.text for each in prepared], prepared))
+        finally:
+            self._idle.put(encoder)
+
+    def windows(self, text: str) -> list[ScoredTokens]:
+        """Return the windows over a text. Raises as ``Encoder.windows`` does."""
+        encoder = self._idle.get()
+        try:
+            return encoder.windows(text)
         finally:
             self._idle.put(encoder)
 

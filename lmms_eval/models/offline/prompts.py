@@ -32,6 +32,7 @@ from lmms_eval.models.chat_template import (
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.settings import EngineSettings, read_template
 from lmms_eval.models.remote.media import Frames, bounds_of, chosen_frames, is_listed, read_pictures, read_video
+from lmms_eval.models.windows import NO_PREFIX, context_length, prefix_token, scored_windows, text_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,6 +187,21 @@ class PromptRenderer:
         if added < 1:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)
+
+    def build_windows(self, text: str, length: int | None) -> list[EnginePrompt]:
+        """Return the windows over a text for an engine with a context of ``length`` tokens, one of them generated.
+
+        Raises:
+            RefusedError: the tokenizer has neither a start nor an end token, or the context is too short.
+        """
+        prefix = prefix_token(self.tokenizer)
+        if prefix is None:
+            raise RefusedError(NO_PREFIX)
+        longest = (length or context_length(self.tokenizer)) - 2  # the last token of a window, and the generated one
+        if longest < 1:
+            raise RefusedError(f"a context of {length} tokens has no room for a window over a text")
+        windows = scored_windows(text_tokens(self.tokenizer, text), prefix, longest)
+        return [EnginePrompt([*before, *scored], continuation=len(scored)) for before, scored in windows]
 
     def _content(self, message: ChatMessage, prompt: EnginePrompt) -> str | list[dict[str, Any]]:
         """Return the parts of a message, or its text if the template takes texts. Media are appended to ``prompt``."""
