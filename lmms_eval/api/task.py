@@ -397,6 +397,9 @@ class Task(abc.ABC):
     control_of: str = ""
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
 
+    def add_metrics(self, returned: Sequence[str]) -> None:
+        """Add to ``metrics`` those that scoring returned and the task does not declare; by default none is added."""
+
     @abc.abstractmethod
     def load(self) -> None:
         """Open the data without decoding pictures. Raises ``DataError`` or ``TaskError``."""
@@ -484,6 +487,7 @@ class GroupMetric(Struct, frozen=True):
     aggregation: str | Callable[..., Any]
     weight_by_size: bool = False
     filters: tuple[str, ...] = ("none",)
+    """Names of filter pipelines; empty: all through which a leaf task has the metric."""
     of: Mapping[str, str] = msgspec.field(default_factory=dict)
     """``metric,filter`` of each leaf task, rescaled from its range to 0 to 100; empty: ``metric`` of all leaves that
     have it, unscaled."""

@@ -169,6 +169,7 @@ def aggregate_task(
     )
     options, clusters = _for_control(plan.task, options), finder.clusters()
     columns.place_clusters(clusters)
+    plan.task.add_metrics([metric for metric, _ in columns.found])
     metrics = tuple(
         result
         for name in plan.task.pipelines
@@ -464,7 +465,7 @@ def aggregate_groups(groups: Sequence[Group], tasks: Mapping[str, TaskResult]) -
         left_out: dict[str, tuple[str, ...]] = {}
         metrics: list[MetricResult] = []
         for wanted in group.metrics:
-            for name in wanted.filters:
+            for name in wanted.filters or _filters_of(wanted.metric, [tasks[leaf] for leaf in leaves if leaf in tasks]):
                 found = _find(wanted, name, [tasks[leaf] for leaf in leaves if leaf in tasks])
                 missing = tuple(leaf for leaf in leaves if leaf not in found)
                 if missing:
@@ -473,6 +474,11 @@ def aggregate_groups(groups: Sequence[Group], tasks: Mapping[str, TaskResult]) -
                     metrics.append(_combine(wanted, name, list(found.values())))
         results.append(GroupResult(group, leaves, tuple(metrics), left_out))
     return results
+
+
+def _filters_of(metric: str, tasks: Sequence[TaskResult]) -> list[str]:
+    """Return the filters through which a task has a metric, sorted."""
+    return sorted({result.filter for task in tasks for result in task.metrics if result.metric == metric})
 
 
 def leaves_of(group: Group, groups: Mapping[str, Group]) -> Iterator[str]:

@@ -136,7 +136,7 @@ def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) 
     parts = []
     for plan in plans:
         task = plan.task
-        own = wanted.of.get(task.name, "") if wanted.of else f"{wanted.metric},{wanted.filters[0]}"
+        own = wanted.of.get(task.name, "") if wanted.of else f"{wanted.metric},{(wanted.filters or task.pipelines)[0]}"
         name, _, pipeline = own.rpartition(",")
         metric = next((one for one in task.metrics if one.name == name), None)
         if task.name in leaves and metric is not None and pipeline in task.pipelines:

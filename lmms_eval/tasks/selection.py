@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from lmms_eval.tasks.catalogue import Catalogue, IndexEntry, yaml_files
 from lmms_eval.tasks.data import DataSet
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import of_datasets
-from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
+from lmms_eval.tasks.yaml.config import GroupConfig, aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.included import LM_EVAL, include_again, include_if_new, package_of
@@ -107,6 +107,11 @@ class _Place(Struct, frozen=True):
     pack: str
     """The pack of the file; empty outside packs."""
 
+    @property
+    def is_lm_eval(self) -> bool:
+        """Whether lm-eval's rules for groups hold (specification of lm-eval's tasks §3.4, §9)."""
+        return package_of(Path(self.file)) == LM_EVAL
+
 
 class _Walk(Struct):
     """Expands names into leaf tasks and groups."""
@@ -149,16 +154,19 @@ class _Walk(Struct):
         return keys_of(self.reader, entry.file, entry.bare_name)
 
     def _leaf(self, source: TaskSource, parent: str | None) -> None:
-        self._claim(source.name, parent)
+        self._claim(source.name, parent, package_of(Path(source.file)) == LM_EVAL)
         if parent is None:
             self.direct.add(source.name)
         known = self.leaves.get(source.name)
         if known is None or (parent is not None and not known.overrides):
             self.leaves[source.name] = source
 
-    def _claim(self, name: str, parent: str | None) -> None:
-        """Check that a task or group is under one group only; otherwise it would count twice."""
-        if parent is None:
+    def _claim(self, name: str, parent: str | None, may_repeat: bool) -> None:
+        """Check that a task or group is under one group only; otherwise it would count twice.
+
+        ``may_repeat`` allows it, as lm-eval does: the task is asked once and counts in each of its groups.
+        """
+        if parent is None or may_repeat:
             return
         other = self._parents.setdefault(name, parent)
         if other != parent:
@@ -166,69 +174,114 @@ class _Walk(Struct):
                 f"--tasks: {name!r} is reached through two groups, {other!r} and {parent!r}; name one of them only"
             )
 
-    def _group(self, data: Mapping[str, Any], place: _Place, parent: str | None, overrides: Mapping[str, Any]) -> None:
+    def _group(self, data: Mapping[str, Any], place: _Place, parent: str | None, overrides: Mapping[str, Any]) -> str:
+        """Add a group with its members, and return its name."""
         file = place.file
-        config, own = group_config(data, file)
-        name = config.group
-        self._claim(name, parent)
+        config, own = group_config(data, file, has_known_keys=not place.is_lm_eval)
+        is_inline = place.is_lm_eval and parent is not None and not self.catalogue.has(config.group, place.pack)
+        name = f"{parent}::{config.group}" if is_inline else self._full_name(config.group, place)
+        self._claim(name, parent, place.is_lm_eval)
         if name in self._above:
             raise TaskError(f"{file}: group {name!r} contains itself: {' -> '.join([*self._above, name])}")
         if name in self.groups:
-            return
-        self.groups[name] = Group(name, config.group_alias or name, ())  # keeps its place before nested groups
+            return name
+        alias = config.group_alias or name
+        self.groups[name] = Group(name, alias, ())  # keeps its place before nested groups
         self._above.append(name)
         children: list[str] = []
+        given = {**overrides, **own} if place.is_lm_eval else {**own, **overrides}
         for member in config.task:
-            children += self._member(member, config.group, place, {**own, **overrides})
+            children += self._member(member, name, place, given)
         self._above.pop()
         self.groups[name] = Group(
             name=name,
-            alias=config.group_alias or name,
+            alias=alias,
             children=tuple(dict.fromkeys(children)),
-            metrics=tuple(
-                GroupMetric(
-                    entry.metric,
-                    named(
-                        resolve_all(entry.aggregation, "aggregation"), f"aggregating {entry.metric!r} over the group"
-                    ),
-                    entry.weight_by_size,
-                    (entry.filter_list,) if isinstance(entry.filter_list, str) else tuple(entry.filter_list),
-                    {name: text if "," in text else f"{text},none" for name, text in entry.of.items()},
-                )
-                for entry in aggregate_metrics(config, file)
-            ),
+            metrics=tuple(lm_eval_group_metrics(config, file) if place.is_lm_eval else group_metrics(config, file)),
             version=facts_of(config.metadata).get("version"),
-        )  # fmt: skip
+        )
+        return name
+
+    def _full_name(self, group: str, place: _Place) -> str:
+        """Return the name of a group of the index, with that of its pack if the bare name is something else's."""
+        entry = self.catalogue.entry(group, place.pack) if place.pack else None
+        return group if entry is None else entry.name
 
     def _member(self, member: Any, group: str, place: _Place, overrides: Mapping[str, Any]) -> list[str]:
+        catalogue, pack = self.catalogue, place.pack
         if isinstance(member, str):
-            catalogue, pack = self.catalogue, place.pack
             if not catalogue.has(member, pack):
                 raise TaskError(f"{place.file}: group {group!r}: {catalogue.unknown(member)}")
             return self.visit(member, group, overrides, pack)
-        if isinstance(member.get("task"), list):
-            inline = str(member.get("group", ""))
-            self._group(member, place, group, overrides)
-            return [inline]
-        return [self._inline(dict(member), group, place, overrides)]
-
-    def _inline(self, member: dict[str, Any], group: str, place: _Place, overrides: Mapping[str, Any]) -> str:
-        """``{task: name, ...}``: a known task with overrides, or a task that is defined only here."""
-        base = member.pop("task", None)
+        own = dict(member)
+        if isinstance(own.get("task"), list):
+            known = catalogue.entry(str(own.get("group")), pack) if place.is_lm_eval else None
+            if known is None:
+                return [self._group(member, place, group, overrides)]
+            changes = {key: value for key, value in own.items() if key not in ("group", "task")}
+            return self.visit(known.name, group, {**overrides, **changes}, pack)
+        base = own.pop("task", None)
         if not isinstance(base, str):
             raise TaskError(f"{place.file}: group {group!r}: an inline task needs 'task: NAME': {member!r:.120}")
+        given = {**overrides, **own}
+        if place.is_lm_eval:
+            return self._lm_eval_inline(base, given, group, place)
+        return [self._inline(base, given, group, place)]
+
+    def _inline(self, base: str, given: Mapping[str, Any], group: str, place: _Place) -> str:
+        """``{task: name, ...}``: a known task with overrides, or a task that is defined only here."""
         name, number = base, 0
         while name in self.leaves and self._parents.get(name) is not None:
             number += 1
             name = f"{base}-{number}"
-        over = {**overrides, **member}
         entry = self.catalogue.entry(base, place.pack)
         if entry is not None and entry.kind == "task":
-            source = self._source(entry, over, name)
+            source = self._source(entry, given, name)
         else:
-            source = TaskSource(name, place.file, over, over, standalone=True)
+            source = TaskSource(name, place.file, given, given, standalone=True)
         self._leaf(source, group)
         return name
+
+    def _lm_eval_inline(self, base: str, given: Mapping[str, Any], group: str, place: _Place) -> list[str]:
+        """``{task: name, ...}`` of lm-eval: all tasks of a known name with overrides, or a task of its own."""
+        if self.catalogue.has(base, place.pack):
+            return self.visit(base, group, given, place.pack)
+        over, name = dict(given), f"{group}::{base}"
+        if (included := over.pop("include", None)) is not None:
+            over, name = {**self.reader.read(Path(place.file).parent / str(included)), **over}, base
+        self._leaf(TaskSource(name, place.file, over, over, standalone=True), group)
+        return [name]
+
+
+def group_metrics(config: GroupConfig, file: str) -> Iterator[GroupMetric]:
+    """Yield the metrics of a group. Raises ``TaskError`` if an entry is wrong."""
+    for entry in aggregate_metrics(config, file):
+        yield GroupMetric(
+            entry.metric,
+            named(resolve_all(entry.aggregation, "aggregation"), f"aggregating {entry.metric!r} over the group"),
+            entry.weight_by_size,
+            (entry.filter_list,) if isinstance(entry.filter_list, str) else tuple(entry.filter_list),
+            {name: text if "," in text else f"{text},none" for name, text in entry.of.items()},
+        )
+
+
+def lm_eval_group_metrics(config: GroupConfig, file: str) -> Iterator[GroupMetric]:
+    """Yield the metrics of a group of lm-eval: always means, weighted by size unless the entry denies it.
+
+    Without ``filter_list``, every filter that a task has for the metric counts. Raises ``TaskError`` if an entry is no
+    mapping.
+    """
+    stated = config.aggregate_metric_list or []
+    for entry in stated if isinstance(stated, list) else [stated]:
+        if not isinstance(entry, Mapping) or "metric" not in entry:
+            raise TaskError(f"{file}: aggregate_metric_list: an entry needs 'metric': {entry!r:.120}")
+        filters = entry.get("filter_list") or ()
+        yield GroupMetric(
+            str(entry["metric"]),  # a function, whose name no task has
+            "mean",
+            bool(entry.get("weight_by_size", True)),
+            (filters,) if isinstance(filters, str) else tuple(filters),
+        )
 
 
 class ConfiguredTask(YamlTask):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.api.registry import AGGREGATIONS as ADDED_AGGREGATIONS
 from lmms_eval.api.task import MetricDefinition
-from lmms_eval.errors import TaskError, UnknownNameError
+from lmms_eval.errors import FunctionError, TaskError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig
 from lmms_eval.tasks.yaml.functions import named
@@ -61,8 +61,10 @@ class LmEvalMetric(Struct, frozen=True):
         assert self.function is not None
         try:
             return self.function(references=[gold], predictions=[answer], **self.metric.arguments)
-        except TypeError:
-            return self.function([gold, answer])
+        except (TypeError, FunctionError) as error:
+            if not isinstance(error, TypeError) and not isinstance(error.__cause__, TypeError):
+                raise
+            return self.function([gold, answer])  # it takes pairs
 
 
 def lm_eval_metrics(config: LmEvalConfig, predict_only: bool, where: str) -> list[LmEvalMetric]:

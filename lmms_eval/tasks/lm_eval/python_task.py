@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec import structs
+
 from lmms_eval.api.task import Answer, Request, TaskOptions
 from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.data import DataSet
 from lmms_eval.tasks.data.splits import of_datasets
-from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs
+from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, sent_generation
 from lmms_eval.tasks.lm_eval.metrics import LmEvalMetric, definition_of
 from lmms_eval.tasks.lm_eval.scoring import LmEvalScorer
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
@@ -135,7 +137,8 @@ class PythonTask(LmEvalTask):
             "metadata": {"version": own.VERSION, **(own.config.get("metadata") or {})},
             "metric_list": [],
         }
-        super().__init__(TaskSource(source.name, source.file, {**config, **stated}, source.overrides), options)
+        raw = {**config, **stated, **{key: value for key, value in (source.overrides or {}).items() if key != "class"}}
+        super().__init__(structs.replace(source, raw=raw), options)
 
     @property
     def data(self) -> DataSet:
@@ -209,7 +212,7 @@ class PythonExchange(LikelihoodExchange):
             context, *more = instance.args
             builder = MessageBuilder(self.requests, self.doc_id)
             if instance.request_type == "generate_until":
-                given = more[0] if more else {}
+                given = sent_generation(more[0] if more else {})
                 yield Ask(context, builder, "generate_until", index=number, generation=given)
             elif instance.request_type == "loglikelihood":
                 yield Ask(context, builder, "loglikelihood", str(more[0]), index=number)

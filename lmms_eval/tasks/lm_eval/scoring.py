@@ -94,6 +94,10 @@ class LmEvalScorer(AnswerScorer):
     def evaluate(
         self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict] = MappingProxyType({})
     ) -> Mapping[str, Any]:
+        made = self._values(doc, filtered, verdicts)
+        return {name: int(value) if _is_truth(value) else value for name, value in made.items()}
+
+    def _values(self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
         kind, results = self.config.output_type, self._results(filtered)
         if self.config.process_results is not None or self.predict_only:
             return super().evaluate(doc, filtered, verdicts)
@@ -155,6 +159,11 @@ class LmEvalScorer(AnswerScorer):
         if is_number(value):
             return int(value) if int(value) < len(choices) else NO_GOLD
         return choices.index(str(value)) if str(value) in choices else NO_GOLD
+
+
+def _is_truth(value: Any) -> bool:
+    """Return whether a value is true or false, also one of numpy; lm-eval averages these as numbers."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def _rolling(text: str, likelihood: float) -> dict[str, Any]:

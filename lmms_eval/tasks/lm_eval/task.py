@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from msgspec.structs import replace
+
 from lmms_eval.api.task import Request
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.data import Documents, open_data
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig, generation_kwargs, lm_eval_config, sent_generation
 from lmms_eval.tasks.lm_eval.exchanges import EXCHANGES
 from lmms_eval.tasks.lm_eval.filters import lm_eval_plan
-from lmms_eval.tasks.lm_eval.metrics import lm_eval_metrics
+from lmms_eval.tasks.lm_eval.metrics import definition_of, lm_eval_metrics
 from lmms_eval.tasks.lm_eval.prompts import (
     ExampleDraws,
     LmEvalPromptBuilder,
@@ -103,6 +105,22 @@ class LmEvalTask(YamlTask):
         choices = self.prompts.choices(doc) or []
         question = choices[request.index] if is_choice and request.index < len(choices) else None
         return self.requests.builder.text_turns(request.doc_id, question)
+
+    def add_metrics(self, returned: Sequence[str]) -> None:
+        """Add metrics that ``process_results``, or a function that gives several, returns under other names.
+
+        Those of a function have its aggregation and direction, all others are averaged. A function that gives several
+        has no metric of its own name.
+        """
+        known = {metric.name for metric in self.metrics}
+        functions = [one for one in self._lm_eval_metrics if one.name not in returned and one.function is not None]
+        like = functions[0].metric.definition if len(functions) == 1 else None
+        for name in dict.fromkeys(returned):
+            if name not in known:
+                added = definition_of(name, "mean", True, self.where) if like is None else replace(like, name=name)
+                self.metrics = (*self.metrics, added)
+        if like is not None:
+            self.metrics = tuple(metric for metric in self.metrics if metric.name != like.name)
 
     def _answer_scorer(self, documents: Documents) -> LmEvalScorer:
         full = documents if self.config.full_docs else None

