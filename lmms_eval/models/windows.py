@@ -92,11 +92,12 @@ def summed(request_id: str, windows: Sequence[Response]) -> Response:
         return replace(failed, request_id=request_id)
     counts = [window.usage.input_tokens for window in windows if window.usage is not None]
     known = [count for count in counts if count is not None]
+    together = tuple(dict.fromkeys(name for window in windows for name in window.batch))
     return Response(
         request_id,
         loglikelihood=math.fsum(window.loglikelihood or 0.0 for window in windows),
         is_greedy=all(window.is_greedy for window in windows),
         usage=Usage(sum(known), 0) if len(known) == len(windows) else None,
-        batch=tuple(dict.fromkeys(name for window in windows for name in window.batch)),
+        batch=together if len(together) > 1 else (),
         model=windows[-1].model if windows else None,
     )

@@ -285,9 +285,9 @@ class HuggingFace(LocalModel):
 
     def _whole(self, response: Response) -> Response | None:
         """Keep the response to a window; return that to its text with the last one."""
-        name, _, _ = response.request_id.rpartition(_WINDOW)
+        name, *together = (part.rpartition(_WINDOW)[0] for part in (response.request_id, *response.batch))
         text = self._texts[name]
-        text.responses.append(response)
+        text.responses.append(replace(response, batch=tuple(together)))
         if len(text.responses) < text.windows:
             return None
         del self._texts[name]
