@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
@@ -34,7 +34,7 @@ from lmms_eval.utils.reported import forget_reported, reported
 
 log = logging.getLogger(__name__)
 MULTI_ROUND = "generate_until_multi_round"
-ROLLING = "loglikelihood_rolling"
+ROLLING: Final = "loglikelihood_rolling"
 CHUNK_FACTOR = 8
 FIVE_WANTED = "too many values to unpack (expected 5"
 SIX_WANTED = "not enough values to unpack"

@@ -213,8 +213,9 @@ def test_generation_that_samples_is_skipped_and_counted(tmp_path: Path, options:
     made = request(generation=options)
     plain = cache(tmp_path)
     assert plain.key(made, made.build_messages) is None
-    likelihood = replace(made, kind="loglikelihood", continuation="A")
-    assert plain.key(likelihood, made.build_messages) is not None
+    for kind in ("loglikelihood", "loglikelihood_rolling"):
+        likelihood = replace(made, kind=kind, continuation="A")
+        assert plain.key(likelihood, made.build_messages) is not None
     assert plain.counts() == counts(skipped=1)
     by_arguments = ResponseCache(plain.file, CacheKeys(IDENTITY, False), "fake", options)
     assert by_arguments.key(request(), made.build_messages) is None

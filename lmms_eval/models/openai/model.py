@@ -99,8 +99,8 @@ class OpenAI(ChatModel):
     def prepare(self, request: Request) -> Request:
         """Build the JSON body, or the bodies of a likelihood. Raises ``MediaError`` if a medium cannot be read."""
         if request.kind == "loglikelihood_rolling":
-            body, text = self.builder.body(request), request.continuation or ""
-            whole = make_text_probe(body, text, self._tokenizer, self._arguments.max_length)
+            fields, text = self.builder.body(request), request.continuation or ""
+            whole = make_text_probe(fields, text, self._tokenizer, self._arguments.max_length)
             return request.with_payload(whole, whole.nbytes)
         if request.kind == "loglikelihood":
             probe = make_probe(self.builder.body(request), request)

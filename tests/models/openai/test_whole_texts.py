@@ -53,9 +53,10 @@ def test_the_likelihood_of_a_text_is_that_of_its_tokens(folder: Path, local: Any
 
 def test_another_attempt_asks_only_what_is_missing(folder: Path, local: Any) -> None:
     failing = {2: 500, 4: 503}
-    with scoring_server(
-        scores=partial(token_scores, local.model), status=lambda number: failing.get(number, 200)
-    ) as (url, bodies):
+    with scoring_server(scores=partial(token_scores, local.model), status=lambda number: failing.get(number, 200)) as (
+        url,
+        bodies,
+    ):
         found = answers(build(url, folder), [rolling(0, TEXTS[5])])[0]
         count = len(bodies)
         again = answers(build(url, folder), [rolling(0, TEXTS[5])])[0]
