@@ -100,6 +100,10 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
         metavar="DIR",
         help="folder with more task YAML files; may be given several times",
     )
+    parser.add_argument(
+        "--pack_first", "--pack-first", action="store_true",
+        help="a name that a pack and this package have is the pack's",
+    )  # fmt: skip
     add_verbosity(parser, verbosity)
 
 
@@ -162,23 +166,28 @@ class TaskSources(Struct, frozen=True):
     data_root: str | None = None
     run_options: Mapping[str, str] = field(default_factory=dict)
     """Options that tasks may ask for."""
+    pack_first: bool = False
 
     @classmethod
     def of_config(cls, config: RunConfig) -> TaskSources:
-        return cls(config.include_paths, config.names("plugins"), config.data_root, config.for_tasks())
+        return cls(
+            config.include_paths, config.names("plugins"), config.data_root, config.for_tasks(), config.pack_first
+        )  # fmt: skip
 
     @classmethod
     def of_flags(cls, given: argparse.Namespace) -> TaskSources:
         """Read the flag ``--include-path`` of subcommands. Plugins and task options come from the environment."""
         defaults = environment_defaults(os.environ)
         stated = {one.name: defaults[one.name].text for one in options() if one.for_tasks and one.name in defaults}
-        return cls(tuple(given.include_path), plugins_of_environment(), run_options=stated)
+        return cls(
+            tuple(given.include_path), plugins_of_environment(), run_options=stated, pack_first=given.pack_first
+        )  # fmt: skip
 
     def open(self) -> Catalogue:
         """Open the catalogue of tasks. Raises ``UsageError`` if a folder or package does not exist."""
         from lmms_eval.tasks.catalogue import Catalogue
 
-        return Catalogue(self.include_paths, self.plugins)
+        return Catalogue(self.include_paths, self.plugins, pack_first=self.pack_first)
 
 
 def plugins_of_environment() -> tuple[str, ...]:

@@ -71,6 +71,7 @@ def _packages(pack: Pack) -> str:
 
 def _register(pack: Pack) -> None:
     """Add a pack to the table and print what it holds. Code of its tasks runs only after consent."""
+    from lmms_eval.tasks.catalogue import Catalogue
     from lmms_eval.tasks.packs.index import index_of
     from lmms_eval.tasks.packs.store import changing, replaced
 
@@ -82,8 +83,14 @@ def _register(pack: Pack) -> None:
         pack = replace(pack, is_trusted=_agrees())
         if not pack.is_trusted:
             emit(f"only the others are offered until you allow it: lmms-eval packs trust {pack.name}")
+    names = {entry.name for entry in index.entries}
+    shared = tuple(sorted(names.intersection(Catalogue(pack_first=False).own_names())))
+    if shared:
+        emit(
+            f"{len(shared)} of its names are this package's own, and are {pack.name}:NAME: {', '.join(shared[:5])} ..."
+        )
     with changing() as table:
-        replaced(table, pack)
+        replaced(table, replace(pack, shared=shared))
 
 
 def _agrees() -> bool:

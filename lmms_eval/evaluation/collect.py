@@ -368,7 +368,8 @@ def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, 
     """Select the tasks by name, or those that the caller gave, each with the options of this run."""
     if start.tasks:
         return selection_of({task.name: rebuilt(task, options) for task in start.tasks})
-    known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
+    folders = [*config.include_paths, *map(str, registry.plugin_task_folders())]
+    known = start.catalogue or Catalogue(folders, pack_first=config.pack_first)
     return select_tasks(config.names("tasks"), known, options)
 
 

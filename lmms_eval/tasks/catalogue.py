@@ -292,6 +292,15 @@ class Catalogue:
         found: dict[str, None] = {}
         for pattern in patterns:
             found.update(dict.fromkeys(self._matches(pattern)))
+            for pack in self.packs.values() if not self._pack_first else ():
+                if pattern in pack.pack.shared:
+                    log.info(
+                        "%s is this package's own; that of pack %s is %s:%s",
+                        pattern,
+                        pack.pack.name,
+                        pack.pack.name,
+                        pattern,
+                    )
         return list(found)
 
     def add_file(self, file: Path) -> list[IndexEntry]:
