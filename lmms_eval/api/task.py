@@ -136,6 +136,8 @@ class Request:
     """Start of ``continuation`` that comes from the default ``target_delimiter``, not from the task."""
     implied_stop: str = ""
     """The few-shot delimiter if neither the task nor the user states ``until``: a stop string for plain completion."""
+    moves_blanks: bool = False
+    """Whether white space at the end of the prompt belongs to the continuation whose likelihood is requested."""
     repeat: int = 0
     round: int = 0
     index: int = 0
@@ -163,6 +165,17 @@ class Request:
         """
         continuation = self.continuation or ""
         return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
+
+    def prompt_and_continuation(self, prompt: str, has_template: bool) -> tuple[str, str]:
+        """Return the prompt and the text to be scored; with ``moves_blanks``, white space between them is scored.
+
+        Args:
+            prompt: the rendered prompt.
+            has_template: as in ``continuation_after``.
+        """
+        continuation = self.continuation_after(has_template)
+        kept = prompt.rstrip() if self.moves_blanks else prompt
+        return kept, prompt[len(kept) :] + continuation
 
     def generation_after(self, has_template: bool) -> Mapping[str, Any]:
         """Return the generation options, with the implied stop string if the prompt is plain text.

@@ -259,7 +259,9 @@ class CacheKeys:
             task = self._task(request.task)
             document = [task, request.doc_id, request.round, request.index, request.seed, request.context]
         # Only added if it is set, so that older keys of requests without it stay valid.
-        stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
+        added = {"implied_stop": request.implied_stop} if request.implied_stop else {}
+        if request.moves_blanks:
+            added["moves_blanks"] = "true"
         return _hash(
             {
                 "scheme": SCHEME,
@@ -270,7 +272,7 @@ class CacheKeys:
                 "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
                 "document": document,
-                **stop,
+                **added,
             }
         )
 

@@ -16,7 +16,7 @@ ScoredTokens = tuple[list[int], list[int]]
 """Context and continuation. The model's input is both without the last token."""
 USUAL_LENGTH = 2048
 """Context length of a model that states none."""
-NO_PREFIX = "the likelihood of a whole text needs a start or end token, and the tokenizer has neither"
+NO_PREFIX = "the likelihood of a text without a prompt needs a start or end token, and the tokenizer has neither"
 _NO_LIMIT = 1_000_000
 """Tokenizers without a limit state a larger number."""
 
@@ -80,6 +80,22 @@ def text_tokens(tokenizer: Any, text: str) -> list[int]:
     """Encode a text of any length without special tokens."""
     found: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     return found
+
+
+def pair_tokens(tokenizer: Any, prompt: str, continuation: str, special: bool = True) -> tuple[list[int], int]:
+    """Encode a prompt with its continuation, and return the tokens, and how many the continuation adds to the prompt.
+
+    A continuation without a prompt follows the token before a text, unless the tokenizer adds one.
+
+    Args:
+        special: let the tokenizer add its start token.
+    """
+    tokens: list[int] = tokenizer.encode(prompt + continuation, add_special_tokens=special)
+    alone = len(tokenizer.encode(prompt, add_special_tokens=special))
+    prefix = prefix_token(tokenizer)
+    if not prompt and not alone and prefix is not None:
+        return [prefix, *tokens], len(tokens)
+    return tokens, len(tokens) - alone
 
 
 def summed(request_id: str, windows: Sequence[Response]) -> Response:

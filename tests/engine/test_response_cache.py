@@ -163,6 +163,7 @@ def test_the_key_of_each_factor_changed_is_another(tmp_path: Path) -> None:
         "system prompt": usual.key(request(), conversation(path, system="be long")),
         "kind": usual.key(request(kind="loglikelihood"), messages),
         "continuation": usual.key(request(kind="loglikelihood", continuation="A"), messages),
+        "blanks": usual.key(request(kind="loglikelihood", continuation="A", moves_blanks=True), messages),
         "another continuation": usual.key(request(kind="loglikelihood", continuation="B"), messages),
         "option": usual.key(request(generation={**options, "max_new_tokens": 9}), messages),
         "further option": usual.key(request(generation={**options, "min_p": 0.1}), messages),

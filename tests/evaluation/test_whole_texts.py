@@ -107,6 +107,7 @@ def test_an_interrupted_run_asks_only_the_rest(tmp_path: Path) -> None:
     second = Counting()
     made = run(second, tmp_path / "out")
     asked = [request.doc_id for request in (*first.asked, *second.asked)]
+    assert all(request.moves_blanks for request in second.asked), "as lm-eval does"
     assert sorted(asked) == list(range(len(PAGES))) and len(second.asked) == len(PAGES) - 3
     assert numbers(made) == pytest.approx(expected([-float(len(page)) for page in PAGES]))
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
+from lmms_eval.models.hf.load import TextProcessor
 from lmms_eval.models.hf.settings import MAX_TOKENS
 from lmms_eval.models.thoughts import ReadingRules, TagTokens
 
@@ -130,6 +131,9 @@ class Answerer:
         self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
+        # Models with learned positions count them from the first column, which may be padding, if they get none.
+        takes_positions = "position_ids" in inspect.signature(loaded.model.forward).parameters
+        self._counts_positions = isinstance(loaded.processor, TextProcessor) and takes_positions
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
 
     @property
@@ -228,6 +232,8 @@ class Answerer:
         encoded = self._encode(jobs)
         counts = encoded.continuations
         inputs = to_device(encoded.inputs, self._loaded)
+        if self._counts_positions:
+            inputs["position_ids"] = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
         keep = max(counts) + 1
         logits = self._last_logits(inputs, keep).float()
         targets = inputs["input_ids"][:, -keep:]

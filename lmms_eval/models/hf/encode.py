@@ -74,7 +74,7 @@ class Encoder:
         windows = [job.window for job in jobs if job.window is not None]
         if windows:
             return self._encode_windows(windows)
-        texts = [job.text for job in jobs]
+        texts = [self._text(job) for job in jobs]
         batch = refusing(lambda: self.process(texts, [job.prepared for job in jobs]))
         mask = batch["attention_mask"]
         if not bool(mask[:, -1].all()):
@@ -137,13 +137,29 @@ class Encoder:
     def _continuation_length(self, job: PreparedRequest) -> int:
         """Return the tokens that the continuation adds to its prompt. Placeholders of pictures cancel out."""
         special = not self._starts_with_bos(job.text)
-        both, prompt = (
-            len(self._loaded.tokenizer(value, add_special_tokens=special)["input_ids"])
-            for value in (job.text, job.prepared.text)
-        )
-        if both <= prompt:
-            raise RefusedError(f"the continuation {job.continuation!r} adds no token to the prompt")
-        return both - prompt
+        prompt, continuation = job.parts
+        whole, alone = self._count(prompt + continuation, special), self._count(prompt, special)
+        if whole <= alone:
+            raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
+        return whole - alone
+
+    def _count(self, text: str, special: bool = True) -> int:
+        return len(self._loaded.tokenizer(text, add_special_tokens=special)["input_ids"])
+
+    def _text(self, job: PreparedRequest) -> str:
+        """Return the input of a job: a continuation without a prompt follows the start token, or else the end token.
+
+        Most tokenizers put the start token first by themselves.
+        """
+        if job.settings is not None:
+            return job.text
+        prompt, continuation = job.parts
+        if prompt or not continuation or self._count(""):
+            return prompt + continuation
+        token = self._loaded.tokenizer.bos_token or self._loaded.tokenizer.eos_token
+        if not token:
+            raise RefusedError(NO_PREFIX)
+        return f"{token}{continuation}"
 
     def _starts_with_bos(self, text: str) -> bool:
         """Return whether the template has written the start token, which must not be added again."""

@@ -379,11 +379,14 @@ class PreparedRequest(Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """The whole input text, which for a likelihood includes the continuation."""
-        return self.prepared.text + self.continuation
+        return "".join(self.parts)
 
     @property
-    def continuation(self) -> str:
-        return self.request.continuation_after(self.prepared.has_template) if self.settings is None else ""
+    def parts(self) -> tuple[str, str]:
+        """The prompt, and the continuation whose likelihood is requested."""
+        if self.settings is not None:
+            return self.prepared.text, ""
+        return self.request.prompt_and_continuation(self.prepared.text, self.prepared.has_template)
 
     @property
     def key(self) -> tuple[str, str, str]:

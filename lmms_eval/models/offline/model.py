@@ -263,9 +263,8 @@ class OfflineModel(Model):
         """
         if request.kind == "loglikelihood_rolling":
             return self._in_windows(request)
-        messages, scored = request.build_messages(), None
-        if request.kind == "loglikelihood":
-            scored = request.continuation_after(self._builder.has_generation_prompt(messages))
+        scored = request if request.is_likelihood else None
+        messages = request.build_messages()
         try:
             prompt = self._builder.build(messages, scored, request.generation)
         except RefusedError as error:

@@ -12,7 +12,7 @@ import asyncio
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -23,7 +23,14 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.body import read_choice
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, read_tokens, scored_reply, served_model
-from lmms_eval.models.windows import context_length, prefix_token, scored_windows, text_tokens
+from lmms_eval.models.windows import (
+    ScoredTokens,
+    context_length,
+    pair_tokens,
+    prefix_token,
+    scored_windows,
+    text_tokens,
+)
 
 PROMPTS_REMEMBERED = 4096
 """The number of cached prompt lengths. With the cache, the choices of a question share one request."""
@@ -44,7 +51,7 @@ class Probe(Struct, frozen=True):
 
 
 class TextProbe(Struct):
-    """The bodies of the requests for the likelihood of a whole text, one for each window over it."""
+    """The bodies of requests with token ids: for a continuation, or one for each window over a whole text."""
 
     bodies: list[bytes]
     counts: list[int]
@@ -80,7 +87,19 @@ def make_text_probe(body: Mapping[str, Any], text: str, tokenizer: Any, length: 
     prefix = prefix_token(tokenizer)
     assert prefix is not None
     longest = max(1, (length or context_length(tokenizer)) - 2)
-    windows = scored_windows(text_tokens(tokenizer, text), prefix, longest)
+    return _token_probe(body, scored_windows(text_tokens(tokenizer, text), prefix, longest))
+
+
+def make_pair_probe(body: Mapping[str, Any], request: Request, tokenizer: Any) -> TextProbe:
+    """Build the body for a continuation from that of a plain completion, as token ids."""
+    prompt, continuation = request.prompt_and_continuation(str(body["prompt"]), has_template=False)
+    bos = tokenizer.bos_token
+    tokens, added = pair_tokens(tokenizer, prompt, continuation, special=not (bos and prompt.startswith(bos)))
+    first = len(tokens) - max(added, 0)
+    return _token_probe(body, [(tokens[:first], tokens[first:])])
+
+
+def _token_probe(body: Mapping[str, Any], windows: Sequence[ScoredTokens]) -> TextProbe:
     fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
     alone = {**fields, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
     bodies = [orjson.dumps({**alone, "prompt": [*before, *scored]}) for before, scored in windows]
@@ -92,8 +111,9 @@ def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
     fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
     alone: dict[str, Any] = {**fields, "max_tokens": 1, "temperature": 0}
     if "prompt" in body:
-        text = alone["prompt"] + request.continuation_after(has_template=False)
-        return Probe(orjson.dumps({**alone, "prompt": text, "echo": True, "logprobs": 1}), orjson.dumps(alone))
+        prompt, continuation = request.prompt_and_continuation(alone["prompt"], has_template=False)
+        whole = {**alone, "prompt": prompt + continuation, "echo": True, "logprobs": 1}
+        return Probe(orjson.dumps(whole), orjson.dumps({**alone, "prompt": prompt}))
     # The continuation is the beginning of the answer, which stays open.
     messages, is_open = list(alone["messages"]), {"add_generation_prompt": False, "continue_final_message": True}
     is_begun = bool(messages) and messages[-1]["role"] == "assistant"
@@ -188,6 +208,8 @@ class LikelihoodScorer:
         for body, count in list(zip(probe.bodies, probe.counts, strict=True))[len(probe.replies) :]:
             reply = await self._ask_scores(body)
             assert isinstance(reply, ScoredReply)
+            if not count:
+                raise AttemptError("bad_request", "the continuation adds no token to the prompt")
             if len(reply.scores) < count:
                 raise AttemptError(
                     "bad_request",

@@ -22,6 +22,7 @@ from lmms_eval.models.openai.likelihood import (
     Probe,
     TextProbe,
     load_tokenizer,
+    make_pair_probe,
     make_probe,
     make_text_probe,
     parse_scores,
@@ -103,7 +104,9 @@ class OpenAI(ChatModel):
             whole = make_text_probe(fields, text, self._tokenizer, self._arguments.max_length)
             return request.with_payload(whole, whole.nbytes)
         if request.kind == "loglikelihood":
-            probe = make_probe(self.builder.body(request), request)
+            fields = self.builder.body(request)
+            by_ids = self._tokenizer is not None
+            probe = make_pair_probe(fields, request, self._tokenizer) if by_ids else make_probe(fields, request)
             return request.with_payload(probe, probe.nbytes)
         body = self.builder.build(request)
         return request.with_payload(body, len(body))

@@ -55,6 +55,7 @@ class LmEvalTask(YamlTask):
 
     config: LmEvalConfig
     prompts: LmEvalPrompts
+    moves_blanks = True
 
     def _checked(self, raw: Mapping[str, Any]) -> LmEvalConfig:
         return lm_eval_config(raw, self.where)

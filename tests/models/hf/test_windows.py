@@ -1,5 +1,7 @@
 """Likelihoods of whole texts, against a forward pass for each token."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
@@ -150,3 +152,43 @@ def test_a_model_with_an_encoder_answers_no_whole_texts(tiny, tmp_path):
 def test_the_embedded_model():
     model = build("embedded", dtype="float32", batch_size=3, max_length=LENGTH)
     check(model, LENGTH, TEXTS[2:4])
+
+
+def scored(number, text, continuation, moves_blanks=False):
+    return replace(ask(number, text, kind="loglikelihood", continuation=continuation), moves_blanks=moves_blanks)
+
+
+def of_pair(model, before, after):
+    """The log probability of tokens after others."""
+    with torch.inference_mode():
+        scores = model.loaded.model(input_ids=torch.tensor([before + after])).logits[0].log_softmax(-1)
+    return sum(float(scores[len(before) + place - 1, token]) for place, token in enumerate(after))
+
+
+def test_a_continuation_without_a_prompt_follows_the_start_token(gpt2):
+    model = built(gpt2, batch_size=3)
+    encode = model.loaded.tokenizer.encode
+    got = answers(model, [scored(0, "", " red"), scored(1, "What is", " red or"), scored(2, "", "A")])
+    start = model.loaded.tokenizer.bos_token_id
+    assert got[0].loglikelihood == pytest.approx(of_pair(model, [start], encode(" red")), abs=1e-5)
+    assert got[1].loglikelihood == pytest.approx(of_pair(model, encode("What is"), encode(" red or")), abs=1e-5)
+    assert got[2].loglikelihood == pytest.approx(of_pair(model, [start], encode("A")), abs=1e-5)
+
+
+def test_white_space_before_a_continuation_is_scored_if_the_task_wants_it(gpt2):
+    model = built(gpt2, batch_size=2)
+    encode = model.loaded.tokenizer.encode
+    got = answers(model, [scored(0, "What is ", "red", True), scored(1, "What is ", "red"), scored(2, "  ", "A", True)])
+    assert got[0].loglikelihood == pytest.approx(of_pair(model, encode("What is"), encode(" red")), abs=1e-5)
+    whole = encode("What is red")
+    added = len(whole) - len(encode("What is "))
+    assert got[1].loglikelihood == pytest.approx(of_pair(model, whole[:-added], whole[-added:]), abs=1e-5)
+    start = model.loaded.tokenizer.bos_token_id
+    assert got[2].loglikelihood == pytest.approx(of_pair(model, [start], encode("  A")), abs=1e-5)
+
+
+def test_likelihoods_do_not_depend_on_padding(gpt2):
+    requests = [scored(number, "What is it " * (1 + number), " yes") for number in range(4)]
+    alone, together = answers(built(gpt2), requests), answers(built(gpt2, batch_size=4), requests)
+    values = [[found[number].loglikelihood for number in range(4)] for found in (alone, together)]
+    assert values[0] == pytest.approx(values[1], abs=1e-5)

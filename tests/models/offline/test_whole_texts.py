@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.models.hf.support import answers
 from tests.models.hf.support import build as build_local
 from tests.models.offline.engines import Recorder
 from tests.models.offline.support import FAKES, build
+from tests.models.openai.support import ask, make_request
 from tests.models.whole_texts import TEXTS, log_likelihood, rolling, token_scores
 
 CONTEXT = 34
@@ -44,6 +46,23 @@ def test_the_likelihood_of_a_text_is_that_of_its_tokens(name: str, tiny: Path, l
     prompts = [call["prompt"]["prompt_token_ids"] if name == "vllm" else call["prompt"] for call in seen.calls]
     assert max(map(len, prompts)) == CONTEXT - 1, "an engine generates one token"
     model.close()
+
+
+@pytest.mark.parametrize("name", FAKES)
+@pytest.mark.parametrize(("context", "kept"), [("What is ", "What is"), ("", ""), (" ", "")])
+def test_white_space_before_a_continuation_is_scored_if_the_task_wants_it(
+    name: str, context: str, kept: str, tiny: Path, local: Any, seen: Recorder
+) -> None:
+    seen.scorer = partial(token_scores, local.model)
+    asked = replace(make_request("one", context), kind="loglikelihood", continuation="red", moves_blanks=True)
+    found = ask(build(name, str(tiny), chat_template="none"), [asked])["one"]
+    encode = local.tokenizer.encode
+    before, whole = encode(kept), encode(f"{context}red")
+    count = len(whole) - len(before)
+    if not kept:
+        whole = [local.tokenizer.bos_token_id, *whole]
+    scores = token_scores(local.model, whole)[-count:]
+    assert found.loglikelihood == pytest.approx(sum(own for own, _ in scores), abs=1e-6)
 
 
 def test_the_engine_states_the_length(tiny: Path, local: Any, seen: Recorder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.cases import for_each
 from tests.models.hf.support import answers
 from tests.models.hf.support import build as build_local
 from tests.models.openai.scoring_server import scoring_server
+from tests.models.openai.support import ask, make_request
 from tests.models.whole_texts import TEXTS, log_likelihood, rolling, token_scores
 
 CONTEXT = 34
@@ -90,6 +92,35 @@ def test_tokenizer_and_length_belong_to_the_identity(folder: Path) -> None:
     plain = OpenAI(model="m", base_url=address, api="completions").identity()
     assert not {"tokenizer", "max_length"} & set(plain), "runs without them keep their key"
     assert build(address, folder).identity() != build(address, folder, max_length=64).identity()
+
+
+@for_each("context", ["What is", "What is ", "", "  "])
+@for_each("moves_blanks", [True, False])
+def test_with_a_tokenizer_a_likelihood_is_one_request(
+    folder: Path, local: Any, context: str, moves_blanks: bool
+) -> None:
+    asked = replace(
+        make_request("one", context), kind="loglikelihood", continuation=" red or", moves_blanks=moves_blanks
+    )
+    with scoring_server(scores=partial(token_scores, local.model)) as (url, bodies):
+        found = ask(build(url, folder), [asked])["one"]
+    encode = local.tokenizer.encode
+    kept = context.rstrip() if moves_blanks else context
+    before, whole = encode(kept), encode(f"{context} red or")
+    count = len(whole) - len(before)
+    if not kept:
+        whole = [local.tokenizer.bos_token_id, *whole]
+    assert [body["prompt"] for body in bodies] == [whole]
+    scores = token_scores(local.model, whole)[-count:]
+    assert found.loglikelihood == pytest.approx(sum(own for own, _ in scores), abs=1e-6)
+    assert found.is_greedy == all(own >= best for own, best in scores)
+
+
+def test_a_continuation_that_adds_no_token(folder: Path, local: Any) -> None:
+    asked = replace(make_request("one", "What"), kind="loglikelihood", continuation="")
+    with scoring_server(scores=partial(token_scores, local.model)) as (url, _):
+        error = ask(build(url, folder), [asked])["one"].error
+    assert error is not None and error.kind == "bad_request" and "adds no token" in error.message
 
 
 def test_the_server_of_an_engine(folder: Path, local: Any) -> None:
