@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from lmms_eval.api.request import Response, Usage
+from lmms_eval.api.request import Response, Thoughts, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
 from lmms_eval.models.hf.load import TextProcessor
 from lmms_eval.models.hf.settings import MAX_TOKENS
-from lmms_eval.models.thoughts import ReadingRules, TagTokens
+from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.inputs import PreparedRequest
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MARGIN_TOKENS = 4
 """A character may consist of up to four byte tokens at either end of the window."""
 _SEED_RANGE = 2**63
+_NO_OPENING = "\0"
+"""The opening tag of thoughts that only have a closing one."""
 _PIECE = 256
 """Tokens whose probabilities are computed at a time."""
 
@@ -122,11 +124,14 @@ class Answerer:
         generate: Callable[..., Any],
         use_cache: bool = True,
         static_cache: bool = False,
+        think_end_token: str | None = None,
     ) -> None:
         self._loaded, self._encode, self._generate = loaded, encode, generate
         self._use_cache, self._static_cache = use_cache, static_cache
         # Fast tokenizers are not thread-safe, and other threads encode while this one decodes.
         self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
+        is_number = think_end_token is not None and think_end_token.isdecimal()
+        self._think_end = loaded.tokenizer.decode([int(think_end_token)]) if is_number else think_end_token or ""
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
         self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
@@ -153,7 +158,7 @@ class Answerer:
 
     def _write(self, jobs: Sequence[PreparedRequest], settings: GenerationSettings) -> list[Response]:
         encoded = self._encode(jobs)
-        readings = [ReadingRules.of(job.request, job.prepared.text, settings.until) for job in jobs]
+        readings = [self._reading(job, settings.until) for job in jobs]
         stopper = self._stopper(settings, encoded, readings)
         seed = jobs[0].request.seed if settings.seed is None else settings.seed
         output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
@@ -172,7 +177,7 @@ class Answerer:
             ending = find_ending(ids, self._end_ids, stopped_at)
             ended = ending.ended or (self.is_encoder_decoder and ending.generated < limit)
             cut_off = None if encoded.in_pieces else "length"
-            written = self._tags.read(ending.ids, reading, settings.skip_special_tokens)
+            written = self._after_thoughts(self._tags.read(ending.ids, reading, settings.skip_special_tokens))
             reasoning = self._tags.count(written, ending.generated)
             response = Response(
                 job.request.id,
@@ -187,6 +192,19 @@ class Answerer:
             )
             responses.append(response)
         return responses
+
+    def _reading(self, job: PreparedRequest, until: Sequence[str]) -> ReadingRules:
+        reading = ReadingRules.of(job.request, job.prepared.text, until)
+        if not self._think_end or self._think_end in {closing for _, closing in reading.pairs}:
+            return reading
+        return structs.replace(reading, pairs=(*reading.pairs, (_NO_OPENING, self._think_end)))
+
+    def _after_thoughts(self, written: Written) -> Written:
+        """With ``think_end_token``, return the thoughts without tags, and the answer without leading white space."""
+        thoughts = written.thoughts
+        if not self._think_end or thoughts is None or not thoughts.is_finished:
+            return written
+        return structs.replace(written, text=written.text.lstrip(), thoughts=Thoughts(thoughts.text))
 
     def _starts_a_decoder(self, output: Any) -> int:
         """Return the number of tokens before the answer of a decoder: T5's start token, and none for Whisper."""

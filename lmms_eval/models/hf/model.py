@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +27,7 @@ from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
-from lmms_eval.models.hf.options import GENERAL, VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
+from lmms_eval.models.hf.options import GENERAL, VISUAL_OPTIONS, HFOptions, Profile, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
 from lmms_eval.models.windows import summed
@@ -96,11 +97,23 @@ def report(model: str, answer: Callable[[ChatMessages], object], asked: Sequence
 
 def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> dict[str, Any]:
     """Return the facts that identify a checkpoint's files, including its code."""
-    folder = local_folder(pretrained, ())
-    if folder is not None:
+    folder = Path(pretrained).expanduser()
+    if folder.is_dir():
         return {"files": stamps(folder)}
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return {"repository": pretrained, "revision": revision, "commit": commit}
+
+
+def changes_identity(options: HFOptions) -> dict[str, Any]:
+    """Return the facts that identify what the arguments change in a checkpoint: adapter, differences, precision."""
+    given = {name: getattr(options, name) for name in ("peft", "delta", "gguf_file", "load_in_4bit", "load_in_8bit")}
+    found: dict[str, Any] = {name: value for name, value in given.items() if value}
+    for name in ("peft", "delta"):
+        if name in found and (folder := Path(found[name]).expanduser()).is_dir():
+            found[name] = stamps(folder)
+    if options.think_end_token:
+        found["think_end_token"] = options.think_end_token
+    return found
 
 
 def memory_share(device: Any) -> float | None:
@@ -201,7 +214,8 @@ class HuggingFace(LocalModel):
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
         caches = (self.options.use_cache, self.options.static_cache)
-        self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches)
+        ending = self.options.think_end_token
+        self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches, think_end_token=ending)
         if not self._answerer.scores_texts:
             self.kinds = self.kinds - {"loglikelihood_rolling"}
         self._texts: dict[str, _Text] = {}
@@ -353,6 +367,7 @@ class HuggingFace(LocalModel):
     def identity(self) -> Mapping[str, Any]:
         return {
             **checkpoint_identity(self.options.pretrained, self.options.revision, self.loaded.model),
+            **changes_identity(self.options),
             "class": type(self.loaded.model).__name__,
             "dtype": self.loaded.dtype,
             "attn_implementation": _attention(self.loaded.model.config),
