@@ -407,6 +407,8 @@ class Task(abc.ABC):
     """``judge_questions`` may return questions."""
     thought_tags: Sequence[tuple[str, str]] | None = None
     """Opening and closing tags of thoughts to remove from answers; ``None``: the usual ones."""
+    moves_blanks: bool = False
+    """White space at the end of a prompt belongs to the continuation whose likelihood is requested."""
     control_of: str = ""
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
 

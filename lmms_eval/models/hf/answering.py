@@ -130,8 +130,8 @@ class Answerer:
         self._use_cache, self._static_cache = use_cache, static_cache
         # Fast tokenizers are not thread-safe, and other threads encode while this one decodes.
         self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
-        is_number = think_end_token is not None and think_end_token.isdecimal()
-        self._think_end = loaded.tokenizer.decode([int(think_end_token)]) if is_number else think_end_token or ""
+        ending = think_end_token or ""
+        self._think_end = loaded.tokenizer.decode([int(ending)]) if ending.isdecimal() else ending
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
         self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id

@@ -279,9 +279,6 @@ class YamlTask(FamilyInterface, Task):
     Raises ``TaskError`` if the configuration is wrong; no data is touched before ``load``.
     """
 
-    moves_blanks: bool = False
-    """White space at the end of a prompt belongs to the continuation whose likelihood is requested."""
-
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         self.source, self.options, self.where = source, options, source.file
         self._raw = self._checked({**source.raw, "task": source.name})
