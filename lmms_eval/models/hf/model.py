@@ -319,7 +319,9 @@ class HuggingFace(LocalModel):
         if not windows:
             return summed(request.id, [])
         self._texts[request.id] = _Text(len(windows), perf_counter())
-        parts = [replace(request, id=f"{request.id}{_WINDOW}{number}") for number in range(len(windows))]
+        share = request.payload_bytes // len(windows)
+        names = [f"{request.id}{_WINDOW}{number}" for number in range(len(windows))]
+        parts = [replace(request, id=name, payload_bytes=share) for name in names]
         return [
             PreparedRequest(part, request.payload, None, window) for part, window in zip(parts, windows, strict=True)
         ]
