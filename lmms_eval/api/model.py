@@ -187,6 +187,17 @@ class lmms(abc.ABC):
     def generate_until_multi_round(self, requests: list[Instance]) -> list[Any]:
         """Return for each request the list of the answers of all rounds."""
 
+    def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
+        """Return the log-likelihood of each request's whole text, its only argument; greater is likelier.
+
+        Raises:
+            NotImplementedError: the plugin does not define it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} gives no likelihoods of whole texts: it does not define loglikelihood_rolling, as "
+            "the back ends hf, vllm and openai (api=completions) do"
+        )
+
     def generate_visual_cot(self, requests: list[Instance]) -> list[str]:
         """Return the text of each request's answer, which the model finds by drawing a picture first.
 

@@ -132,11 +132,13 @@ class Request:
     generation: Mapping[str, Any] = field(default_factory=dict)
     """Generation options: max_new_tokens, temperature, until, ..."""
     continuation: str | None = None
-    """The text whose log probability is requested (``loglikelihood``)."""
+    """The text whose log probability is requested; for ``loglikelihood_rolling`` the whole text, without context."""
     implied_delimiter: str = ""
     """Start of ``continuation`` that comes from the default ``target_delimiter``, not from the task."""
     implied_stop: str = ""
     """The few-shot delimiter if neither the task nor the user states ``until``: a stop string for plain completion."""
+    moves_blanks: bool = False
+    """Whether white space at the end of the prompt belongs to the continuation whose likelihood is requested."""
     repeat: int = 0
     round: int = 0
     index: int = 0
@@ -149,6 +151,11 @@ class Request:
     """``None`` before preparation, and again once the answer is recorded."""
     payload_bytes: int = 0
 
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether a log probability is requested, not a text."""
+        return self.kind in ("loglikelihood", "loglikelihood_rolling")
+
     def continuation_after(self, has_template: bool) -> str:
         """Return the text to be scored, without the implied delimiter after a chat template's generation prompt.
 
@@ -159,6 +166,17 @@ class Request:
         """
         continuation = self.continuation or ""
         return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
+
+    def prompt_and_continuation(self, prompt: str, has_template: bool) -> tuple[str, str]:
+        """Return the prompt and the text to be scored; with ``moves_blanks``, white space between them is scored.
+
+        Args:
+            prompt: the rendered prompt.
+            has_template: as in ``continuation_after``.
+        """
+        continuation = self.continuation_after(has_template)
+        kept = prompt.rstrip() if self.moves_blanks else prompt
+        return kept, prompt[len(kept) :] + continuation
 
     def generation_after(self, has_template: bool) -> Mapping[str, Any]:
         """Return the generation options, with the implied stop string if the prompt is plain text.
@@ -401,6 +419,8 @@ class Task(abc.ABC):
     """``judge_questions`` may return questions."""
     thought_tags: Sequence[tuple[str, str]] | None = None
     """Opening and closing tags of thoughts to remove from answers; ``None``: the usual ones."""
+    moves_blanks: bool = False
+    """White space at the end of a prompt belongs to the continuation whose likelihood is requested."""
     control_of: str = ""
     """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
     variant: PromptVariant | None = None

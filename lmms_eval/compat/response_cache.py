@@ -40,7 +40,7 @@ def canonicalize_gen_kwargs(gen_kwargs: Mapping[str, Any] | None) -> str:
 
 def is_deterministic(request_type: str, gen_kwargs: Mapping[str, Any] | None) -> bool:
     """Return whether the same request has the same answer: likelihoods, and generation without sampling."""
-    if request_type == "loglikelihood":
+    if request_type in ("loglikelihood", "loglikelihood_rolling"):
         return True
     options = gen_kwargs or {}
     temperature = options.get("temperature")
@@ -184,6 +184,8 @@ def _kept(answer: Any) -> Any:
 
 
 def _is_good(answer: Any, kind: str) -> bool:
+    if kind == "loglikelihood_rolling":
+        return isinstance(answer, float)
     if kind == "loglikelihood":
         return isinstance(answer, list) and len(answer) == _PAIR
     return bool(answer.strip()) if isinstance(answer, str) else isinstance(answer, list) and bool(answer)

@@ -259,9 +259,11 @@ class CacheKeys:
             task = self._task(request.task)
             document = [task, request.doc_id, request.round, request.index, request.seed, request.context]
         # Only added if it is set, so that older keys of requests without it stay valid.
-        stop: dict[str, Any] = {"implied_stop": request.implied_stop} if request.implied_stop else {}
+        added: dict[str, Any] = {"implied_stop": request.implied_stop} if request.implied_stop else {}
         if messages.is_plain:
-            stop["plain"] = True
+            added["plain"] = True
+        if request.moves_blanks:
+            added["moves_blanks"] = "true"
         return _hash(
             {
                 "scheme": SCHEME,
@@ -272,7 +274,7 @@ class CacheKeys:
                 "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
                 "document": document,
-                **stop,
+                **added,
             }
         )
 
@@ -358,7 +360,7 @@ class ResponseCache:
 
     def key(self, request: Request, build_messages: Callable[[], ChatMessages]) -> str | None:
         """Return the key of a request; ``None``, and counted, if it cannot be cached."""
-        is_generation = request.kind != "loglikelihood"
+        is_generation = not request.is_likelihood
         if (
             self._keys is None
             or request.task.asks_again  # a second answer must come from the model

@@ -533,22 +533,37 @@ def _open_model(
     return illustrated
 
 
+_KIND_OF_TYPE = {
+    "generate_visual_cot": "generate_visual_cot",
+    "loglikelihood": "loglikelihood",
+    "loglikelihood_rolling": "loglikelihood_rolling",
+    "multiple_choice": "loglikelihood",
+}
+"""Kinds of requests by output type; all others generate texts."""
+_HINTS = {
+    "generate_visual_cot": (
+        "; give a model whose answers hold pictures (openai or gemini with such a checkpoint, another with --t2i), "
+        "or a class plugin of the simple interface that defines generate_visual_cot"
+    ),
+    "loglikelihood_rolling": (
+        "; give hf, vllm or sglang, openai with api=completions and tokenizer=FOLDER, or a class plugin that defines "
+        "loglikelihood_rolling"
+    ),
+}
+"""What to do about a kind that a model does not answer."""
+
+
 def _refuse_unanswered(plans: Sequence[TaskPlan], choice: ModelChoice, kinds: Collection[str]) -> None:
     """Refuse tasks with requests of a kind that the model does not answer."""
-    of_types = {"loglikelihood": "loglikelihood", "multiple_choice": "loglikelihood"}
     for plan in plans:
         output_type = plan.task.output_type
-        draws = output_type == "generate_visual_cot"
-        needed = output_type if draws else of_types.get(output_type, "generate_until")
+        needed = _KIND_OF_TYPE.get(output_type, "generate_until")
         if needed in kinds:
             continue
-        hint = (
-            "; give a model whose answers hold pictures (openai or gemini with such a checkpoint, another with --t2i), "
-            "or a class plugin of the simple interface that defines generate_visual_cot"
-        )
+        hint = _HINTS.get(needed, "")
         raise ModelError(
             f"task {plan.task.name!r} ({output_type}) needs {needed} requests, which model {choice.name!r} does not "
-            f"answer; it answers: {', '.join(sorted(kinds))}{hint if draws else ''}"
+            f"answer; it answers: {', '.join(sorted(kinds))}{hint}"
         )
 
 

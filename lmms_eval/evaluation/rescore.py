@@ -92,7 +92,13 @@ class ClosedModel(Model):
     """Describes itself as the recorded model did, and answers only from the run's records."""
 
     kinds: frozenset[RequestKind] = frozenset(
-        {"generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"}
+        {
+            "generate_until",
+            "loglikelihood",
+            "loglikelihood_rolling",
+            "generate_until_multi_round",
+            "generate_visual_cot",
+        }
     )
     concurrency = 64
 

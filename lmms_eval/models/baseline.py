@@ -62,7 +62,9 @@ class Baseline(Model):
             that the whole task works. This option skips that (``--no_media``).
     """
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_visual_cot"})
+    kinds: frozenset[RequestKind] = frozenset(
+        {"generate_until", "loglikelihood", "loglikelihood_rolling", "generate_visual_cot"}
+    )
     concurrency = TAKE
     reads_documents = True
 
@@ -103,14 +105,14 @@ class Baseline(Model):
         return {"strategy": self.strategy, "text": self.text, "options": list(self.options)}
 
     def _gold(self, request: Request) -> Response:
-        if request.kind != "loglikelihood":
+        if not request.is_likelihood:
             return _text_response(request, gold_answer_of(request.task, request.doc_id))
-        is_gold = request.task.output_type == "loglikelihood" or is_gold_choice(request)
+        is_gold = request.task.output_type in ("loglikelihood", "loglikelihood_rolling") or is_gold_choice(request)
         return Response(request.id, loglikelihood=0.0 if is_gold else OTHER_CHOICE, is_greedy=is_gold)
 
     def _random_choice(self, request: Request) -> Response:
         generator = random.Random(request.seed)
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             return Response(request.id, loglikelihood=-generator.random(), is_greedy=False)
         options = self.options or offered_options(request.task, request.doc_id, request.context)
         if not options:
@@ -119,7 +121,7 @@ class Baseline(Model):
         return _text_response(request, generator.choice(options))
 
     def _constant(self, request: Request) -> Response:
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             is_it = (request.continuation or "").strip() == self.text
             return Response(request.id, loglikelihood=0.0 if is_it else OTHER_CHOICE, is_greedy=is_it)
         return _text_response(request, self.text)

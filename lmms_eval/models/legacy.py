@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
@@ -34,6 +34,7 @@ from lmms_eval.utils.reported import forget_reported, reported
 
 log = logging.getLogger(__name__)
 MULTI_ROUND = "generate_until_multi_round"
+ROLLING: Final = "loglikelihood_rolling"
 CHUNK_FACTOR = 8
 FIVE_WANTED = "too many values to unpack (expected 5"
 SIX_WANTED = "not enough values to unpack"
@@ -163,7 +164,9 @@ class PluginCall:
     def _response(self, position: int, output: Any) -> Response:
         request = self._items[position].request
         latency = time.perf_counter() - self._started
-        if request.kind == "loglikelihood":
+        if request.kind == ROLLING:
+            return _rolling_response(request, output, latency)
+        if request.is_likelihood:
             return _likelihood_response(request, output, latency)
         return _generation_response(request, output, latency)
 
@@ -178,6 +181,16 @@ def _likelihood_response(request: Request, output: Any, latency: float) -> Respo
             return Response(request.id, loglikelihood=value, is_greedy=bool(output[1]), is_loss=True, latency=latency)
     raise UnusableOutput(
         f"the plugin's loglikelihood returned {_shown(output)} for a request; it must return (loss, is_greedy)"
+    )
+
+
+def _rolling_response(request: Request, output: Any, latency: float) -> Response:
+    """Read a log-likelihood, alone or first in a list or tuple. Greater is likelier, as in lm-eval."""
+    value = output[0] if isinstance(output, tuple | list) and output else output
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Response(request.id, loglikelihood=float(value), is_greedy=False, latency=latency)
+    raise UnusableOutput(
+        f"the plugin's {ROLLING} returned {_shown(output)} for a request; it must return the log-likelihood of the text"
     )
 
 
@@ -366,6 +379,8 @@ class LegacyAdapter(Model):
         self.concurrency = self._chunk_size
         if plugin.is_simple and type(plugin).generate_visual_cot is not lmms.generate_visual_cot:
             self.kinds = self.kinds | {"generate_visual_cot"}
+        if type(plugin).loglikelihood_rolling is not lmms.loglikelihood_rolling:
+            self.kinds = self.kinds | {ROLLING}
         self._five = False
         self._hook = PartialHook()
         self._torch_state = captured_torch_state()
@@ -469,7 +484,7 @@ class LegacyAdapter(Model):
             **task.legacy_metadata(request),
         }
         arguments = tuple(task.legacy_arguments(request, self.chat))
-        if not self.chat and wants_chat_template(request.task):
+        if not self.chat and wants_chat_template(request.task) and request.kind != ROLLING:
             render = getattr(self.plugin, "apply_chat_template", None)
             if not callable(render):
                 name = type(self.plugin).__name__

@@ -25,6 +25,7 @@ NO_HASH = frozenset({"", hashlib.sha256(b"null").hexdigest()})
 """Values of ``doc_hash`` that identify nothing. The family's samples have the hash of ``null`` in every row."""
 ROUND_TASKS = ("generate_until_multi_round", "generate_until_agentic")
 TAKE = 64
+_PAIR = 2
 SAMPLES_NAME = re.compile(r"^(?:(?P<stamp>\d{8}_\d{6})_)?samples_(?P<task>.+)\.jsonl$")
 SUBMISSION_SUFFIX = "_all_query_responses.json"
 
@@ -86,7 +87,7 @@ class SamplesBook:
                 f"{self._path.name} answers another document {request.doc_id} of task {request.task.name} (doc_hash "
                 f"{row.doc_hash[:12]}, here {now[:12]}): the data set was reordered or changed",
             )
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             return _likelihood(request, row.answers, self._path)
         parts = _parts_of(request, row.parts)
         if parts is not None:
@@ -170,7 +171,12 @@ def _read_text(path: Path) -> str:
 
 
 def _likelihood(request: Request, held: Sequence[Any], path: Path) -> Response:
-    """Read the pair ``(loss, is_greedy)`` of a choice. With repeats, the lists are concatenated or nested."""
+    """Read the pair ``(loss, is_greedy)`` of a choice. With repeats, the lists are concatenated or nested.
+
+    The pair of a single request is written without its list.
+    """
+    if len(held) == _PAIR and not isinstance(held[0], list):
+        held = [held]
     pairs = held
     if held and isinstance(held[0], list) and held[0] and isinstance(held[0][0], list):
         pairs = held[request.repeat] if request.repeat < len(held) else []
@@ -261,7 +267,13 @@ class Replay(Model):
     """
 
     kinds: frozenset[RequestKind] = frozenset(
-        {"generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"}
+        {
+            "generate_until",
+            "loglikelihood",
+            "loglikelihood_rolling",
+            "generate_until_multi_round",
+            "generate_visual_cot",
+        }
     )
     concurrency = TAKE
     reads_documents = True

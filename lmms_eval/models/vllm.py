@@ -66,6 +66,11 @@ class VllmEngine(Engine):
             fields["stop"] = list(wanted.stops)
         return {"max_tokens": wanted.max_new_tokens, **fields}
 
+    def context_length(self) -> int | None:
+        """Return the length that vLLM has chosen for this model and machine."""
+        length = getattr(getattr(self._engine, "model_config", None), "max_model_len", None)
+        return length if isinstance(length, int) else None
+
     async def generate(self, job: EngineJob, request_id: str) -> Reply:
         """Generate an answer. Closing the engine's generator aborts the request."""
         sampling = self.package.SamplingParams(**self.sent_options(job.wanted))

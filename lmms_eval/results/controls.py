@@ -56,7 +56,7 @@ def _choices(task: Task, doc_id: int) -> int:
     choice_texts = getattr(task, "choice_texts", None)
     if callable(choice_texts) and (found := choice_texts(doc_id)):
         return len(found)
-    if task.output_type == "loglikelihood":
+    if task.output_type in ("loglikelihood", "loglikelihood_rolling"):
         return 0
     return len(offered_options(task, doc_id, task.exchange(doc_id, 0).open()[0].context))
 

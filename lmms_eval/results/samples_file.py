@@ -75,6 +75,9 @@ def _with_text_keys(value: Any) -> Any:
     return [_with_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+_LIKELIHOODS = ("loglikelihood", "loglikelihood_rolling", "multiple_choice")
+
+
 def sample_rows(task: Task, store: RunStore, doc_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a samples file for these documents (``docs/results.md``), one block per pipeline."""
     for number in range(len(task.pipelines)):
@@ -88,7 +91,7 @@ def _row_through(task: Task, number: int, record: Mapping[str, Any]) -> dict[str
     if "failed" in record:
         return None if number else _failed_row(record)
     score = next((item for item in record["scores"] if item["filter"] == task.pipelines[number]), None)
-    return None if score is None else _row(record, score, task.output_type in ("loglikelihood", "multiple_choice"))
+    return None if score is None else _row(record, score, task.output_type in _LIKELIHOODS)
 
 
 def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -163,6 +163,7 @@ def test_the_key_of_each_factor_changed_is_another(tmp_path: Path) -> None:
         "system prompt": usual.key(request(), conversation(path, system="be long")),
         "kind": usual.key(request(kind="loglikelihood"), messages),
         "continuation": usual.key(request(kind="loglikelihood", continuation="A"), messages),
+        "blanks": usual.key(request(kind="loglikelihood", continuation="A", moves_blanks=True), messages),
         "another continuation": usual.key(request(kind="loglikelihood", continuation="B"), messages),
         "option": usual.key(request(generation={**options, "max_new_tokens": 9}), messages),
         "further option": usual.key(request(generation={**options, "min_p": 0.1}), messages),
@@ -214,8 +215,9 @@ def test_generation_that_samples_is_skipped_and_counted(tmp_path: Path, options:
     made = request(generation=options)
     plain = cache(tmp_path)
     assert plain.key(made, made.build_messages) is None
-    likelihood = replace(made, kind="loglikelihood", continuation="A")
-    assert plain.key(likelihood, made.build_messages) is not None
+    for kind in ("loglikelihood", "loglikelihood_rolling"):
+        likelihood = replace(made, kind=kind, continuation="A")
+        assert plain.key(likelihood, made.build_messages) is not None
     assert plain.counts() == counts(skipped=1)
     by_arguments = ResponseCache(plain.file, CacheKeys(IDENTITY, False), "fake", options)
     assert by_arguments.key(request(), made.build_messages) is None

@@ -16,6 +16,7 @@ from tests.engines.models import VIDEO_TEMPLATE
 from tests.media.draw import write_video
 from tests.models.families import conformance
 from tests.models.hf.support import answers, ask, converse, picture
+from tests.models.whole_texts import rolling
 
 FRAMES = 5
 FORMS = ("vllm", "openai")
@@ -155,3 +156,23 @@ def test_likelihoods_of_a_text_model_are_those_of_hf(text: Any, smol: Path) -> N
     for number in found:
         assert found[number].loglikelihood == pytest.approx(wanted[number].loglikelihood, abs=1e-3)
         assert found[number].is_greedy == wanted[number].is_greedy
+
+
+LONG = "The capital of France is Paris. It lies on the Seine, and many people live there. " * 150
+"""More tokens than a context of 2,048."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_likelihoods_of_whole_texts_are_those_of_hf(form: str, smol: Path, request: pytest.FixtureRequest) -> None:
+    if form == "vllm":
+        engine = request.getfixturevalue("vllm_text")
+    else:
+        url, given = request.getfixturevalue("text_server"), {"tokenizer": str(smol), "max_length": 2048}
+        engine = build("openai", model="m", base_url=url, api="completions", **given)
+    local = build("hf_text", pretrained=str(smol), dtype="float32", device="cpu", max_length=2046)
+    asked = [rolling(number, content) for number, content in enumerate(("", "Hello there.", LONG[:500], LONG))]
+    found, wanted = answers(engine, asked), answers(local, asked)
+    for number in found:
+        assert found[number].loglikelihood == pytest.approx(wanted[number].loglikelihood, rel=1e-5, abs=1e-3)
+    tokens = wanted[3].usage
+    assert tokens is not None and tokens.input_tokens is not None and tokens.input_tokens > 2046

@@ -70,6 +70,23 @@ def test_gold_of_a_likelihood_task_is_certain() -> None:
     assert found["fake/0/0/0/0"].loglikelihood == 0.0 and found["fake/0/0/0/0"].is_greedy
 
 
+def test_whole_texts() -> None:
+    task = FakeTask(DOCS, output_type="loglikelihood_rolling")
+    asked = [task.request(0, kind="loglikelihood_rolling", continuation="A whole text.", seed=3)]
+    gold, drawn, same, other = (
+        next(iter(answers(model, asked).values()))
+        for model in (
+            Baseline(),
+            Baseline("random_choice"),
+            Baseline("constant", "A whole text."),
+            Baseline("constant"),
+        )
+    )
+    assert (gold.loglikelihood, same.loglikelihood) == (0.0, 0.0)
+    assert other.loglikelihood == -10.0 and drawn.loglikelihood is not None and -1 < drawn.loglikelihood < 0
+    assert not any(response.is_loss for response in (gold, drawn, same, other))
+
+
 def seeded(task: FakeTask, seed: int) -> Request:
     return task.request(0, seed=seed)
 

@@ -400,6 +400,38 @@ def test_a_likelihood_that_is_no_pair_is_a_failure() -> None:
     assert found["fake/0/0/0/1"].loglikelihood == 1.0
 
 
+class Rolling(Plugin):
+    """Gives the text's length; of an empty one something wrong."""
+
+    def loglikelihood_rolling(self, requests: list[Instance]) -> Any:
+        self.calls.append(requests)
+        values = [-float(len(text)) for (text,) in (request.args for request in requests)]
+        return [(value,) if value < -1 else value if value else "nothing" for value in values]
+
+
+def test_likelihoods_of_whole_texts_are_greater_if_likelier() -> None:
+    task, plugin = FakeTask(docs(3), output_type="loglikelihood_rolling"), Rolling()
+    task.legacy_arguments = lambda request, chat: (request.continuation,)  # type: ignore[method-assign]
+    model = adapted(plugin, task)
+    asked = [
+        task.request(number, kind="loglikelihood_rolling", continuation=text)
+        for number, text in enumerate(("abc", "a", ""))
+    ]
+    found = list(answers(model, asked).values())
+    assert [(one.loglikelihood, one.is_loss) for one in found[:2]] == [(-3.0, False), (-1.0, False)]
+    error = found[2].error
+    assert error is not None and "must return the log-likelihood of the text" in error.message
+    assert len(plugin.calls) == 1
+
+
+def test_only_a_plugin_that_defines_it_is_asked_for_whole_texts() -> None:
+    assert "loglikelihood_rolling" in LegacyAdapter(Rolling()).kinds
+    plain = Plugin()
+    assert "loglikelihood_rolling" not in LegacyAdapter(plain).kinds
+    with pytest.raises(NotImplementedError, match="Plugin gives no likelihoods of whole texts"):
+        plain.loglikelihood_rolling([])
+
+
 def test_a_plugin_without_likelihood_ends_the_run() -> None:
     class Chat(Plugin):
         def loglikelihood(self, requests: list[Instance]) -> Any:

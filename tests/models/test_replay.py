@@ -93,6 +93,14 @@ def test_likelihoods_are_losses(tmp_path: Path, raw: dict[str, Any]) -> None:
     ]
 
 
+@for_each(("kind", "raw"), [("loglikelihood", [1.5, True]), ("loglikelihood_rolling", ["1.5", "True"])])
+def test_a_single_likelihood_is_written_without_its_list(tmp_path: Path, kind: Any, raw: list[Any]) -> None:
+    path = write(tmp_path / "samples_fake.jsonl", [{"doc_id": 0, "filtered_resps": raw}])
+    task = FakeTask(DOCS, output_type=kind)
+    (found,) = answers(Replay(str(path)), [task.request(0, kind=kind, continuation="y")]).values()
+    assert (found.loglikelihood, found.is_greedy, found.is_loss) == (1.5, True, True)
+
+
 def test_likelihoods_of_repeats_one_after_the_other(tmp_path: Path) -> None:
     pairs = [[1.0, True], [2.0, False], [3.0, True], [4.0, False]]
     path = write(tmp_path / "samples_fake.jsonl", [{"doc_id": 0, "raw_resps": pairs}])

@@ -351,15 +351,16 @@ def _prompt_size(request: Request, options: MeasureOptions, found: DocumentSize)
 def _with_continuation(
     size: RequestSize, request: Request, options: MeasureOptions, found: DocumentSize
 ) -> RequestSize:
-    more = request.continuation
+    more, is_rolling = request.continuation, request.kind == "loglikelihood_rolling"
     if more is not None:
-        if not more.strip():
+        if not more.strip() and not is_rolling:
             named = f"choice {request.index}" if request.task.output_type == "multiple_choice" else "the continuation"
             found.faults.append(f"{named} is empty")
         length = size.length + options.ruler.length(more)
         size = replace(size, id=request.id, length=length, text_bytes=size.text_bytes + _utf8(more), new_tokens=0)
     tokens = options.ruler.tokens(size.length) + size.new_tokens
-    if options.max_tokens is not None and tokens > options.max_tokens:
+    # A text may be empty or longer than the model's context.
+    if options.max_tokens is not None and tokens > options.max_tokens and not is_rolling:
         about = "" if options.ruler.is_exact else "about "
         found.faults.append(
             f"its text is too long: {about}{tokens - size.new_tokens} tokens and {size.new_tokens} for the answer, "

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from lmms_eval.api.request import Response, Usage
+from lmms_eval.api.request import Response, Thoughts, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
+from lmms_eval.models.hf.load import TextProcessor
 from lmms_eval.models.hf.settings import MAX_TOKENS
-from lmms_eval.models.thoughts import ReadingRules, TagTokens
+from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.inputs import PreparedRequest
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 _MARGIN_TOKENS = 4
 """A character may consist of up to four byte tokens at either end of the window."""
 _SEED_RANGE = 2**63
+_NO_OPENING = "\0"
+"""The opening tag of thoughts that only have a closing one."""
+_PIECE = 256
+"""Tokens whose probabilities are computed at a time."""
 
 
 class GeneratedEnding(Struct, frozen=True):
@@ -119,30 +124,45 @@ class Answerer:
         generate: Callable[..., Any],
         use_cache: bool = True,
         static_cache: bool = False,
+        think_end_token: str | None = None,
     ) -> None:
         self._loaded, self._encode, self._generate = loaded, encode, generate
         self._use_cache, self._static_cache = use_cache, static_cache
         # Fast tokenizers are not thread-safe, and other threads encode while this one decodes.
         self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
+        ending = think_end_token or ""
+        self._think_end = loaded.tokenizer.decode([int(ending)]) if ending.isdecimal() else ending
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
-        self._is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
+        self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
+        # Models with learned positions count them from the first column, which may be padding, if they get none.
+        takes_positions = "position_ids" in inspect.signature(loaded.model.forward).parameters
+        self._counts_positions = isinstance(loaded.processor, TextProcessor) and takes_positions
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
+
+    @property
+    def scores_texts(self) -> bool:
+        """Whether the model predicts each token of a text alone: it has no encoder, and needs no picture."""
+        parameters = inspect.signature(self._loaded.model.forward).parameters.values()
+        needs = [one for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+        return not self.is_encoder_decoder and not needs
 
     def answer(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Return the responses to the jobs, in order."""
+        if jobs[0].window is not None:
+            return self._score_windows(jobs)
         if jobs[0].settings is None:
             return self._score(jobs)
         return self._write(jobs, jobs[0].settings)
 
     def _write(self, jobs: Sequence[PreparedRequest], settings: GenerationSettings) -> list[Response]:
         encoded = self._encode(jobs)
-        readings = [ReadingRules.of(job.request, job.prepared.text, settings.until) for job in jobs]
+        readings = [self._reading(job, settings.until) for job in jobs]
         stopper = self._stopper(settings, encoded, readings)
         seed = jobs[0].request.seed if settings.seed is None else settings.seed
         output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
-        start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
+        start = self._starts_a_decoder(output) if self.is_encoder_decoder else encoded.width
         limit = _length(settings, encoded)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
@@ -152,12 +172,12 @@ class Answerer:
             stopped_at = stopper.stopped_at.get(row) if stopper else None
             ids = output[row, start:].tolist()
             # Padding follows the answer of an encoder-decoder model, as Whisper removes the end token.
-            while self._is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
+            while self.is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
                 ids.pop()
             ending = find_ending(ids, self._end_ids, stopped_at)
-            ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
+            ended = ending.ended or (self.is_encoder_decoder and ending.generated < limit)
             cut_off = None if encoded.in_pieces else "length"
-            written = self._tags.read(ending.ids, reading, settings.skip_special_tokens)
+            written = self._after_thoughts(self._tags.read(ending.ids, reading, settings.skip_special_tokens))
             reasoning = self._tags.count(written, ending.generated)
             response = Response(
                 job.request.id,
@@ -173,6 +193,19 @@ class Answerer:
             responses.append(response)
         return responses
 
+    def _reading(self, job: PreparedRequest, until: Sequence[str]) -> ReadingRules:
+        reading = ReadingRules.of(job.request, job.prepared.text, until)
+        if not self._think_end or self._think_end in {closing for _, closing in reading.pairs}:
+            return reading
+        return structs.replace(reading, pairs=(*reading.pairs, (_NO_OPENING, self._think_end)))
+
+    def _after_thoughts(self, written: Written) -> Written:
+        """With ``think_end_token``, return the thoughts without tags, and the answer without leading white space."""
+        thoughts = written.thoughts
+        if not self._think_end or thoughts is None or not thoughts.is_finished:
+            return written
+        return structs.replace(written, text=written.text.lstrip(), thoughts=Thoughts(thoughts.text))
+
     def _starts_a_decoder(self, output: Any) -> int:
         """Return the number of tokens before the answer of a decoder: T5's start token, and none for Whisper."""
         text = self._loaded.model.config.get_text_config(decoder=True)
@@ -185,7 +218,7 @@ class Answerer:
     ) -> StopOnText | None:
         """Return the stopping criterion; ``None`` with beams, as a row is then not one answer."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
-        if not settings.until or beams > 1 or self._is_encoder_decoder:
+        if not settings.until or beams > 1 or self.is_encoder_decoder:
             return None
         return StopOnText(self._tags, readings, encoded.width, settings.skip_special_tokens)
 
@@ -210,20 +243,19 @@ class Answerer:
 
     def _score(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Compute the log probabilities of the continuations in one forward pass."""
-        model = self._loaded.model
-        if self._is_encoder_decoder:
+        import torch
+
+        if self.is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
         encoded = self._encode(jobs)
         counts = encoded.continuations
         inputs = to_device(encoded.inputs, self._loaded)
+        if self._counts_positions:
+            inputs["position_ids"] = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
         keep = max(counts) + 1
-        extra = {"logits_to_keep": keep} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
-        import torch
-
-        with torch.inference_mode():
-            logits = model(**inputs, **extra).logits[:, -keep:].float()
+        logits = self._last_logits(inputs, keep).float()
         targets = inputs["input_ids"][:, -keep:]
-        shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
+        shared = self._shared(jobs)
         responses = []
         for row, (job, count) in enumerate(zip(jobs, counts, strict=True)):
             scores = torch.log_softmax(logits[row, -count - 1 : -1], dim=-1)
@@ -239,6 +271,44 @@ class Answerer:
             )
             responses.append(response)
         return responses
+
+    def _score_windows(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
+        """Add up the log probabilities of the tokens that each window predicts, in one forward pass."""
+        import torch
+
+        encoded = self._encode(jobs)
+        rows = list(zip(encoded.lengths, encoded.targets, strict=True))
+        first = min((length or 0) - len(targets) for length, targets in rows)
+        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
+        shared, responses = self._shared(jobs), []
+        for row, (job, (length, targets)) in enumerate(zip(jobs, rows, strict=True)):
+            assert length is not None
+            predicted = logits[row, length - len(targets) - first : length - first]
+            wanted = torch.tensor(targets, device=predicted.device)
+            total, is_greedy = 0.0, True
+            # In pieces, as the whole of it in float64 or float32 would need a multiple of the logits' memory.
+            for scores, part in zip(predicted.split(_PIECE), wanted.split(_PIECE), strict=True):
+                chosen = torch.log_softmax(scores.float(), dim=-1).gather(-1, part.unsqueeze(-1))
+                total += float(chosen.double().sum())
+                is_greedy = is_greedy and bool((scores.argmax(dim=-1) == part).all())
+            usage = Usage(length, 0)
+            responses.append(
+                Response(job.request.id, loglikelihood=total, is_greedy=is_greedy, usage=usage, batch=shared)
+            )
+        return responses
+
+    def _last_logits(self, inputs: Mapping[str, Any], count: int) -> Any:
+        """Return the logits of the last columns. Most models compute only those."""
+        import torch
+
+        model = self._loaded.model
+        extra = {"logits_to_keep": count} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
+        with torch.inference_mode():
+            return model(**inputs, **extra).logits[:, -count:]
+
+    def _shared(self, jobs: Sequence[PreparedRequest]) -> tuple[str, ...]:
+        """Return the ids of a batch that may affect its likelihoods."""
+        return tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:

@@ -13,6 +13,14 @@ from msgspec import Struct
 
 from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
+from lmms_eval.models.windows import (
+    NO_PREFIX,
+    ScoredTokens,
+    context_length,
+    prefix_token,
+    scored_windows,
+    text_tokens,
+)
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.inputs import Prepared, PreparedRequest
@@ -30,6 +38,8 @@ class Encoded(Struct, frozen=True, eq=False):
     """The number of columns of ``input_ids``."""
     continuations: tuple[int, ...] = ()
     """For likelihoods: the number of continuation tokens at the end of each row."""
+    targets: tuple[list[int], ...] = ()
+    """For windows, which are padded on the right: the tokens that the end of each row predicts."""
     max_new_tokens: int | None = None
     """The model's limit of new tokens."""
     room: int | None = None
@@ -61,7 +71,10 @@ class Encoder:
             RefusedError: the processor rejects an input, a prompt is longer than the model's positions, or a
                 continuation adds no token to its prompt.
         """
-        texts = [job.text for job in jobs]
+        windows = [job.window for job in jobs if job.window is not None]
+        if windows:
+            return self._encode_windows(windows)
+        texts = [self._text(job) for job in jobs]
         batch = refusing(lambda: self.process(texts, [job.prepared for job in jobs]))
         mask = batch["attention_mask"]
         if not bool(mask[:, -1].all()):
@@ -75,6 +88,34 @@ class Encoder:
         room = None if self._max_length is None else self._max_length - width
         sights = sights_of(batch, [len(job.prepared.images) for job in jobs], self._loaded)
         return Encoded(batch, lengths, width, counts, room=room, sights=sights)
+
+    def windows(self, text: str) -> list[ScoredTokens]:
+        """Return the windows over a text. Raises ``RefusedError`` if the tokenizer has no start and no end token."""
+        tokenizer = self._loaded.tokenizer
+        prefix = prefix_token(tokenizer)
+        if prefix is None:
+            raise RefusedError(NO_PREFIX)
+        tokens = refusing(lambda: text_tokens(tokenizer, text))
+        return scored_windows(tokens, prefix, self._max_length or context_length(tokenizer))
+
+    def _encode_windows(self, windows: Sequence[ScoredTokens]) -> Encoded:
+        """Build the tensors of windows.
+
+        They are padded on the right, so that also models with learned positions begin each row at the first one. A
+        causal model's predictions do not depend on what follows.
+        """
+        import torch
+
+        rows = [[*context, *continuation[:-1]] for context, continuation in windows]
+        width = max(map(len, rows))
+        pad = self._loaded.tokenizer.pad_token_id
+        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if "return_mm_token_type_ids" in self._image_options:
+            inputs["mm_token_type_ids"] = torch.zeros_like(ids)
+        targets = tuple(continuation for _, continuation in windows)
+        return Encoded(inputs, tuple(map(len, rows)), width, tuple(map(len, targets)), targets)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with the same kinds of media. Exceptions of the processor pass through."""
@@ -96,13 +137,29 @@ class Encoder:
     def _continuation_length(self, job: PreparedRequest) -> int:
         """Return the tokens that the continuation adds to its prompt. Placeholders of pictures cancel out."""
         special = not self._starts_with_bos(job.text)
-        both, prompt = (
-            len(self._loaded.tokenizer(value, add_special_tokens=special)["input_ids"])
-            for value in (job.text, job.prepared.text)
-        )
-        if both <= prompt:
-            raise RefusedError(f"the continuation {job.continuation!r} adds no token to the prompt")
-        return both - prompt
+        prompt, continuation = job.parts
+        whole, alone = self._count(prompt + continuation, special), self._count(prompt, special)
+        if whole <= alone:
+            raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
+        return whole - alone
+
+    def _count(self, text: str, special: bool = True) -> int:
+        return len(self._loaded.tokenizer(text, add_special_tokens=special)["input_ids"])
+
+    def _text(self, job: PreparedRequest) -> str:
+        """Return the input of a job: a continuation without a prompt follows the start token, or else the end token.
+
+        Most tokenizers put the start token first by themselves.
+        """
+        if job.settings is not None:
+            return job.text
+        prompt, continuation = job.parts
+        if prompt or not continuation or self._count(""):
+            return prompt + continuation
+        token = self._loaded.tokenizer.bos_token or self._loaded.tokenizer.eos_token
+        if not token:
+            raise RefusedError(NO_PREFIX)
+        return f"{token}{continuation}"
 
     def _starts_with_bos(self, text: str) -> bool:
         """Return whether the template has written the start token, which must not be added again."""
@@ -191,6 +248,14 @@ class Lookahead:
         encoder = self._idle.get()
         try:
             return dict(encoder.process([each.text for each in prepared], prepared))
+        finally:
+            self._idle.put(encoder)
+
+    def windows(self, text: str) -> list[ScoredTokens]:
+        """Return the windows over a text. Raises as ``Encoder.windows`` does."""
+        encoder = self._idle.get()
+        try:
+            return encoder.windows(text)
         finally:
             self._idle.put(encoder)
 

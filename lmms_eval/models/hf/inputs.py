@@ -32,6 +32,7 @@ from lmms_eval.models.chat_template import (
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
 from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile
 from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
+from lmms_eval.models.windows import ScoredTokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -194,6 +195,9 @@ class InputBuilder:
         """Render the request to a :class:`Prepared` payload. Raises ``MediaError`` if a medium cannot be read."""
         import jinja2
 
+        if request.kind == "loglikelihood_rolling":
+            prepared = Prepared(request.continuation or "")
+            return request.with_payload(prepared, prepared.nbytes)
         messages = request.build_messages()  # not in the block: exceptions of the task do not concern the template
         try:
             prepared = self.render(messages, self.variables_of(request.generation))
@@ -369,24 +373,31 @@ class PreparedRequest(Struct, frozen=True, eq=False):
     request: Request
     prepared: Prepared
     settings: GenerationSettings | None
+    window: ScoredTokens | None = None
+    """A part of a text whose whole likelihood is requested."""
 
     @property
     def text(self) -> str:
         """The whole input text, which for a likelihood includes the continuation."""
-        return self.prepared.text + self.continuation
+        return "".join(self.parts)
 
     @property
-    def continuation(self) -> str:
-        return self.request.continuation_after(self.prepared.has_template) if self.settings is None else ""
+    def parts(self) -> tuple[str, str]:
+        """The prompt, and the continuation whose likelihood is requested."""
+        if self.settings is not None:
+            return self.prepared.text, ""
+        return self.request.prompt_and_continuation(self.prepared.text, self.prepared.has_template)
 
     @property
     def key(self) -> tuple[str, str, str]:
         """Only jobs with equal keys share a batch. A sampled answer is generated alone, from its own seed."""
         alone = self.prepared.alone or (self.settings is not None and self.settings.sampled)
+        if self.window is not None:
+            return ("window", "", "")
         options = "likelihood" if self.settings is None else self.settings.key
         return (options, self.prepared.kind, self.request.id if alone else "")
 
     @property
     def tokens(self) -> float:
-        """The estimated length of the prompt."""
-        return self.prepared.tokens
+        """The estimated length of the prompt, or that of the window."""
+        return self.prepared.tokens if self.window is None else sum(map(len, self.window)) - 1

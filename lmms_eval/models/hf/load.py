@@ -7,6 +7,7 @@ import importlib.util
 import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile, local_folder
+from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.utils.launch import local_processes
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,8 @@ def location(options: HFOptions) -> dict[str, Any]:
     where: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
     if options.revision:
         where["revision"] = options.revision
+    if options.gguf_file:
+        where["gguf_file"] = options.gguf_file
     return where
 
 
@@ -226,7 +230,7 @@ class Loaded(Struct, frozen=True):
 
 def load(options: HFOptions, profile: Profile = GENERAL) -> Loaded:
     """Load processor and model. Raises ``ModelError`` if a part is missing, or the files are not a working model."""
-    local_folder(options.pretrained, profile.parts)
+    _check_files(options, profile)
     absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]
     if absent:
         raise ModelError(f"{profile.name} needs {' and '.join(absent)}: pip install {' '.join(absent)}")
@@ -241,6 +245,10 @@ def load(options: HFOptions, profile: Profile = GENERAL) -> Loaded:
     except Exception as error:  # transformers and a repository's own code may raise anything
         raise _explain(options, profile, "processor", error) from error
     model = _load_model(options, profile, device)
+    if options.delta:
+        _add_delta(model, options, profile)
+    if options.peft:
+        _add_adapter(model, options)
     model.eval()
     if options.torch_compile:
         import torch
@@ -342,6 +350,10 @@ def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
     arguments = {**location(options), dtype_keyword(): options.dtype}
     if options.attn_implementation:
         arguments["attn_implementation"] = options.attn_implementation
+    if options.load_in_4bit or options.load_in_8bit:
+        arguments["quantization_config"] = transformers.BitsAndBytesConfig(
+            load_in_4bit=options.load_in_4bit, load_in_8bit=options.load_in_8bit
+        )
     if options.device_map is not None or device.type != "cpu":
         arguments["device_map"] = options.device_map if options.device_map is not None else {"": device}
     try:
@@ -357,6 +369,77 @@ def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
             f"({', '.join(missing[:_SHOWN_KEYS])}, ...); they would be random. Is the checkpoint complete?"
         )
     return model
+
+
+def _check_files(options: HFOptions, profile: Profile) -> None:
+    """Check the folders that the arguments name, and the packages that they need. Raises ``ModelError``."""
+    if options.load_in_4bit or options.load_in_8bit:
+        import_sdk("bitsandbytes", f"{profile.name} with load_in_4bit or load_in_8bit", "bitsandbytes")
+    for name in ("peft", "delta"):
+        folder = getattr(options, name)
+        if folder and (Path(folder).is_absolute() or folder.startswith((".", "~"))) and not _folder(folder).is_dir():
+            raise ModelError(f"hf: {name}={folder} does not exist: give a folder, or a repository on the hub")
+    if options.peft:
+        import_sdk("peft", f"{profile.name} with the argument peft", "hf")
+        own = _folder(options.peft)
+        if own.is_dir() and not (own / "adapter_config.json").is_file():
+            raise ModelError(f"hf: peft={options.peft} holds no adapter: it lacks adapter_config.json")
+    if not options.gguf_file:
+        local_folder(options.pretrained, profile.parts)
+        return
+    if profile.parts != ("tokenizer",):
+        raise ModelError(f"{profile.name}: gguf_file holds a model of texts: use --model hf_text")
+    import_sdk("gguf", f"{profile.name} with the argument gguf_file", "hf")
+    folder = _folder(options.pretrained)
+    if folder.is_dir() and not (folder / options.gguf_file).is_file():
+        found = ", ".join(sorted(file.name for file in folder.glob("*.gguf"))) or "no GGUF file"
+        raise ModelError(f"hf: {folder} lacks gguf_file={options.gguf_file}; it holds {found}")
+
+
+def _folder(name: str) -> Path:
+    return Path(os.path.expanduser(name))
+
+
+def _add_delta(model: Any, options: HFOptions, profile: Profile) -> None:
+    """Add the weights of ``delta`` to those of the model. Raises ``ModelError`` if they do not fit."""
+    import torch
+    import transformers
+
+    where = {"trust_remote_code": options.trust_remote_code, dtype_keyword(): options.dtype}
+    try:
+        other = getattr(transformers, profile.loader).from_pretrained(os.path.expanduser(str(options.delta)), **where)
+    except Exception as error:  # transformers and a repository's own code may raise anything
+        raise ModelError(f"hf: delta={options.delta} cannot be loaded: {_one_line(error)}") from error
+    added, own = dict(other.named_parameters()), dict(model.named_parameters())
+    differing = [name for name in own if name not in added or added[name].shape != own[name].shape]
+    if differing or len(added) != len(own):
+        shown = ", ".join([*differing, *(name for name in added if name not in own)][:_SHOWN_KEYS])
+        raise ModelError(
+            f"hf: delta={options.delta} does not fit {options.pretrained}: weights differ in name or shape ({shown})"
+        )
+    with torch.no_grad():
+        for name, weight in own.items():
+            weight += added[name].to(weight.device, weight.dtype)
+
+
+def _add_adapter(model: Any, options: HFOptions) -> None:
+    """Put the layers of ``peft`` into the model. Raises ``ModelError`` if they do not fit."""
+    try:
+        report = model.load_adapter(os.path.expanduser(str(options.peft)))
+    except Exception as error:  # peft and transformers may raise anything
+        raise ModelError(
+            f"hf: peft={options.peft} cannot be used with {options.pretrained}: {_one_line(error)}"
+        ) from error
+    strange = sorted({*report.missing_keys, *report.unexpected_keys, *(key for key, *_ in report.mismatched_keys)})
+    if strange:
+        raise ModelError(
+            f"hf: peft={options.peft} does not fit {options.pretrained}: {len(strange)} of the adapter's weights are "
+            f"missing, strange or of another shape ({', '.join(strange[:_SHOWN_KEYS])}); is it made for this model?"
+        )
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def dtype_keyword() -> str:

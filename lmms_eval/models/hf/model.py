@@ -7,12 +7,15 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loguru import logger
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
@@ -24,9 +27,10 @@ from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
-from lmms_eval.models.hf.options import GENERAL, VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
+from lmms_eval.models.hf.options import GENERAL, VISUAL_OPTIONS, HFOptions, Profile, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
+from lmms_eval.models.windows import summed
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
@@ -39,6 +43,8 @@ _LONGEST = 160
 _WINDOW_BATCHES = 4
 """Batches are selected from the requests of this many batches."""
 _WINDOW_BYTES = 256 << 20
+_WINDOW = "#window"
+"""Separates the id of a request for the likelihood of a text from the number of a window over it."""
 _AUTO_AHEAD = 8
 """The number of prepared requests for ``batch_size=auto``, as a multiple of the first batch."""
 
@@ -91,11 +97,23 @@ def report(model: str, answer: Callable[[ChatMessages], object], asked: Sequence
 
 def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> dict[str, Any]:
     """Return the facts that identify a checkpoint's files, including its code."""
-    folder = local_folder(pretrained, ())
-    if folder is not None:
+    folder = Path(pretrained).expanduser()
+    if folder.is_dir():
         return {"files": stamps(folder)}
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return {"repository": pretrained, "revision": revision, "commit": commit}
+
+
+def changes_identity(options: HFOptions) -> dict[str, Any]:
+    """Return the facts that identify what the arguments change in a checkpoint: adapter, differences, precision."""
+    given = {name: getattr(options, name) for name in ("peft", "delta", "gguf_file", "load_in_4bit", "load_in_8bit")}
+    found: dict[str, Any] = {name: value for name, value in given.items() if value}
+    for name in ("peft", "delta"):
+        if name in found and (folder := Path(found[name]).expanduser()).is_dir():
+            found[name] = stamps(folder)
+    if options.think_end_token:
+        found["think_end_token"] = options.think_end_token
+    return found
 
 
 def memory_share(device: Any) -> float | None:
@@ -166,10 +184,18 @@ class LocalModel(Model):
         return MediaForm(options.max_num_frames, options.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
 
+class _Text(Struct):
+    """A text in windows."""
+
+    windows: int
+    started: float
+    responses: list[Response] = field(default_factory=list)
+
+
 class HuggingFace(LocalModel):
     """A local model that answers in batches. Raises ``ModelError`` for a wrong argument, or if loading fails."""
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "loglikelihood_rolling"})
     input_builder: ClassVar[type[InputBuilder]] = InputBuilder
     encoder: ClassVar[type[Encoder]] = Encoder
 
@@ -188,7 +214,11 @@ class HuggingFace(LocalModel):
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
         caches = (self.options.use_cache, self.options.static_cache)
-        self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches)
+        ending = self.options.think_end_token
+        self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches, think_end_token=ending)
+        if not self._answerer.scores_texts:
+            self.kinds = self.kinds - {"loglikelihood_rolling"}
+        self._texts: dict[str, _Text] = {}
         self._runner: HalvingRunner[PreparedRequest, Response] = HalvingRunner(
             self._answerer.answer, partial(free_memory, self.loaded.device)
         )
@@ -226,15 +256,17 @@ class HuggingFace(LocalModel):
         try:
             while (requests := self._take(stream, window)) or (requests is not None and len(window)):
                 for request in requests:
-                    job = self._job(request)
-                    if isinstance(job, Response):
-                        yield job
+                    jobs = self._jobs(request)
+                    if isinstance(jobs, Response):
+                        yield jobs
                     else:
-                        window.add(job)
+                        for job in jobs:
+                            window.add(job)
                 if batch := window.next_batch():
                     yield from self._run(batch, window)
         finally:
             window.plan_anew()
+            self._texts.clear()
 
     def _take(self, stream: RequestStream, window: Window) -> list[Request] | None:
         """Return the next requests for the window; ``None`` if the stream was stopped.
@@ -256,11 +288,43 @@ class HuggingFace(LocalModel):
 
     def _run(self, batch: Sequence[PreparedRequest], window: Window) -> Iterator[Response]:
         failures = self._runner.out_of_memory
-        yield from timed_responses(self._runner, batch, self._shrink)
+        for response in timed_responses(self._runner, batch, self._shrink):
+            whole = self._whole(response) if batch[0].window is not None else response
+            if whole is not None:
+                yield whole
         if self._runner.out_of_memory > failures:
             window.plan_anew()
         else:
             self._rows.fitted(len(batch), memory_share(self.loaded.device) if self._is_auto else None)
+
+    def _whole(self, response: Response) -> Response | None:
+        """Keep the response to a window; return that to its text with the last one."""
+        name, *together = (part.rpartition(_WINDOW)[0] for part in (response.request_id, *response.batch))
+        text = self._texts[name]
+        text.responses.append(replace(response, batch=tuple(together)))
+        if len(text.responses) < text.windows:
+            return None
+        del self._texts[name]
+        return replace(summed(name, text.responses), latency=perf_counter() - text.started)
+
+    def _jobs(self, request: Request) -> Sequence[PreparedRequest] | Response:
+        """Return the jobs of a request: one, or one for each window over a text."""
+        if request.kind != "loglikelihood_rolling" or not isinstance(request.payload, Prepared):
+            job = self._job(request)
+            return job if isinstance(job, Response) else [job]
+        try:
+            windows = self._lookahead.windows(request.payload.text)
+        except RefusedError as error:
+            return Response.failure(request.id, error.kind, str(error))
+        if not windows:
+            return summed(request.id, [])
+        self._texts[request.id] = _Text(len(windows), perf_counter())
+        share = request.payload_bytes // len(windows)
+        names = [f"{request.id}{_WINDOW}{number}" for number in range(len(windows))]
+        parts = [replace(request, id=name, payload_bytes=share) for name in names]
+        return [
+            PreparedRequest(part, request.payload, None, window) for part, window in zip(parts, windows, strict=True)
+        ]
 
     def _job(self, request: Request) -> PreparedRequest | Response:
         prepared = request.payload
@@ -268,7 +332,7 @@ class HuggingFace(LocalModel):
             raise TypeError(f"request {request.id} was not prepared by this model")
         if prepared.error is not None:
             return Response.failure(request.id, prepared.error.kind, prepared.error.message)
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             return PreparedRequest(request, prepared, None)
         try:
             generation = request.generation_after(has_template=not self._inputs.is_plain)
@@ -289,7 +353,7 @@ class HuggingFace(LocalModel):
         form = {name: getattr(self.options, name) for name in VISUAL_OPTIONS}
         own = self.loaded.model.generation_config.to_diff_dict()
         return {
-            "options": {} if request.kind == "loglikelihood" else settings.as_sent(),
+            "options": {} if request.is_likelihood else settings.as_sent(),
             "chat_template": template_digest(self._inputs.template),
             TEMPLATE_OPTIONS: self._inputs.read_variables(request.generation),
             "system_prompt": self._inputs.system_prompt,
@@ -305,6 +369,7 @@ class HuggingFace(LocalModel):
     def identity(self) -> Mapping[str, Any]:
         return {
             **checkpoint_identity(self.options.pretrained, self.options.revision, self.loaded.model),
+            **changes_identity(self.options),
             "class": type(self.loaded.model).__name__,
             "dtype": self.loaded.dtype,
             "attn_implementation": _attention(self.loaded.model.config),

@@ -35,8 +35,24 @@ EMBEDDED = "embedded"
 Converter = Callable[[Any], Any]
 FRAMES = other_names("max_num_frames", argument_names.FRAMES)
 """Synonyms for the maximum number of frames of a video."""
-COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
-"""Synonyms that all families accept. ``use_flash_attention_2`` is a flag."""
+COMMON = {
+    "torch_dtype": "dtype",
+    "attn_impl": "attn_implementation",
+    "use_flash_attention_2": "attn_implementation",
+    "parallelize": "device_map",
+}
+"""Synonyms that all families accept."""
+_FLAGS = {"use_flash_attention_2": "flash_attention_2", "parallelize": "auto"}
+"""Synonyms that are flags, with the value of the argument if they are true."""
+_CONTRADICTIONS = (
+    ("load_in_4bit", "load_in_8bit", "weights are loaded in one precision"),
+    ("peft", "delta", "a model has an adapter or differences of weights"),
+    ("delta", "load_in_4bit", "differences are added to weights that are not quantised"),
+    ("delta", "load_in_8bit", "differences are added to weights that are not quantised"),
+    ("gguf_file", "load_in_4bit", "a GGUF file has its own precision"),
+    ("gguf_file", "load_in_8bit", "a GGUF file has its own precision"),
+    ("gguf_file", "delta", "differences of weights apply to a checkpoint of transformers"),
+)
 VISUAL_OPTIONS = (
     "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size", "interleave_visuals",
 )  # fmt: skip
@@ -97,7 +113,7 @@ def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
         return
     message = f"hf: {folder} is not a complete model folder: it lacks {', '.join(lacking)}"
     if (folder / "adapter_config.json").is_file():
-        message += ". It is an adapter: merge it into its base model first"
+        message += ". It is an adapter: give its base model as pretrained, and this folder as peft"
     else:
         inner = sorted(found.parent.name for found in folder.glob("*/config.json"))
         if inner:
@@ -174,6 +190,14 @@ class HFOptions(Struct, frozen=True):
     pretrained: str
     """A folder, or a repository on the hub."""
     revision: str | None = None
+    peft: str | None = None
+    """An adapter for the model: a folder, or a repository on the hub."""
+    delta: str | None = None
+    """Weights to add to those of the model: a folder, or a repository on the hub."""
+    gguf_file: str | None = None
+    """The file of the folder or repository that holds the weights."""
+    load_in_4bit: bool = False
+    load_in_8bit: bool = False
     dtype: str = "auto"
     device: str = "auto"
     device_map: Any = None
@@ -209,6 +233,8 @@ class HFOptions(Struct, frozen=True):
     """The number of threads that encode the next batches during generation."""
     image_cache_mb: int = 256
     """Memory for processed pictures, which may be repeated."""
+    think_end_token: str | None = None
+    """The text, or the number, of the token after which the answer begins."""
     reasoning_prompt: str | None = None
     """A text to append to the last text of the user."""
     interleave_visuals: bool = False
@@ -247,6 +273,9 @@ class HFOptions(Struct, frozen=True):
             raise ModelError(
                 f"{profile.name}: min_pixels={options.min_pixels} is larger than max_pixels={options.max_pixels}"
             )
+        for one, other, reason in _CONTRADICTIONS:
+            if getattr(options, one) and getattr(options, other):
+                raise ModelError(f"{profile.name}: {one} and {other} exclude each other: {reason}; leave one out")
         return options
 
 
@@ -257,10 +286,10 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
         if name not in given:
             continue
         value = given[name]
-        if name == "use_flash_attention_2":
+        if name in _FLAGS:
             if not converted(profile.name, name, value, flag):
                 continue
-            value = "flash_attention_2"
+            value = _FLAGS[name]
         if target in result and result[target] != value:
             raise ModelError(f"{profile.name}: {name}={value!r} and {target}={result[target]!r} contradict each other")
         result[target] = value

@@ -32,6 +32,7 @@ from lmms_eval.models.remote.generation import Wanted, read_generation, taken_op
 from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
+from lmms_eval.models.windows import summed
 from lmms_eval.processes import descendants
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
@@ -203,6 +204,10 @@ class Engine(abc.ABC):
     async def score(self, prompt: EnginePrompt, request_id: str) -> Reply:
         """Return the likelihood of the prompt's continuation."""
 
+    def context_length(self) -> int | None:
+        """Return the most tokens of prompt and answer; ``None`` if the engine does not state it."""
+        return None
+
     def describe(self) -> Mapping[str, Any]:
         """Return the package's version."""
         return {"engine": self.name, "version": str(getattr(self.package, "__version__", "unknown"))}
@@ -221,7 +226,7 @@ class OfflineModel(Model):
         ModelError: the package is not installed, or an argument is wrong.
     """
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "loglikelihood_rolling"})
     ignored_arguments = IGNORED
     engine: type[Engine]
     arguments_kind = EngineSettings
@@ -256,9 +261,10 @@ class OfflineModel(Model):
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        messages, scored = request.build_messages(), None
-        if request.kind == "loglikelihood":
-            scored = request.continuation_after(self._builder.has_generation_prompt(messages))
+        if request.kind == "loglikelihood_rolling":
+            return self._in_windows(request)
+        scored = request if request.is_likelihood else None
+        messages = request.build_messages()
         try:
             prompt = self._builder.build(messages, scored, request.generation)
         except RefusedError as error:
@@ -272,6 +278,19 @@ class OfflineModel(Model):
             wanted = structs.replace(wanted, others={**wanted.others, "skip_special_tokens": False})
         return request.with_payload(EngineJob(prompt, wanted, reading, shown), prompt.nbytes)
 
+    def _in_windows(self, request: Request) -> Request:
+        """Set the payload to the prompts of the windows over a text.
+
+        An engine takes a window whole, and generates one token after it. So its input is two tokens shorter than the
+        engine's context.
+        """
+        stated = self._engine.context_length() or self._settings.max_model_len
+        try:
+            prompts = self._builder.build_windows(request.continuation or "", stated)
+        except RefusedError as error:
+            return request.with_payload(error, 0)
+        return request.with_payload(prompts, sum(prompt.nbytes for prompt in prompts))
+
     def _wanted(self, request: Request) -> Wanted:
         generation = request.generation_after(has_template=not self._builder.is_plain)
         return read_generation(generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
@@ -283,7 +302,7 @@ class OfflineModel(Model):
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Return the options for the engine, the chat template with variables, the system prompt and media options."""
-        options = {} if request.kind == "loglikelihood" else self._engine.sent_options(self._wanted(request))
+        options = {} if request.is_likelihood else self._engine.sent_options(self._wanted(request))
         if request.generation.get("seed") is None:
             options = {name: value for name, value in options.items() if name not in ("seed", "sampling_seed")}
         settings = self._settings
@@ -308,14 +327,15 @@ class OfflineModel(Model):
 
     async def _ask(self, request: Request) -> Response:
         started = perf_counter()
-        payload: EngineJob | EnginePrompt | RefusedError = request.payload
+        payload: EngineJob | EnginePrompt | list[EnginePrompt] | RefusedError = request.payload
         if isinstance(payload, RefusedError):
             return Response.failure(request.id, "bad_request", str(payload))
         try:
             if isinstance(payload, EnginePrompt):
-                scored = await self._loop.call(self._engine.score(payload, request.id))
-                value, is_greedy = scored.likelihood or (None, None)
-                response = Response(request.id, loglikelihood=value, is_greedy=is_greedy, usage=scored.usage)
+                response = await self._scored(payload, request.id)
+            elif isinstance(payload, list):
+                windows = [self._scored(prompt, f"{request.id}/{number}") for number, prompt in enumerate(payload)]
+                response = summed(request.id, await asyncio.gather(*windows))
             else:
                 own = (TEMPLATE_OPTIONS, *self._builder.variables)
                 self._ignored.update(payload.wanted.pick(self._engine.names, own)[1])
@@ -328,6 +348,11 @@ class OfflineModel(Model):
         except self._engine.refusals as error:
             return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
         return replace(response, latency=perf_counter() - started)
+
+    async def _scored(self, prompt: EnginePrompt, request_id: str) -> Response:
+        scored = await self._loop.call(self._engine.score(prompt, request_id))
+        value, is_greedy = scored.likelihood or (None, None)
+        return Response(request_id, loglikelihood=value, is_greedy=is_greedy, usage=scored.usage)
 
     async def _generated(self, request: Request, job: EngineJob) -> Response:
         """Answer a request, up to the end or a stop string after the thoughts.

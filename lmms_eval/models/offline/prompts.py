@@ -32,11 +32,13 @@ from lmms_eval.models.chat_template import (
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.settings import EngineSettings, read_template
 from lmms_eval.models.remote.media import Frames, bounds_of, chosen_frames, is_listed, read_pictures, read_video
+from lmms_eval.models.windows import NO_PREFIX, context_length, pair_tokens, prefix_token, scored_windows, text_tokens
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from lmms_eval.api.request import Request
     from lmms_eval.media import Bounds
 
 
@@ -157,12 +159,15 @@ class PromptRenderer:
     def build(
         self,
         messages: ChatMessages,
-        continuation: str | None = None,
+        scored: Request | None = None,
         generation: Mapping[str, Any] = MappingProxyType({}),
     ) -> EnginePrompt:
-        """Render a conversation. ``continuation`` is appended where the answer would begin.
+        """Render a conversation.
 
-        ``generation`` are the options of the request, which may include variables of the chat template.
+        Args:
+            messages: the conversation.
+            scored: the request for a likelihood, whose continuation is appended where the answer would begin.
+            generation: the options of the request, which may include variables of the chat template.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -179,14 +184,31 @@ class PromptRenderer:
         # A template writes the start token itself, and the tokenizer must not add another one.
         bos = self.tokenizer.bos_token
         is_marked = not is_plain or bool(bos and text.startswith(bos))
-        tokens = self.tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
-        if continuation is None:
+        if scored is None:
+            tokens = self.tokenizer.encode(text, add_special_tokens=not is_marked)
             return replace(prompt, token_ids=tokens, ending=text[-_ENDING:])
-        # The same count as in ``hf``: the tokens of the whole minus those of the prompt.
-        added = len(tokens) - len(self.tokenizer.encode(text, add_special_tokens=not is_marked))
+        text, continuation = scored.prompt_and_continuation(text, self.has_generation_prompt(messages))
+        tokens, added = pair_tokens(self.tokenizer, text, continuation, special=not is_marked)
+        if len(tokens) == added:
+            raise RefusedError(NO_PREFIX)
         if added < 1:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)
+
+    def build_windows(self, text: str, length: int | None) -> list[EnginePrompt]:
+        """Return the windows over a text for an engine with a context of ``length`` tokens, one of them generated.
+
+        Raises:
+            RefusedError: the tokenizer has neither a start nor an end token, or the context is too short.
+        """
+        prefix = prefix_token(self.tokenizer)
+        if prefix is None:
+            raise RefusedError(NO_PREFIX)
+        longest = (length or context_length(self.tokenizer)) - 2  # the last token of a window, and the generated one
+        if longest < 1:
+            raise RefusedError(f"a context of {length} tokens has no room for a window over a text")
+        windows = scored_windows(text_tokens(self.tokenizer, text), prefix, longest)
+        return [EnginePrompt([*before, *scored], continuation=len(scored)) for before, scored in windows]
 
     def _content(self, message: ChatMessage, prompt: EnginePrompt, is_plain: bool) -> str | list[dict[str, Any]]:
         """Return the parts of a message, or its text if the template takes texts. Media are appended to ``prompt``."""

@@ -65,6 +65,8 @@ class Arguments(ChatArguments):
 
     azure_openai: bool = False
     api_version: str | None = None
+    tokenizer: str | None = None
+    max_length: int | None = Field(default=None, ge=3)
     prefix_aware_queue: bool = True
     prefix_hash_chars: int = 256
     batch: bool = False
@@ -103,6 +105,8 @@ def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) ->
         )
     if arguments.mcp_server_path and (arguments.api != "chat" or arguments.batch):
         raise ModelError("mcp_server_path needs a conversation: leave it out, or api and batch")
+    if arguments.api != "completions" and (arguments.tokenizer or arguments.max_length):
+        raise ModelError("tokenizer and max_length apply to api=completions only: give api=completions, or neither")
     if arguments.api_version and not arguments.azure_openai:
         raise ModelError("api_version applies to azure_openai=true only: give both or neither")
     return arguments

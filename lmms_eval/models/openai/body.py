@@ -140,7 +140,7 @@ class BodyBuilder:
         if messages and messages[-1]["role"] == "assistant":
             fields = {**fields, **self._continuing()}
         # Likelihoods are of texts, without tools.
-        tools = {"tools": self.tools} if self.tools and request.kind != "loglikelihood" else {}
+        tools = {"tools": self.tools} if self.tools and not request.is_likelihood else {}
         return {"model": self.model, "messages": messages, **tools, **fields}
 
     def _continuing(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class BodyBuilder:
 
     def options(self, request: Request) -> dict[str, Any]:
         """Return the fields of a request's body without model, messages and derived seed."""
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             return dict(self._extra)
         fields = dict(self._generation_fields(request))
         if request.generation.get("seed") is None and "seed" not in self._extra:

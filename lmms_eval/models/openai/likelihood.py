@@ -2,23 +2,35 @@
 
 Plain completions (``api=completions``) return them with ``echo`` and ``logprobs``, and vLLM's chat completions with
 ``prompt_logprobs``. As only the server knows its tokenizer, a second request with the prompt alone gives the number of
-tokens of the continuation, by the same rule as in the back end ``hf``.
+tokens of the continuation, by the same rule as in the back end ``hf``. The likelihood of a whole text is requested in
+windows of token ids, so the model's tokenizer must be here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmms_eval.api.request import Request, Usage
+from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.body import read_choice
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, read_tokens, scored_reply, served_model
+from lmms_eval.models.windows import (
+    ScoredTokens,
+    context_length,
+    pair_tokens,
+    prefix_token,
+    scored_windows,
+    text_tokens,
+)
 
 PROMPTS_REMEMBERED = 4096
 """The number of cached prompt lengths. With the cache, the choices of a question share one request."""
@@ -38,13 +50,70 @@ class Probe(Struct, frozen=True):
         return len(self.whole) + len(self.prompt)
 
 
+class TextProbe(Struct):
+    """The bodies of requests with token ids: for a continuation, or one for each window over a whole text."""
+
+    bodies: list[bytes]
+    counts: list[int]
+    """Tokens at the end of each window whose likelihood is requested."""
+    replies: list[Reply] = field(default_factory=list)
+    """Replies so far: another attempt requests only the other windows."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(map(len, self.bodies))
+
+
+def load_tokenizer(name: str) -> Any:
+    """Load a tokenizer from a folder or the hub. Raises ``ModelError`` if it cannot be loaded or used."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(os.path.expanduser(name))
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"openai: tokenizer={name} cannot be loaded (give a folder or hub name): {reason}") from error
+    if prefix_token(tokenizer) is None:
+        raise ModelError(f"openai: tokenizer={name} has neither a start nor an end token")
+    return tokenizer
+
+
+def make_text_probe(body: Mapping[str, Any], text: str, tokenizer: Any, length: int | None) -> TextProbe:
+    """Build the bodies for a whole text from that of a plain completion.
+
+    A server takes a window whole and generates one token after it. So its input is two tokens shorter than the model's
+    context of ``length`` tokens.
+    """
+    prefix = prefix_token(tokenizer)
+    assert prefix is not None
+    longest = max(1, (length or context_length(tokenizer)) - 2)
+    return _token_probe(body, scored_windows(text_tokens(tokenizer, text), prefix, longest))
+
+
+def make_pair_probe(body: Mapping[str, Any], request: Request, tokenizer: Any) -> TextProbe:
+    """Build the body for a continuation from that of a plain completion, as token ids."""
+    prompt, continuation = request.prompt_and_continuation(str(body["prompt"]), has_template=False)
+    bos = tokenizer.bos_token
+    tokens, added = pair_tokens(tokenizer, prompt, continuation, special=not (bos and prompt.startswith(bos)))
+    first = len(tokens) - max(added, 0)
+    return _token_probe(body, [(tokens[:first], tokens[first:])])
+
+
+def _token_probe(body: Mapping[str, Any], windows: Sequence[ScoredTokens]) -> TextProbe:
+    fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
+    alone = {**fields, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
+    bodies = [orjson.dumps({**alone, "prompt": [*before, *scored]}) for before, scored in windows]
+    return TextProbe(bodies, [len(scored) for _, scored in windows])
+
+
 def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
     """Build the two bodies from that of a generation, for plain or chat completions."""
     fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
     alone: dict[str, Any] = {**fields, "max_tokens": 1, "temperature": 0}
     if "prompt" in body:
-        text = alone["prompt"] + request.continuation_after(has_template=False)
-        return Probe(orjson.dumps({**alone, "prompt": text, "echo": True, "logprobs": 1}), orjson.dumps(alone))
+        prompt, continuation = request.prompt_and_continuation(alone["prompt"], has_template=False)
+        whole = {**alone, "prompt": prompt + continuation, "echo": True, "logprobs": 1}
+        return Probe(orjson.dumps(whole), orjson.dumps({**alone, "prompt": prompt}))
     # The continuation is the beginning of the answer, which stays open.
     messages, is_open = list(alone["messages"]), {"add_generation_prompt": False, "continue_final_message": True}
     is_begun = bool(messages) and messages[-1]["role"] == "assistant"
@@ -133,6 +202,29 @@ class LikelihoodScorer:
                 "bad_request", f"the continuation adds no token to the prompt ({length} tokens, {total} with it)"
             )
         return scored_reply(whole.scores[-added:], total, whole.model)
+
+    async def score_text(self, probe: TextProbe) -> Reply:
+        """Make one attempt for all windows over a text. Raises ``AttemptError`` if a request failed."""
+        for body, count in list(zip(probe.bodies, probe.counts, strict=True))[len(probe.replies) :]:
+            reply = await self._ask_scores(body)
+            assert isinstance(reply, ScoredReply)
+            if not count:
+                raise AttemptError("bad_request", "the continuation adds no token to the prompt")
+            if len(reply.scores) < count:
+                raise AttemptError(
+                    "bad_request",
+                    f"the server returned {len(reply.scores)} log probabilities for {count} tokens of a text: it does "
+                    "not take prompts of token ids, or tokenizer is not the model's",
+                )
+            probe.replies.append(scored_reply(reply.scores[-count:], _input_tokens(reply), reply.model))
+        scored = [reply.likelihood for reply in probe.replies if reply.likelihood is not None]
+        return Reply(
+            "",
+            None,
+            Usage(sum(map(_input_tokens, probe.replies)), 0),
+            model=probe.replies[-1].model if probe.replies else None,
+            likelihood=(math.fsum(value for value, _ in scored), all(is_greedy for _, is_greedy in scored)),
+        )
 
     async def _asked_length(self, prompt: bytes) -> int:
         return _input_tokens(await self._ask(prompt))

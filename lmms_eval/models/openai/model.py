@@ -17,7 +17,16 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Arguments, find_endpoint, parse_arguments
 from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel, parse_completion
-from lmms_eval.models.openai.likelihood import LikelihoodScorer, Probe, make_probe, parse_scores
+from lmms_eval.models.openai.likelihood import (
+    LikelihoodScorer,
+    Probe,
+    TextProbe,
+    load_tokenizer,
+    make_pair_probe,
+    make_probe,
+    make_text_probe,
+    parse_scores,
+)
 from lmms_eval.models.openai.responses import parse_response
 from lmms_eval.models.remote.model import Complete
 from lmms_eval.models.remote.reply import Reply, parse_reply
@@ -41,6 +50,8 @@ class OpenAI(ChatModel):
     _folder: Path | None = None
     """The folder of batches, below that of the run."""
     _batch_ids: Sequence[str] = ()
+    _tokenizer: Any = None
+    """The model's tokenizer, for likelihoods of whole texts."""
 
     def __init__(self, **arguments: Any) -> None:
         self._arguments = parse_arguments(arguments, os.environ)
@@ -49,6 +60,9 @@ class OpenAI(ChatModel):
             self.kinds = self.kinds | {"loglikelihood"}
         if self._arguments.api == "completions":
             self.kinds = self.kinds - {"generate_visual_cot"}  # their answers are texts only
+        if self._arguments.tokenizer is not None:
+            self._tokenizer = load_tokenizer(self._arguments.tokenizer)
+            self.kinds = self.kinds | {"loglikelihood_rolling"}
         if self._arguments.batch:
             self.kinds = frozenset({"generate_until"})
             if int(os.environ.get("WORLD_SIZE") or 1) > 1:
@@ -68,10 +82,15 @@ class OpenAI(ChatModel):
         return self._arguments.api != "completions"
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the identity of a remote model, with a digest of the address's query, which may name a deployment."""
+        """Return the identity of a remote model, with the tokenizer and a digest of the address's query.
+
+        The query may name a deployment.
+        """
         query = public_query(self._endpoint.url)
         digest = {"query": hashlib.sha256(query.encode()).hexdigest()[:16]} if query else {}
-        return {**super().identity(), **digest}
+        scoring = {name: getattr(self._arguments, name) for name in ("tokenizer", "max_length")}
+        given = {name: value for name, value in scoring.items() if value is not None}
+        return {**super().identity(), **digest, **given}
 
     def describe(self) -> Mapping[str, Any]:
         """Return the description of a remote model, with the ids of its batches."""
@@ -79,9 +98,15 @@ class OpenAI(ChatModel):
         return {**super().describe(), **batches}
 
     def prepare(self, request: Request) -> Request:
-        """Build the JSON body, or the two bodies of a likelihood. Raises ``MediaError`` if a medium cannot be read."""
+        """Build the JSON body, or the bodies of a likelihood. Raises ``MediaError`` if a medium cannot be read."""
+        if request.kind == "loglikelihood_rolling":
+            fields, text = self.builder.body(request), request.continuation or ""
+            whole = make_text_probe(fields, text, self._tokenizer, self._arguments.max_length)
+            return request.with_payload(whole, whole.nbytes)
         if request.kind == "loglikelihood":
-            probe = make_probe(self.builder.body(request), request)
+            fields = self.builder.body(request)
+            by_ids = self._tokenizer is not None
+            probe = make_pair_probe(fields, request, self._tokenizer) if by_ids else make_probe(fields, request)
             return request.with_payload(probe, probe.nbytes)
         body = self.builder.build(request)
         return request.with_payload(body, len(body))
@@ -128,7 +153,9 @@ class OpenAI(ChatModel):
         ):
             scorer = LikelihoodScorer(client.complete, scores.complete)
 
-            async def complete(payload: bytes | Probe) -> Reply:
+            async def complete(payload: bytes | Probe | TextProbe) -> Reply:
+                if isinstance(payload, TextProbe):
+                    return await scorer.score_text(payload)
                 return await (scorer.score(payload) if isinstance(payload, Probe) else client.complete(payload))
 
             try:

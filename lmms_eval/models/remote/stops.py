@@ -83,7 +83,7 @@ class StopSending:
 
         ``were_sent`` states whether the server got those that can be sent; ``None`` if the request is not sent yet.
         """
-        if request.kind == "loglikelihood":
+        if request.is_likelihood:
             return NONE
         active = tuple(stop_strings(request.generation_after(self._has_template)))
         if not active:

@@ -136,9 +136,11 @@ class ControlTask(Task):
         made, doc_id = request.build_messages, request.doc_id
         own = made.request if isinstance(made, ChangedMessages) else request
         found: tuple[Any, ...] = self.asked.legacy_arguments(own, chat)  # type: ignore[attr-defined]  # checked by ``models``
+        if request.kind == "loglikelihood_rolling":  # a text without media
+            return found
         given, split = [request.context, *found[1:-2]], found[-1]
         change = self._change(doc_id, self._messages_media if chat else self._visuals_media)
-        if request.kind != "loglikelihood" and chat:
+        if not request.is_likelihood and chat:
             given[1] = self._bound(given[1], doc_id, lambda made: _changed_turns(change, made))
             return (*given, self.name, split)
         given[2] = self._bound(given[2], doc_id, lambda made: change.visuals(made or ()))

@@ -72,6 +72,7 @@ class LmEvalTask(YamlTask):
     config: LmEvalConfig
     prompts: LmEvalPrompts
     named_keys: ClassVar[tuple[str, ...]] = (*NAMED_KEYS, "custom_dataset", *MEDIA_KEYS)
+    moves_blanks = True
 
     def _checked(self, raw: Mapping[str, Any]) -> LmEvalConfig:
         return lm_eval_config(raw, self.where)

@@ -154,6 +154,7 @@ class TaskExchange(Exchange):
             continuation=ask.continuation,
             implied_delimiter=ask.implied_delimiter,
             implied_stop=shared.implied_stop if generates else "",
+            moves_blanks=shared.task.moves_blanks and not generates,
             repeat=self.repeat,
             round=ask.round,
             index=ask.index,

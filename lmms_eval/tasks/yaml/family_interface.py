@@ -38,6 +38,8 @@ def arguments_of(requests: RequestSettings, request: Request, chat: bool) -> tup
             return [part["url"] for turn in own(doc) for part in turn["content"] if part["type"] != "text"]
 
     visual = show if policy is None else lambda doc: policy.media(show(doc))
+    if request.kind == "loglikelihood_rolling":
+        return (request.continuation or "",)
     if request.kind == "loglikelihood":
         if chat:
             raise TaskError(

@@ -39,7 +39,7 @@ def test_adapters_and_parents_of_models_get_a_hint(tmp_path):
     with pytest.raises(ModelError, match="Did you mean one of its folders: step-2"):
         check_folder(tmp_path)
     (tmp_path / "adapter_config.json").touch()
-    with pytest.raises(ModelError, match="It is an adapter: merge it"):
+    with pytest.raises(ModelError, match="It is an adapter: give its base model as pretrained"):
         check_folder(tmp_path)
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lmms_eval.filters.reasoning import thoughts_apart
 from tests.models.scripted import CHAT, THINKS, save_model, scripted
 
 from .support import answers, ask, build
@@ -179,3 +180,33 @@ def test_hidden_special_tokens_are_found_for_a_tokenizer_without_any():
     from lmms_eval.models.thoughts import special_tokens
 
     assert special_tokens(SimpleNamespace()) == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "token", "text"),
+    [
+        ("plain", "###", "{t}###\n\n{a}"),
+        ("plain", "</think>", "{t}</think>\n\n{a}"),
+        ("special tokens", "[/THINK]", "[THINK]{t}[/THINK] {a}"),
+        ("plain", "###", "{t}### perhaps ###\n{a}"),
+    ],
+)
+def test_the_answer_begins_after_the_stated_token(folders, form, token, text):
+    (got,) = said(folders, form, text.format(t=THOUGHT, a=ANSWER), think_end_token=token)
+    assert got.text == ANSWER
+    assert got.thoughts.is_finished and got.thoughts.text.startswith(THOUGHT)
+    assert thoughts_apart(got) == got, "a task's own tags change nothing"
+    assert got.usage.reasoning_tokens > 15
+
+
+def test_the_token_may_be_a_number(folders):
+    model = build(folders["special"], scripted(lambda prompt: f"{THOUGHT}[/THINK]{ANSWER}"))
+    number = model.loaded.tokenizer.convert_tokens_to_ids("[/THINK]")
+    (got,) = said(folders, "special tokens", f"{THOUGHT}[/THINK] {ANSWER}", think_end_token=str(number))
+    assert got.text == ANSWER
+
+
+@pytest.mark.parametrize("text", [ANSWER, f"  {ANSWER}"])
+def test_an_answer_without_the_token_is_whole(folders, text):
+    (got,) = said(folders, "plain", text, think_end_token="###")
+    assert got.text == text and got.thoughts is None

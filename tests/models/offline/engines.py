@@ -85,6 +85,13 @@ class Recorder:
         self.loops: set[asyncio.AbstractEventLoop] = set()
         self.logprobs: list[tuple[float, float]] = []
         """Of the last tokens of a prompt: the token's own, and the highest at its place."""
+        self.scorer: Callable[[list[int]], list[tuple[float, float]]] | None = None
+        """In place of ``logprobs``: from a prompt to those of all its tokens but the first."""
+        self.context = 0
+        """The length that the engine states for its model; 0: none."""
+
+    def scores(self, prompt: list[int]) -> list[tuple[float, float]]:
+        return self.logprobs if self.scorer is None else self.scorer(prompt)
 
     async def work(self) -> None:
         self.loops.add(asyncio.get_running_loop())
@@ -139,7 +146,10 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         def from_engine_args(cls, engine_args: AsyncEngineArgs, usage_context: str) -> AsyncLLMEngine:
             seen.started = {**dataclasses.asdict(engine_args), "usage_context": usage_context}
             seen.environment = dict(os.environ)
-            return cls()
+            engine = cls()
+            if seen.context:
+                engine.model_config = SimpleNamespace(max_model_len=seen.context)
+            return engine
 
         async def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str) -> AsyncIterator[Any]:
             seen.calls.append({"prompt": prompt, "sampling": dataclasses.asdict(sampling_params), "id": request_id})
@@ -153,7 +163,7 @@ def fake_vllm(seen: Recorder) -> ModuleType:
                 output = SimpleNamespace(
                     text=wrote.text, finish_reason=wrote.finish, token_ids=wrote.ids, stop_reason=wrote.stop
                 )
-            told = None if sampling_params.prompt_logprobs is None else vllm_logprobs(tokens, seen.logprobs)
+            told = None if sampling_params.prompt_logprobs is None else vllm_logprobs(tokens, seen.scores(tokens))
             yield SimpleNamespace(outputs=[output], prompt_token_ids=tokens, prompt_logprobs=told)
 
         def shutdown(self) -> None:
@@ -228,8 +238,9 @@ def fake_sglang(seen: Recorder) -> ModuleType:
             facts = {"finish_reason": {"type": seen.finish}, "prompt_tokens": 5, "completion_tokens": 3}
             if return_logprob and input_ids is not None:
                 assert top_logprobs_num == 1
-                count = min(len(input_ids) - logprob_start_len, len(seen.logprobs))
-                told = list(zip(input_ids[-count:], seen.logprobs[-count:], strict=True))
+                scores = seen.scores(input_ids)
+                count = min(len(input_ids) - logprob_start_len, len(scores))
+                told = list(zip(input_ids[-count:], scores[-count:], strict=True))
                 facts["input_token_logprobs"] = [(None, 0, None)] + [(own, token, None) for token, (own, _) in told]
                 facts["input_top_logprobs"] = [None] + [[(best, 1, None)] for _, (_, best) in told]
             text = f"answer {number}"

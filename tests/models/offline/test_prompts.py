@@ -75,7 +75,7 @@ def score(model: Any, continuations: dict[str, str], text: str = "Q?") -> Any:
 def test_likelihoods_are_of_the_continuations_tokens(name: str, folder: str, seen: Recorder) -> None:
     seen.logprobs = [(-1.0, -0.5), (-0.25, -0.25)]
     model = build(name, folder)
-    assert model.kinds == {"generate_until", "loglikelihood"}
+    assert model.kinds == {"generate_until", "loglikelihood", "loglikelihood_rolling"}
     found = score(model, {"two": "AB", "one": "B"})
     assert (found["two"].loglikelihood, found["two"].is_greedy) == (-1.25, False)
     assert (found["one"].loglikelihood, found["one"].is_greedy) == (-0.25, True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -42,6 +42,21 @@ def chat(body: dict[str, Any]) -> dict[str, Any]:
     return {**reply, "usage": {"prompt_tokens": len(tokens), "completion_tokens": 1}}
 
 
+Scores = Callable[[list[int]], list[tuple[float, float]]]
+"""From the tokens of a prompt to the scores of all but the first: the token's own, and the highest at its place."""
+
+
+def of_ids(body: dict[str, Any], scores: Scores) -> dict[str, Any]:
+    """As the plain form answers a prompt of token ids: without a token put first."""
+    found = [*scores(body["prompt"]), (-9.0, -8.0)]  # with the one that was generated
+    told = {
+        "token_logprobs": [None, *(own for own, _ in found)],
+        "top_logprobs": [None, *({"?": best} for _, best in found)],
+    }
+    usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 1}
+    return {"choices": [{"text": "x", "finish_reason": "length", "logprobs": told}], "usage": usage, "model": "m"}
+
+
 def plain(body: dict[str, Any]) -> dict[str, Any]:
     tokens = ["<s>", *body["prompt"]]
     choice: dict[str, Any] = {"text": body["prompt"][::-1], "finish_reason": "stop"}
@@ -55,8 +70,13 @@ def plain(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def scoring_server(tells: bool = True) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve; gives the address and the bodies received. ``tells``: log-probabilities are told where asked for."""
+def scoring_server(
+    tells: bool = True, scores: Scores | None = None, status: Callable[[int], int] = lambda _: 200
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Serve; gives the address and the bodies received. ``tells``: log-probabilities are told where asked for.
+
+    ``scores`` answers prompts of token ids; ``status`` gives the status of each reply by its number from 0.
+    """
     bodies: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,8 +88,12 @@ def scoring_server(tells: bool = True) -> Iterator[tuple[str, list[dict[str, Any
             bodies.append(dict(body))
             for name in () if tells else ("prompt_logprobs", "echo"):
                 body.pop(name, None)
-            reply = json.dumps(chat(body) if self.path.endswith("/chat/completions") else plain(body)).encode()
-            self.send_response(200)
+            if scores is not None and isinstance(body.get("prompt"), list):
+                made = of_ids(body, scores)
+            else:
+                made = chat(body) if self.path.endswith("/chat/completions") else plain(body)
+            reply = json.dumps(made).encode()
+            self.send_response(status(len(bodies) - 1))
             self.send_header("Content-Length", str(len(reply)))
             self.end_headers()
             self.wfile.write(reply)

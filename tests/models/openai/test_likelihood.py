@@ -71,6 +71,14 @@ def test_an_implied_delimiter_is_dropped_after_a_template(api: str, wanted: floa
         assert ask(build(url, api), [asked])["one"].loglikelihood == wanted
 
 
+def test_white_space_before_a_continuation_is_scored_if_the_task_wants_it() -> None:
+    with scoring_server() as (url, bodies):
+        asked = replace(scored("one", "aB", text="Q? "), moves_blanks=True)
+        found = ask(build(url, "completions"), [asked])["one"]
+    assert found.loglikelihood == -1.5, "of three tokens"
+    assert [body["prompt"] for body in bodies] == ["Q? aB", "Q?"]
+
+
 def test_a_continuation_without_a_token() -> None:
     with scoring_server() as (url, _):
         error = ask(build(url, "completions"), [scored("one", "")])["one"].error
