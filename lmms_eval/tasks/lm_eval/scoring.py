@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig
 from lmms_eval.tasks.lm_eval.metrics import LmEvalMetric
@@ -22,7 +23,7 @@ from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan
 
 log = logging.getLogger(__name__)
 NO_GOLD = -100
-"""Number of the right choice if the target is none of the choices."""
+"""Number of the right choice if no choice is the target."""
 
 
 class ChoiceLikelihoods(Struct, frozen=True):
@@ -83,6 +84,8 @@ class LmEvalScorer(AnswerScorer):
     """Scores answers as they are, untrimmed. Tasks get likelihoods as logarithms: greater is likelier."""
 
     config: LmEvalConfig
+    refusal = ""
+    """The reason why no sample is scored; empty if scoring is allowed."""
 
     def __init__(
         self, prompts: Prompts, metrics: Sequence[LmEvalMetric], plan: ScoringPlan, full_docs: Documents | None,
@@ -94,6 +97,8 @@ class LmEvalScorer(AnswerScorer):
     def evaluate(
         self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict] = MappingProxyType({})
     ) -> Mapping[str, Any]:
+        if self.refusal:
+            raise NotEvaluated(self.refusal)
         made = self._values(doc, filtered, verdicts)
         return {name: int(value) if _is_truth(value) else value for name, value in made.items()}
 

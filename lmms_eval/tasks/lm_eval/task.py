@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -32,7 +34,11 @@ from lmms_eval.tasks.yaml.metrics import TaskMetric
 from lmms_eval.tasks.yaml.scoring import ScoringPlan
 from lmms_eval.tasks.yaml.task import YamlTask
 
+log = logging.getLogger(__name__)
 _SEEDING = threading.RLock()
+_UNCONFINED = (
+    "its scoring runs programs of the model outside the sandbox (key unsafe_code); --allow_unsafe_code permits that"
+)
 
 
 def seeded(process: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -48,6 +54,12 @@ def seeded(process: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 random.setstate(state)
 
     return processed
+
+
+def _is_confined(function: Callable[..., Any]) -> bool:
+    """Return whether a function's module runs programs by ``code_eval``, which uses the sandbox."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    return any(getattr(value, "is_confined", False) is True for value in vars(module or object).values())
 
 
 class LmEvalTask(YamlTask):
@@ -98,6 +110,23 @@ class LmEvalTask(YamlTask):
         unprocessed = open_data(self.data_request, split)
         unprocessed.process(seeded(process), [split])
         return unprocessed.documents(split)
+
+    def load(self) -> None:
+        if self._documents is not None:
+            return
+        super().load()
+        if self._is_refused and isinstance(self._scorer, LmEvalScorer):
+            log.warning("task %s: its samples will not be scored: %s", self.name, _UNCONFINED)
+            self._scorer.refusal = _UNCONFINED
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether scoring would run programs of the model unconfined, and the run does not allow it."""
+        config, options = self.config, self.options
+        if not config.unsafe_code or options.allow_unsafe_code or options.predict_only:
+            return False
+        functions = [config.process_results, *(metric.function for metric in self._lm_eval_metrics)]
+        return not all(map(_is_confined, filter(None, functions)))
 
     def legacy_context_turns(self, request: Request) -> list[dict[str, str]]:
         doc = self.documents.text_view(request.doc_id)

@@ -300,8 +300,9 @@ def own_name(name: str, file: Path) -> str:
     return name
 
 
-_STAND_INS = ("evaluate", "transformers.data.metrics.squad_metrics")
-"""Modules that ``compat.PACKAGE`` has in place of installed ones: these download code, or newer versions lack them."""
+_STAND_INS = ("evaluate", "fuzzywuzzy", "transformers.data.metrics.squad_metrics")
+"""Modules that ``compat.PACKAGE`` has in place of installed ones: these download code, are under the GPL, or newer
+versions lack them."""
 
 
 def _name_in_pack(name: str, file: Path, root: _Root) -> str:

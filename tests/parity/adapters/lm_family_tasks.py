@@ -177,13 +177,13 @@ def differing_scores(record: Mapping[str, Any], task: LmEvalTask) -> Iterator[st
 
 def differing_rows(record: Mapping[str, Any], task: LmEvalTask, scored: Sequence[ScoredDoc]) -> Iterator[str]:
     """Compare the values and errors of the results file."""
-    answers = [answer_record(answer) for answer in answers_of(record["responses"][0], task)]
+    answers = [[answer_record(answer) for answer in answers_of(one, task)] for one in record["responses"]]
     lines = [
-        {"task": task.name, "doc_id": doc_id, "answers": answers, **scored_part(document)}
+        {"task": task.name, "doc_id": doc_id, "answers": answers[doc_id], **scored_part(document)}
         for doc_id, document in enumerate(scored)
     ]
     with tempfile.TemporaryDirectory() as folder, closing(RunStore(Path(folder), "lm-family")) as store:
-        options = AggregateOptions(read=lambda _task, _ids: iter(lines), bootstrap_iters=1000)
+        options = AggregateOptions(read=lambda _task, _ids: iter(lines), bootstrap_iters=1000, allow_blank=True)
         result = aggregate_task(plan_task(task, None, 0), store, options)
     made: dict[str, Any] = {}
     for metric in result.metrics:
