@@ -340,8 +340,9 @@ def install_line(modules: Iterable[str]) -> str:
 
 @cache
 def _extras() -> dict[str, str]:
-    """Return the extra of this package for each package in its extras."""
-    return {package.lower(): extra for package, extra in required_packages(own_requirements()) if extra}
+    """Return the extra of this package for each package in its extras: the first of several."""
+    found = list(required_packages(own_requirements()))
+    return {package.lower(): extra for package, extra in reversed(found) if extra}
 
 
 _NAMES = 4

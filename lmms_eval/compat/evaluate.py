@@ -7,14 +7,15 @@ same keys, and nothing is downloaded.
 from __future__ import annotations
 
 import math
+import re
 import secrets
+import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.compat.lm_eval_names import compute_exact, compute_f1, normalize_answer
 from lmms_eval.errors import MissingOptionalDependencyError
 from lmms_eval.metrics.text import exact_match
 from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, run
@@ -231,6 +232,38 @@ def _middle(values: Sequence[float], draws: int = 1000) -> float:
         return values[0]
     numbers = np.random.default_rng(0).integers(len(values), size=(draws, len(values)))
     return float(np.median(np.asarray(values)[numbers].mean(axis=1)))
+
+
+_PUNCTUATION = frozenset(string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalize_answer(s: str) -> str:
+    """Lower case without punctuation, articles and repeated white space (SQuAD)."""
+    text = "".join(character for character in s.lower() if character not in _PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def get_tokens(s: str) -> list[str]:
+    """Return the words of a normalised answer."""
+    return normalize_answer(s).split() if s else []
+
+
+def compute_exact(a_gold: str, a_pred: str) -> int:
+    """1 if both answers are equal after normalisation."""
+    return int(normalize_answer(a_gold) == normalize_answer(a_pred))
+
+
+def compute_f1(a_gold: str, a_pred: str) -> float:
+    """F1 of the words of two answers; of two empty ones 1."""
+    gold, predicted = get_tokens(a_gold), get_tokens(a_pred)
+    common = sum((Counter(gold) & Counter(predicted)).values())
+    if not gold or not predicted:
+        return int(gold == predicted)
+    if not common:
+        return 0
+    precision, recall = common / len(predicted), common / len(gold)
+    return 2 * precision * recall / (precision + recall)
 
 
 def _squad_v2(

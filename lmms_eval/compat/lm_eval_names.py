@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
@@ -49,34 +48,6 @@ class RegexFilter(_RegexFilter):
     """The built-in filter; a match without the group that is asked for counts as no match."""
 
 
-def normalize_answer(s: str) -> str:
-    """Lower case without punctuation, articles and repeated white space (SQuAD)."""
-    text = "".join(character for character in s.lower() if character not in _PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", text).split())
-
-
-def get_tokens(s: str) -> list[str]:
-    """Return the words of a normalised answer."""
-    return normalize_answer(s).split() if s else []
-
-
-def compute_exact(a_gold: str, a_pred: str) -> int:
-    """1 if both answers are equal after normalisation."""
-    return int(normalize_answer(a_gold) == normalize_answer(a_pred))
-
-
-def compute_f1(a_gold: str, a_pred: str) -> float:
-    """F1 of the words of two answers; of two empty ones 1."""
-    gold, predicted = get_tokens(a_gold), get_tokens(a_pred)
-    common = sum((Counter(gold) & Counter(predicted)).values())
-    if not gold or not predicted:
-        return int(gold == predicted)
-    if not common:
-        return 0
-    precision, recall = common / len(predicted), common / len(gold)
-    return 2 * precision * recall / (precision + recall)
-
-
 def ratio(s1: str | None, s2: str | None) -> int:
     """Similarity of two texts, 0 … 100: twice the matching characters over all (``fuzzywuzzy.fuzz.ratio``).
 
@@ -87,7 +58,3 @@ def ratio(s1: str | None, s2: str | None) -> int:
     if s1 == s2:
         return 100
     return round(100 * SequenceMatcher(None, s1, s2).ratio()) if s1 and s2 else 0
-
-
-_PUNCTUATION = frozenset(string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
