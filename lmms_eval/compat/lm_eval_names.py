@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections import Counter
@@ -10,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from lmms_eval.filters.patterns import RegexFilter as _RegexFilter
+from lmms_eval.utils import names
 
 
 def weighted_f1_score(items: Sequence[tuple[Any, Any]]) -> float:
@@ -58,3 +60,32 @@ def ratio(s1: str | None, s2: str | None) -> int:
     if s1 == s2:
         return 100
     return round(100 * SequenceMatcher(None, s1, s2).ratio()) if s1 and s2 else 0
+
+
+def handle_arg_string(arg: str) -> bool | int | float | str | None:
+    """Convert the value of an argument: ``true``, ``false``, ``none`` and numbers; of a quoted text, what is quoted."""
+    words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+    if arg.lower() in words:
+        return words[arg.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(arg)
+    return arg[1:-1] if len(arg) > 1 and arg[0] == arg[-1] and arg[0] in "\"'" else arg
+
+
+def simple_parse_args_string(args_string: str | None) -> dict[str, bool | int | float | str | None]:
+    """Parse ``k=v,k=v``. Every comma separates; a part without ``=`` has an empty value."""
+    parts = [part.partition("=") for part in (args_string or "").strip().split(",") if part]
+    return {key: handle_arg_string(value) for key, _, value in parts}
+
+
+def handle_non_serializable(o: Any) -> Any:
+    """Return a value that JSON has: of a numpy scalar its number, of a set its items, of anything else its text."""
+    if isinstance(o, set):
+        return list(o)
+    return o.item() if type(o).__module__ == "numpy" and hasattr(o, "item") else str(o)
+
+
+def sanitize_model_name(model_name: str) -> str:
+    """Replace characters of paths in the name of a model."""
+    return names.sanitize_model_name(model_name, full_path=True)

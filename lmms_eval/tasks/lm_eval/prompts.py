@@ -157,6 +157,15 @@ def needs_blank(left: str, right: str) -> bool:
     return bool(left) and not left[-1].isspace() and not right[:1].isspace()
 
 
+def single_turn(said: Sequence[Said]) -> list[Said]:
+    """Join the messages between the system message and a beginning of the answer to one of the user."""
+    lead = [one for one in said[:1] if one.role == "system"]
+    rest = list(said[len(lead) :])
+    end = [rest.pop()] if rest[-1].role == "assistant" else []
+    text = "".join(one.text + one.after for one in rest[:-1]) + rest[-1].text
+    return [*lead, Said("user", text), *end]
+
+
 class LmEvalPromptBuilder(PromptBuilder):
     """Joins system instruction, description, examples and question as lm-eval does."""
 
@@ -188,11 +197,7 @@ class LmEvalPromptBuilder(PromptBuilder):
         said = self.said(doc_id, question)
         if self.prompts.options.fewshot_as_multiturn:
             return said
-        lead = [one for one in said[:1] if one.role == "system"]
-        rest = said[len(lead) :]
-        end = [rest.pop()] if rest[-1].role == "assistant" else []
-        text = "".join(one.text + one.after for one in rest[:-1]) + rest[-1].text
-        return [*lead, Said("user", text), *end]
+        return single_turn(said)
 
     def text_turns(self, doc_id: int, question: str | None = None) -> list[dict[str, str]]:
         return [{"role": one.role, "content": one.text} for one in self.chat(doc_id, question)]
