@@ -149,6 +149,7 @@ def _corpus_score(items: Sequence[tuple[str | Sequence[str], str]], name: str, *
     # sacrebleu's layout: one list per reference position, None for an item with fewer references
     width = max(len(texts) for texts in each)
     streams = [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]
+    predictions: list[Any] = [one for _, one in items]
     # Tasks of lm-eval may give a prediction as a list of one.
-    predictions = [one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for _, one in items]
+    predictions = [one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in predictions]
     return float(getattr(sacrebleu, f"corpus_{name}")(predictions, streams, **options).score)

@@ -56,7 +56,7 @@ def test_values_for_json_and_file_names() -> None:
 def test_the_names_are_importable_at_their_paths() -> None:
     from lmms_eval.compat.lm_eval.api.metrics import mean, mean_stderr, weighted_mean
     from lmms_eval.compat.lm_eval.fuzzywuzzy import fuzz
-    from lmms_eval.compat.lm_eval.squad_metrics import compute_exact, compute_f1
+    from lmms_eval.compat.lm_eval.transformers_metrics.squad_metrics import compute_exact, compute_f1
     from lmms_eval.compat.lm_eval.utils import pattern_match
 
     assert (mean([1, 2]), mean_stderr([0, 1]), weighted_mean([(1.0, 2.0)])) == (1.5, 0.5, 0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,9 +21,8 @@ class CustomFilter(Filter):
     def __init__(self, filter_fn: Callable[[Any, Any], Any]) -> None:
         self._function = filter_fn
 
-    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Iterable[Any]:
-        made: Iterable[Any] = self._function(resps, docs)
-        return made
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:
+        return list(self._function(resps, docs))
 
 
 class TrimFilter(Filter):

@@ -175,7 +175,7 @@ class PythonTask(LmEvalTask):
         return _MixedScorer(self.prompts, self._lm_eval_metrics, self._plan, None, self.seeding.scoring_may_draw)
 
     @property
-    def _exchange(self) -> type[TaskExchange]:  # type: ignore[override]
+    def _exchange(self) -> type[TaskExchange]:
         return PythonExchange
 
 
