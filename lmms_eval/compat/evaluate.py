@@ -32,7 +32,7 @@ raise SystemExit({status})
 """Runs a program as a module that is not ``__main__``. A program that exits by itself cannot guess the status."""
 
 
-class Metric:
+class LoadedMetric:
     """A loaded metric.
 
     Args:
@@ -57,7 +57,7 @@ class Metric:
         return self._score(answers, golds, **options)
 
 
-class CodeEval(Metric):
+class CodeEval(LoadedMetric):
     """``code_eval``: runs programs with tests in the sandbox (M. Chen et al., "Evaluating large language models
     trained on code", arXiv 2107.03374, 2021)."""
 
@@ -67,7 +67,7 @@ class CodeEval(Metric):
         super().__init__("code_eval", _code_eval)
 
 
-def load(path: str, *_configuration: Any, **_options: Any) -> Metric:
+def load(path: str, *_configuration: Any, **_options: Any) -> LoadedMetric:
     """Return a metric by its name. Raises ``MissingOptionalDependencyError`` if this module does not have it."""
     if path == "code_eval":
         return CodeEval()
@@ -77,7 +77,7 @@ def load(path: str, *_configuration: Any, **_options: Any) -> Metric:
             f"{package}: evaluate.load({path!r}) downloads code from the hub and runs it, which is not done here; "
             f"metrics that can be loaded: {', '.join(sorted(('code_eval', *_METRICS)))}"
         )
-    return Metric(path, _METRICS[path])
+    return LoadedMetric(path, _METRICS[path])
 
 
 def _code_eval(

@@ -1,4 +1,4 @@
-"""Functions and classes that task files of lm-eval import (``lm_eval.utils``, ``lm_eval.api``, ``lm_eval.filters``)."""
+"""Functions that task files of lm-eval import (``lm_eval.utils``, ``lm_eval.api``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from lmms_eval.filters.patterns import RegexFilter as _RegexFilter
 from lmms_eval.utils import names
 
 
@@ -44,10 +43,6 @@ def metric_max_over_ground_truths(
 def mean(arr: Sequence[float]) -> float:
     """Arithmetic mean. Raises ``ZeroDivisionError`` without values."""
     return sum(arr) / len(arr)
-
-
-class RegexFilter(_RegexFilter):
-    """The built-in filter; a match without the group that is asked for counts as no match."""
 
 
 def ratio(s1: str | None, s2: str | None) -> int:

@@ -62,7 +62,7 @@ class SpanFilter(Filter):
         text = answer.lower()
         for word, label in _SPANS:
             text = re.sub(rf"\b{word}\s*:", f"{label}:", text)
-        text = re.sub(r"\$+$", "", text.replace("$$", "$").rstrip()).replace("\n", "$")
+        text = text.replace("$$", "$").rstrip().rstrip("$").replace("\n", "$")
         found = []
         for label, values in re.findall(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)", text):
             parts = (part.strip() for part in values.split(","))

@@ -33,7 +33,7 @@ def _aggregated(name: str, values: Sequence[Any]) -> Any:
 def _filtered(name: str, arguments: Mapping[str, Any], answers: Any, docs: Any = None) -> Any:
     made = FILTERS[name] if name in FILTERS else get_filter(name)
     if name == "regex":
-        made = importlib.import_module("lmms_eval.compat.lm_eval.filters.extraction").RegexFilter
+        made = _imported("RegexFilter")
     pipeline = FilterEnsemble("none", (made(**arguments),))
     return [
         list(one) if isinstance(one, tuple) else one
