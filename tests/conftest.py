@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,9 @@ from lmms_eval.utils import redaction
 
 for _library in ("OMP", "OPENBLAS", "MKL"):  # also for commands under test: two processes of tests share the cores
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+# No test depends on the packs of whoever runs it. Those of the vectors are in another folder (tests/parity/packs.py).
+os.environ["LMMS_EVAL_PACKS"] = os.path.join(tempfile.gettempdir(), "lmms-eval-tests-without-packs")
 
 pytest_plugins = ("tests.parity.plugin",)
 

@@ -14,9 +14,13 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FOR_OTHERS = {
     "openai",
-    *(re.split(r"[<>=;]", line)[0].strip().lower() for line in PROJECT["optional-dependencies"]["family"]),
+    *(
+        re.split(r"[<>=;]", line)[0].strip().lower()
+        for extra in ("family", "lm-eval")
+        for line in PROJECT["optional-dependencies"][extra]
+    ),
 }
-"""Plugins and task files of the family import them."""
+"""Plugins and task files of the families import them."""
 THROUGH_OTHERS = {"accelerate", "antlr4-python3-runtime", "tree-sitter-java", "tree-sitter-python", "tzdata"}
 """Used by transformers and launches, sympy, codebleu, zoneinfo."""
 NAMES = {

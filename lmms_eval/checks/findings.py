@@ -225,9 +225,15 @@ def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
     except (OSError, SyntaxError, ValueError):
         body = []
     folder = Path() if file is None else file.parent
-    found = [one for one in dict.fromkeys(_imports(body)) if _is_absent(one, folder)]
+    imported = [one for one in dict.fromkeys(_imports(body)) if file is None or not _is_of_pack(one, file)]
+    found = [one for one in imported if _is_absent(one, folder)]
     is_found = any(one == name or one.startswith(f"{name}.") for one in found)
     return tuple(found if is_found else [name, *found])
+
+
+def _is_of_pack(module: str, file: Path) -> bool:
+    """Return whether the code of a file in a pack gets a module of the pack, or a stand-in of this package."""
+    return module.partition(".")[0] == included.package_of(file) or included.own_name(module, file) != module
 
 
 def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
@@ -335,8 +341,9 @@ def install_line(modules: Iterable[str]) -> str:
 
 @cache
 def _extras() -> dict[str, str]:
-    """Return the extra of this package for each package in its extras."""
-    return {package.lower(): extra for package, extra in required_packages(own_requirements()) if extra}
+    """Return the extra of this package for each package in its extras: the first of several."""
+    found = list(required_packages(own_requirements()))
+    return {package.lower(): extra for package, extra in reversed(found) if extra}
 
 
 _NAMES = 4

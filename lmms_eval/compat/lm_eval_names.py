@@ -1,14 +1,16 @@
-"""Functions and classes that task files of lm-eval import (``lm_eval.utils``, ``lm_eval.api``, ``lm_eval.filters``)."""
+"""Functions that task files of lm-eval import (``lm_eval.utils``, ``lm_eval.api``)."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
-import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
-from lmms_eval.filters.patterns import RegexFilter as _RegexFilter
+from lmms_eval.utils import names
 
 
 def weighted_f1_score(items: Sequence[tuple[Any, Any]]) -> float:
@@ -16,10 +18,12 @@ def weighted_f1_score(items: Sequence[tuple[Any, Any]]) -> float:
 
     Raises ``IndexError`` without pairs.
     """
-    from sklearn.metrics import f1_score
-
-    references, predictions = list(zip(*items, strict=True))[:2]
-    return float(f1_score(references, predictions, average="weighted"))
+    if not items:
+        raise IndexError("weighted_f1_score: no pairs")
+    golds, answers = (Counter(pair[side] for pair in items) for side in (0, 1))
+    right = Counter(gold for gold, answer in items if gold == answer)
+    values = (count * 2 * right[label] / (count + answers[label]) for label, count in golds.items())
+    return math.fsum(values) / len(items)
 
 
 def general_detokenize(text: str) -> str:
@@ -41,37 +45,42 @@ def mean(arr: Sequence[float]) -> float:
     return sum(arr) / len(arr)
 
 
-class RegexFilter(_RegexFilter):
-    """The built-in filter; a match without the group that is asked for counts as no match."""
+def ratio(s1: str | None, s2: str | None) -> int:
+    """Similarity of two texts, 0 … 100: twice the matching characters over all (``fuzzywuzzy.fuzz.ratio``).
 
-
-def normalize_answer(s: str) -> str:
-    """Lower case without punctuation, articles and repeated white space (SQuAD)."""
-    text = "".join(character for character in s.lower() if character not in _PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", text).split())
-
-
-def get_tokens(s: str) -> list[str]:
-    """Return the words of a normalised answer."""
-    return normalize_answer(s).split() if s else []
-
-
-def compute_exact(a_gold: str, a_pred: str) -> int:
-    """1 if both answers are equal after normalisation."""
-    return int(normalize_answer(a_gold) == normalize_answer(a_pred))
-
-
-def compute_f1(a_gold: str, a_pred: str) -> float:
-    """F1 of the words of two answers; of two empty ones 1."""
-    gold, predicted = get_tokens(a_gold), get_tokens(a_pred)
-    common = sum((Counter(gold) & Counter(predicted)).values())
-    if not gold or not predicted:
-        return int(gold == predicted)
-    if not common:
+    Without a text, or with an empty one, it is 0; of equal texts it is 100.
+    """
+    if s1 is None or s2 is None:
         return 0
-    precision, recall = common / len(predicted), common / len(gold)
-    return 2 * precision * recall / (precision + recall)
+    if s1 == s2:
+        return 100
+    return round(100 * SequenceMatcher(None, s1, s2).ratio()) if s1 and s2 else 0
 
 
-_PUNCTUATION = frozenset(string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+def handle_arg_string(arg: str) -> bool | int | float | str | None:
+    """Convert the value of an argument: ``true``, ``false``, ``none`` and numbers; of a quoted text, what is quoted."""
+    words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+    if arg.lower() in words:
+        return words[arg.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(arg)
+    return arg[1:-1] if len(arg) > 1 and arg[0] == arg[-1] and arg[0] in "\"'" else arg
+
+
+def simple_parse_args_string(args_string: str | None) -> dict[str, bool | int | float | str | None]:
+    """Parse ``k=v,k=v``. Every comma separates; a part without ``=`` has an empty value."""
+    parts = [part.partition("=") for part in (args_string or "").strip().split(",") if part]
+    return {key: handle_arg_string(value) for key, _, value in parts}
+
+
+def handle_non_serializable(o: Any) -> Any:
+    """Return a value that JSON has: of a numpy scalar its number, of a set its items, of anything else its text."""
+    if isinstance(o, set):
+        return list(o)
+    return o.item() if type(o).__module__ == "numpy" and hasattr(o, "item") else str(o)
+
+
+def sanitize_model_name(model_name: str) -> str:
+    """Replace characters of paths in the name of a model."""
+    return names.sanitize_model_name(model_name, full_path=True)

@@ -35,7 +35,7 @@ def median(items: Sequence[float]) -> float:
 
 def upper_median(items: Sequence[float]) -> float:
     """Middle of the sorted values, or the upper one of the middle two: the median of lm-eval."""
-    _need_items(items, "median")
+    _need_items(items, "upper_median")
     return float(statistics.median_high(items))
 
 
@@ -149,6 +149,7 @@ def _corpus_score(items: Sequence[tuple[str | Sequence[str], str]], name: str, *
     # sacrebleu's layout: one list per reference position, None for an item with fewer references
     width = max(len(texts) for texts in each)
     streams = [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]
-    return float(
-        getattr(sacrebleu, f"corpus_{name}")([prediction for _, prediction in items], streams, **options).score
-    )
+    predictions: list[Any] = [one for _, one in items]
+    # Tasks of lm-eval may give a prediction as a list of one.
+    predictions = [one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in predictions]
+    return float(getattr(sacrebleu, f"corpus_{name}")(predictions, streams, **options).score)

@@ -108,14 +108,16 @@ def byte_perplexity(item: LikelihoodItem) -> tuple[float, int]:
     return item.log_probability, item.n_bytes
 
 
-def all_right_by_question(items: Sequence[tuple[Mapping[str, Any], Any]]) -> list[float]:
-    """One value per question of (document, predicted bool) pairs: 1 if all of its answers are judged right.
+def all_right_by_question(items: Sequence[tuple[Any, Any]]) -> list[float]:
+    """One value per question of pairs of document and predicted bool: 1 if all of its answers are judged right.
 
-    A document names its question by ``idx.paragraph`` and ``idx.question`` and the truth by ``label`` (MultiRC). Raises
-    ``UsageError`` if a document lacks one of these keys.
+    A document names its question by ``idx.paragraph`` and ``idx.question`` and the truth by ``label`` (MultiRC). Either
+    may come first in a pair: lm-eval has the prediction first. Raises ``UsageError`` if a document lacks one of these
+    keys.
     """
     by_question: dict[tuple[Any, Any], bool] = {}
-    for doc, predicted in items:
+    for first, second in items:
+        doc, predicted = (second, first) if isinstance(second, Mapping) else (first, second)
         try:
             key, truth = (doc["idx"]["paragraph"], doc["idx"]["question"]), doc["label"] == 1
         except (KeyError, TypeError) as error:
@@ -126,7 +128,7 @@ def all_right_by_question(items: Sequence[tuple[Mapping[str, Any], Any]]) -> lis
     return [float(value) for value in by_question.values()]
 
 
-def acc_all(items: Sequence[tuple[Mapping[str, Any], Any]]) -> float:
+def acc_all(items: Sequence[tuple[Any, Any]]) -> float:
     """Share of questions all of whose answers are judged right; its error is taken over the questions."""
     values = all_right_by_question(items)
     if not values:

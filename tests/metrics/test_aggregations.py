@@ -63,7 +63,13 @@ def test_bypass_is_the_constant() -> None:
     assert aggregations.bypass([]) == 999
 
 
-@for_each("name", sorted(set(AGGREGATIONS) - {"bypass"}))
+def test_a_mean_of_what_is_a_number() -> None:
+    assert aggregations.nanmean([1.0, math.nan, 2.0]) == 1.5
+    assert math.isnan(aggregations.nanmean([math.nan]))
+    assert math.isnan(aggregations.nanmean([]))  # as lm-eval has it
+
+
+@for_each("name", sorted(set(AGGREGATIONS) - {"bypass", "nanmean"}))
 def test_no_values_is_an_error_that_names_itself(name: str) -> None:
     with pytest.raises(UsageError, match=name):
         AGGREGATIONS[name].function()([])
@@ -75,6 +81,15 @@ def test_text_scores() -> None:
     assert aggregations.chrf(same) == pytest.approx(100)
     assert aggregations.ter(same) == 0
     assert aggregations.ter([("a b c d", "a b c e")]) == pytest.approx(25)
+
+
+def test_a_prediction_in_a_list() -> None:
+    pairs = [(["the cat sat", "a cat sat"], "the cat sits"), (["x y", "x z"], "x y")]
+    listed = [(golds, [answer]) for golds, answer in pairs]
+    for score in (aggregations.bleu, aggregations.chrf, aggregations.chrf_plus_plus, aggregations.ter):
+        assert score(listed) == score(pairs)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        aggregations.bleu([("a", ["b", "c"])])  # type: ignore[list-item]
 
 
 def test_several_references_of_different_number() -> None:

@@ -62,5 +62,6 @@ def test_acc_all_needs_every_answer_of_a_question() -> None:
     items = [(doc(0, 1), True), (doc(0, 0), False), (doc(1, 1), True), (doc(1, 0), True)]
     assert choice.all_right_by_question(items) == [1.0, 0.0]
     assert choice.acc_all(items) == 0.5
+    assert choice.acc_all([(predicted, doc) for doc, predicted in items]) == 0.5  # as lm-eval has them
     with pytest.raises(UsageError, match=r"idx\.paragraph"):
         choice.acc_all([({}, True)])

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
 from lmms_eval.filters import get_filter
@@ -87,6 +88,8 @@ class LmEvalScorer(AnswerScorer):
     """Scores answers as they are, untrimmed. Tasks get likelihoods as logarithms: greater is likelier."""
 
     config: LmEvalConfig
+    refusal = ""
+    """The reason why no sample is scored; empty if scoring is allowed."""
 
     def __init__(
         self, prompts: Prompts, metrics: Sequence[LmEvalMetric], plan: ScoringPlan, full_docs: Documents | None,
@@ -98,6 +101,8 @@ class LmEvalScorer(AnswerScorer):
     def evaluate(
         self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict] = MappingProxyType({})
     ) -> Mapping[str, Any]:
+        if self.refusal:
+            raise NotEvaluated(self.refusal)
         made = self._values(doc, filtered, verdicts)
         return {name: int(value) if _is_truth(value) else value for name, value in made.items()}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +43,11 @@ from lmms_eval.tasks.yaml.scoring import ScoringPlan
 from lmms_eval.tasks.yaml.settings import check_generation, with_stated
 from lmms_eval.tasks.yaml.task import NAMED_KEYS, YamlTask, media_policy
 
+log = logging.getLogger(__name__)
 _SEEDING = threading.RLock()
+_UNCONFINED = (
+    "its scoring runs programs of the model outside the sandbox (key unsafe_code); --allow_unsafe_code permits that"
+)
 
 
 @contextmanager
@@ -64,6 +70,12 @@ def seeded(process: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return process(documents)
 
     return processed
+
+
+def _is_confined(function: Callable[..., Any]) -> bool:
+    """Return whether a function's module runs programs by ``code_eval``, which uses the sandbox."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    return any(getattr(value, "is_confined", False) is True for value in vars(module or object).values())
 
 
 class LmEvalTask(YamlTask):
@@ -150,6 +162,23 @@ class LmEvalTask(YamlTask):
             "config": hash_of_text(f"{found['config']} joined") if is_joined else found["config"],
             "functions": hash_of_text(found["functions"] + own),
         }
+
+    def load(self) -> None:
+        if self._documents is not None:
+            return
+        super().load()
+        if self._is_refused and isinstance(self._scorer, LmEvalScorer):
+            log.warning("task %s: its samples will not be scored: %s", self.name, _UNCONFINED)
+            self._scorer.refusal = _UNCONFINED
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether scoring would run programs of the model unconfined, and the run does not allow it."""
+        config, options = self.config, self.options
+        if not config.unsafe_code or options.allow_unsafe_code or options.predict_only:
+            return False
+        functions = [config.process_results, *(metric.function for metric in self._lm_eval_metrics)]
+        return not all(map(_is_confined, filter(None, functions)))
 
     def legacy_context_turns(self, request: Request) -> list[dict[str, str]]:
         doc = self.documents.text_view(request.doc_id)

@@ -70,10 +70,13 @@ class Pack(Struct, frozen=True):
 
 
 def packs_folder() -> Path:
-    """Return the folder of all packs: ``LMMS_EVAL_PACKS``, else ``lmms_eval/packs`` in the user's cache."""
-    if stated := os.environ.get(VARIABLE):
-        return Path(stated).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lmms_eval" / "packs"
+    """Return the folder of all packs: ``LMMS_EVAL_PACKS``, else ``lmms_eval/packs`` in the user's cache.
+
+    The path is free of symbolic links, as are those of included folders.
+    """
+    stated = os.environ.get(VARIABLE)
+    folder = Path(stated) if stated else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "lmms_eval", "packs")
+    return folder.expanduser().resolve()
 
 
 def packs() -> list[Pack]:

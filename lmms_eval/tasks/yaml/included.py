@@ -204,14 +204,20 @@ def _imported(found: str, name: str, file: Path, fromlist: Sequence[str] | None)
     return module
 
 
+class _Package(ModuleType):
+    """A package with some modules of its own; its other names are those of the installed package."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
 def _around(name: str, module: ModuleType) -> ModuleType:
     """Return the top package of a dotted name, with ``module`` in place of the installed one of that name."""
     parents = name.split(".")
     while len(parents) > 1:
         part = parents.pop()
         package = ".".join(parents)
-        above = ModuleType(package)
-        above.__getattr__ = lambda name, package=package: getattr(importlib.import_module(package), name)  # type: ignore[method-assign]
+        above = _Package(package)
         setattr(above, part, module)
         module = above
     return module
@@ -300,16 +306,22 @@ def own_name(name: str, file: Path) -> str:
     return name
 
 
-_STAND_INS = ("evaluate", "transformers.data.metrics.squad_metrics")
-"""Modules that ``compat.PACKAGE`` has in place of installed ones: these download code, or newer versions lack them."""
+_STAND_INS = {
+    "evaluate": "evaluate",
+    "fuzzywuzzy": "fuzzywuzzy",
+    "transformers.data.metrics": "transformers_metrics",
+    "transformers.data.metrics.squad_metrics": "transformers_metrics.squad_metrics",
+}
+"""Modules of ``compat.PACKAGE`` in place of installed ones: these download code, are under the GPL, or newer versions
+lack them."""
 
 
 def _name_in_pack(name: str, file: Path, root: _Root) -> str:
     """Return the import name of the module that the code of another package's pack calls ``name``."""
     top, *parts = name.split(".")
     compat = f"{_PACKAGE}.compat.{root.package}"
-    if name in _STAND_INS and find_alias(f"{compat}.{parts[-1] if parts else top}") is not None:
-        return f"{compat}.{parts[-1] if parts else top}"
+    if name in _STAND_INS and find_alias(f"{compat}.{_STAND_INS[name]}") is not None:
+        return f"{compat}.{_STAND_INS[name]}"
     if top != root.package:
         beside = file.parent.joinpath(f"{top}.py")  # code relies on the folder of its file
         return f"{root.alias}.{'.'.join(root.parts_of(beside))}" if beside.is_file() and _is_free(top) else name

@@ -287,9 +287,10 @@ class YamlTask(FamilyInterface, Task):
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         self.source, self.options, self.where = source, options, source.file
+        self._policy = Policy(options.allow_unsafe_code)
         self._raw = self._checked({**source.raw, "task": source.name})
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
-        with copies.offered():  # modules may load data on import
+        with copies.offered(), using(self._policy):  # modules may load data, and try their tools, on import
             resolved = {name: resolve_all(value, name) for name, value in dict(self._raw).items()}
             for name in self.named_keys:  # errors of functions for documents or scores name their key
                 resolved[name] = copies.reached(named(resolved[name], name))
@@ -330,7 +331,6 @@ class YamlTask(FamilyInterface, Task):
             and not any(callable(value) or (isinstance(value, str) and "random" in value) for value in stated),
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
-        self._policy = Policy(options.allow_unsafe_code)
         self._few = self._few_shot()
         self._check()
         self._data: DataSet | None = None

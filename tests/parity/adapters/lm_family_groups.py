@@ -10,9 +10,9 @@ from lmms_eval.api.task import Group
 from lmms_eval.engine.aggregate import MetricResult, TaskResult, aggregate_groups
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.packs.store import packs
 from lmms_eval.tasks.selection import choose
 from tests.parity.compare import agree, decode
+from tests.parity.packs import absent, pack_of
 from tests.parity.vectors import PASSED, Vector, Verdict, failed, line_adapter, pending
 
 FOLDER = "lm_family"
@@ -38,8 +38,7 @@ class _Part:
         )
 
 
-def differing(record: Mapping[str, Any]) -> Iterator[str]:
-    pack = next(pack.name for pack in packs() if pack.package == "lm_eval")
+def differing(record: Mapping[str, Any], pack: str) -> Iterator[str]:
     chosen = choose([f"{pack}:{record['group']}"], catalogue())
     groups = {group.name.removeprefix(f"{pack}:"): group for group in chosen.groups}
     for name, members in record["group_subtasks"].items():
@@ -66,11 +65,12 @@ def _aggregated(groups: tuple[Group, ...], tasks: Mapping[str, Any]) -> Any:
 
 @line_adapter(f"{FOLDER}/groups.jsonl")
 def groups(vector: Vector) -> Verdict:
-    if not any(pack.package == "lm_eval" for pack in packs()):
-        return pending("lm-eval's pack is not on this machine: lmms-eval packs add lm-eval --trust")
-    try:
-        for difference in differing(vector.record):
-            return failed(difference)
-    except LmmsEvalError as error:
-        return failed(f"{type(error).__name__}: {error}")
+    with pack_of("lm_eval") as pack:
+        if pack is None:
+            return pending(absent("lm-eval"))
+        try:
+            for difference in differing(vector.record, pack.name):
+                return failed(difference)
+        except LmmsEvalError as error:
+            return failed(f"{type(error).__name__}: {error}")
     return PASSED

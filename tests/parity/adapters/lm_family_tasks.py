@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,12 +21,12 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.lm_eval.config import generation_kwargs
 from lmms_eval.tasks.lm_eval.python_task import PythonTask
 from lmms_eval.tasks.lm_eval.task import LmEvalTask
-from lmms_eval.tasks.packs.store import packs
 from lmms_eval.tasks.selection import build_task
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task import TaskSource
 from tests.parity.compare import agree, decode
+from tests.parity.packs import absent, pack_of
 from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, failed, line_adapter, pending
 
 FOLDER = "lm_family"
@@ -43,13 +44,9 @@ def own_folder() -> Path:
 
 
 @functools.cache
-def pack_folder() -> Path | None:
-    """The task files of lm-eval's pack, if it is on this machine."""
-    found = next((pack for pack in packs() if pack.package == "lm_eval"), None)
-    if found is None:
-        return None
-    include(found.path, is_deep=False, package="lm_eval")
-    return found.path
+def included(folder: Path) -> Path:
+    include(folder, is_deep=False, package="lm_eval")
+    return folder
 
 
 def task_of(record: Mapping[str, Any], folder: Path, options: TaskOptions) -> LmEvalTask:
@@ -177,13 +174,13 @@ def differing_scores(record: Mapping[str, Any], task: LmEvalTask) -> Iterator[st
 
 def differing_rows(record: Mapping[str, Any], task: LmEvalTask, scored: Sequence[ScoredDoc]) -> Iterator[str]:
     """Compare the values and errors of the results file."""
-    answers = [answer_record(answer) for answer in answers_of(record["responses"][0], task)]
+    answers = [[answer_record(answer) for answer in answers_of(one, task)] for one in record["responses"]]
     lines = [
-        {"task": task.name, "doc_id": doc_id, "answers": answers, **scored_part(document)}
+        {"task": task.name, "doc_id": doc_id, "answers": answers[doc_id], **scored_part(document)}
         for doc_id, document in enumerate(scored)
     ]
     with tempfile.TemporaryDirectory() as folder, closing(RunStore(Path(folder), "lm-family")) as store:
-        options = AggregateOptions(read=lambda _task, _ids: iter(lines), bootstrap_iters=1000)
+        options = AggregateOptions(read=lambda _task, _ids: iter(lines), bootstrap_iters=1000, allow_blank=True)
         result = aggregate_task(plan_task(task, None, 0), store, options)
     made: dict[str, Any] = {}
     for metric in result.metrics:
@@ -221,7 +218,9 @@ def keys(vector: Vector) -> Verdict:
 
 @line_adapter(f"{FOLDER}/tasks.jsonl")
 def tasks(vector: Vector) -> Verdict:
-    folder = pack_folder()
-    if folder is None:
-        return pending("lm-eval's pack is not on this machine: lmms-eval packs add lm-eval --trust")
-    return verdict_of(vector.record, folder)
+    with pack_of("lm_eval") as pack:
+        if pack is None:
+            return pending(absent("lm-eval"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of the pack's files
+            return verdict_of(vector.record, included(pack.path))
