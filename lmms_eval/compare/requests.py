@@ -51,6 +51,28 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
     return notes + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
 
 
+def pack_notes(first: RunRows, second: RunRows) -> list[str]:
+    """Return a sentence for each way in which the packs of shared tasks differ (``docs/packs.md``)."""
+    documents = [first.results or {}, second.results or {}]
+    found: dict[str, list[str]] = {}
+    for task in (task for task in first.tasks if task in second.tasks):
+        sides = [part_of(document, "packs", task) for document in documents]
+        if sides[0] != sides[1] and all(documents):
+            found.setdefault(" / ".join(map(_pack_shown, sides)), []).append(task)
+    return [
+        f"{first.name} and {second.name} have tasks of different packs or files, so they may have asked or scored "
+        f"differently ({some_of(tasks, _MOST_NAMED)}): {what}"
+        for what, tasks in found.items()
+    ]
+
+
+def _pack_shown(side: Mapping[str, Any]) -> str:
+    if not side:
+        return "no pack"
+    parts = (side.get("pack", ""), side.get("version", ""), f"files {str(side.get('files', ''))[:8]}")
+    return " ".join(part for part in parts if part)
+
+
 def _in_media(task: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     """Yield the quantities of a task's media whose medians differ. A quantity that one run lacks does not count."""
     sides = [part_of(document, "sent_media", task) for document in (first, second)]

@@ -30,6 +30,7 @@ _HOW_TO_RUN = (
     "to run it, give the folder that holds the family's task files, lmms_eval/tasks in its sources: --include_path DIR"
 )
 _MOST_SHOWN = 5
+_WILDCARDS = "*?["
 _UNREADABLE = "cannot be read"
 _NO_TASK = "without a task or group"
 _OTHER_ENDING = "named .yml instead of .yaml"
@@ -117,7 +118,7 @@ class PackNames:
         """
         if not self._is_used:
             use(self.pack)
-            include(self.pack.path, is_deep=False, package=self.pack.package)
+            include(self.pack.path, is_deep=False, package=self.pack.package, is_trusted=self.pack.is_trusted)
             self._is_used = True
 
     @cached_property
@@ -292,16 +293,34 @@ class Catalogue:
         found: dict[str, None] = {}
         for pattern in patterns:
             found.update(dict.fromkeys(self._matches(pattern)))
-            for pack in self.packs.values() if not self._pack_first else ():
-                if pattern in pack.pack.shared:
-                    log.info(
-                        "%s is this package's own; that of pack %s is %s:%s",
-                        pattern,
-                        pack.pack.name,
-                        pack.pack.name,
-                        pattern,
-                    )
+            self.log_others(pattern)
         return list(found)
+
+    def log_others(self, name: str) -> None:
+        """Log what else a bare name or a wildcard could mean: names of packs that it does not select."""
+        pack, _ = self._in_pack(name)
+        if pack is not None or not self.packs:
+            return
+        own = name in self._own_tasks or name in self._own_groups or name in self._own_tags
+        if not own and any(sign in name for sign in _WILDCARDS):
+            self._log_matches(name)
+        elif own and not self._pack_first:
+            others = [f"{pack}:{name}" for pack, names in self.packs.items() if name in names.pack.shared]
+            if others:
+                log.info("%s is this package's own task; packs have %s", name, ", ".join(others))
+        elif having := [pack for pack, names in self.packs.items() if names.has(name)]:
+            others = [f"{pack}:{name}" for pack in having[1:]]
+            also = [*others, *(["a task of this package"] if own else [])]
+            if also:
+                log.info("%s is %s:%s; there is also %s", name, having[0], name, ", ".join(also))
+
+    def _log_matches(self, pattern: str) -> None:
+        counts = {pack: len(names.matching(pattern)) for pack, names in self.packs.items()}
+        shown = [f"{count:,} names of pack {pack} ({pack}:{pattern})" for pack, count in counts.items() if count]
+        is_own = any(fnmatch.fnmatchcase(name, pattern) for name in self.own_names())
+        if shown:
+            verb = "does not select" if is_own else "selects"
+            log.info("%s %s %s", pattern, verb, ", ".join(shown))
 
     def add_file(self, file: Path) -> list[IndexEntry]:
         """Add one YAML file to the index. Returns an empty list if it holds neither tasks nor groups.
@@ -327,7 +346,7 @@ class Catalogue:
             return [entry.name]
         if self.tagged(pattern) is not None:
             return [pattern]
-        if not any(sign in pattern for sign in "*?["):
+        if not any(sign in pattern for sign in _WILDCARDS):
             raise self.unknown(pattern)
         pack, bare = self._in_pack(pattern)
         own = self.own_names() if pack is None else []

@@ -67,6 +67,7 @@ def choose(names: Sequence[str], catalogue: Catalogue) -> SelectedEntries:
 
 def _known_names(name: str, catalogue: Catalogue) -> list[str]:
     if catalogue.has(name):
+        catalogue.log_others(name)
         return [name]
     path = Path(name).expanduser()
     if path.is_dir():
