@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lmms_eval.tasks.packs.store import Pack
 
 
+_MODELS = "install the package in an environment and give it as --plugins (docs/model_guide.md)"
+
+
 def run(arguments: Sequence[str]) -> int:
     return run_action("packs", ACTIONS, arguments, logless=("list", "trust", "remove"))
 
@@ -219,6 +222,7 @@ def _describe(arguments: Sequence[str]) -> int:
         "holds": _counts(index),
         "code": f"{coded:,} tasks bring Python code, which {'may' if pack.is_trusted else 'may not'} run",
         "packages": _packages(pack),
+        "models": f"{', '.join(pack.models)}; not part of the pack: {_MODELS}" if pack.models else "none",
     }
     width = max(map(len, rows))
     emit([f"{key:<{width}}  {text}" for key, text in rows.items()])

@@ -58,19 +58,13 @@ def pack_notes(first: RunRows, second: RunRows) -> list[str]:
     for task in (task for task in first.tasks if task in second.tasks):
         sides = [part_of(document, "packs", task) for document in documents]
         if sides[0] != sides[1] and all(documents):
-            found.setdefault(" / ".join(map(_pack_shown, sides)), []).append(task)
+            is_same = sides[0].get("files") == sides[1].get("files")
+            shown = " / ".join(f"{side.get('pack', '')} {side.get('version', '')}".strip() or "none" for side in sides)
+            found.setdefault(f"{shown}, with {'equal' if is_same else 'other'} task files", []).append(task)
     return [
-        f"{first.name} and {second.name} have tasks of different packs or files, so they may have asked or scored "
-        f"differently ({some_of(tasks, _MOST_NAMED)}): {what}"
+        f"{first.name} and {second.name} have tasks of different packs ({some_of(tasks, _MOST_NAMED)}): {what}"
         for what, tasks in found.items()
     ]
-
-
-def _pack_shown(side: Mapping[str, Any]) -> str:
-    if not side:
-        return "no pack"
-    parts = (side.get("pack", ""), side.get("version", ""), f"files {str(side.get('files', ''))[:8]}")
-    return " ".join(part for part in parts if part)
 
 
 def _in_media(task: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:

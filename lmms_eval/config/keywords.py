@@ -38,6 +38,7 @@ class EvaluateArguments(TypedDict, total=False):
     fewshot_as_multiturn: bool | None
     show_config: bool | None
     include_path: str | Sequence[str] | None
+    pack_first: bool | None
     gen_kwargs: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     reasoning_tags: str | Sequence[Sequence[str]] | bool | None
     verbosity: str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import importlib.util
 import logging
+import os
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.packs.index import index_of
 from lmms_eval.tasks.packs.store import Pack, packs, use
 from lmms_eval.tasks.yaml.included import include
@@ -114,10 +116,14 @@ class PackNames:
     def use(self) -> None:
         """Make the modules of the pack importable, and keep its files until this process ends.
 
+        Modules of lmms-eval's tasks read ``HF_HOME`` when they are imported; it gets the value that the hub's libraries
+        have without it.
+
         Raises ``DataError`` if the files are gone.
         """
         if not self._is_used:
             use(self.pack)
+            os.environ.setdefault("HF_HOME", str(hf_home()))
             include(self.pack.path, is_deep=False, package=self.pack.package, is_trusted=self.pack.is_trusted)
             self._is_used = True
 

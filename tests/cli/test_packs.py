@@ -7,13 +7,17 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmms_eval.cli import packs as command
+from lmms_eval.cli.completion.command import current_index
 from lmms_eval.cli.main import main
+from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.packs.store import packs
-from tests.tasks.packs.kit import CODE, PLAIN, TASKS, index_of, wheel
+from lmms_eval.tasks.selection import choose
+from tests.tasks.packs.kit import CODE, PLAIN, ROWS, TASKS, index_of, wheel
 
 Words = Callable[..., str]
 
@@ -280,3 +284,101 @@ def test_hostile_files_do_not_hide_the_others(tmp_path: Path, said: Words) -> No
     out = said("packs", "add", str(wheel(tmp_path, files=files)))
     assert "2 tasks, 1 groups" in out and "5 files cannot be read" in out
     assert "kit_plain" in said("tasks", "list")
+
+
+@pytest.fixture
+def shared_name(tmp_path: Path, said: Words) -> None:
+    """A pack with a task ``gsm8k`` of its own."""
+    own = {"kitchen/tasks/own/gsm8k.yaml": PLAIN.format(name="gsm8k"), "kitchen/tasks/own/rows.jsonl": ROWS}
+    out = said("packs", "add", str(wheel(tmp_path, files={**TASKS, **own})), "--trust")
+    assert "1 of its names are this package's own, so write kitchen:NAME: gsm8k" in out
+
+
+@pytest.mark.usefixtures("shared_name")
+def test_names_of_packs_are_listed_searched_and_described(said: Words, capsys: pytest.CaptureFixture[str]) -> None:
+    assert {"gsm8k", "kitchen:gsm8k", "kit_plain", "kit_tag"} <= set(said("tasks", "list").split())
+    rows = {row["name"]: row for row in json.loads(said("tasks", "search", "gsm8k", "--json"))}
+    assert rows["gsm8k"]["documents"] == 1319 and rows["kitchen:gsm8k"]["documents"] is None
+    assert "own/gsm8k.yaml" in (described := said("tasks", "describe", "kitchen:gsm8k")) and "1,319" not in described
+    assert "1,319" in said("tasks", "describe", "gsm8k")
+    assert "own/gsm8k.yaml" in said("tasks", "describe", "gsm8k", "--pack_first")
+    assert "4 checked: 4 well" in said("check", "--tasks", "kitchen:*")
+    assert main(["tasks", "describe", "kitchen:none"]) == 2
+    assert "unknown task 'kitchen:none'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("shared_name")
+def test_a_name_or_wildcard_that_others_have_too_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def logged(name: str, pack_first: bool = False) -> str:
+        caplog.clear()
+        with caplog.at_level("INFO", logger="lmms_eval"):
+            choose([name], Catalogue(pack_first=pack_first))
+        return "\n".join(record.getMessage() for record in caplog.records)
+
+    assert logged("gsm8k") == "gsm8k is this package's own task; packs have kitchen:gsm8k"
+    assert logged("gsm8k", True) == "gsm8k is kitchen:gsm8k; there is also a task of this package"
+    assert logged("gsm8*") == "gsm8* does not select 1 names of pack kitchen (kitchen:gsm8*)"
+    assert logged("kit_*") == "kit_* selects 3 names of pack kitchen (kitchen:kit_*)"
+    assert logged("kitchen:gsm8k") == logged("kit_plain") == logged("ifeval") == ""
+
+
+RUN = ("--model", "baseline", "--model_args", "strategy=gold", "--log_samples", "--verbosity", "ERROR")
+
+
+def results(folder: Path) -> dict[str, Any]:
+    (file,) = folder.glob("*_results.json")
+    return dict(json.loads(file.read_text()))
+
+
+@pytest.mark.usefixtures("shared_name")
+def test_runs_of_packs(tmp_path: Path, said: Words) -> None:
+    def run(name: str) -> dict[str, Any]:
+        said(*RUN, "--tasks", "kitchen:gsm8k,kit_coded", "--output_path", str(tmp_path / name))
+        return results(tmp_path / name)
+
+    first = run("first")
+    (pack,) = packs()
+    assert first["results"]["kitchen:gsm8k"]["exact_match,none"] == 1
+    stated = first["packs"]["kitchen:gsm8k"]
+    assert {**stated, "files": ""} == {"pack": "kitchen", "version": "1.0", "sha256": pack.sha256, "files": ""}
+    assert len({one["files"] for one in first["packs"].values()}) == 2
+    assert "one?" in said("show", str(tmp_path / "first"), "kitchen:gsm8k", "0")
+    said("packs", "remove", "kitchen")  # its files stay, since this process uses them
+    own = {"kitchen/tasks/own/gsm8k.yaml": PLAIN.format(name="gsm8k"), "kitchen/tasks/own/rows.jsonl": ROWS}
+    code = {"kitchen/tasks/coded/utils.py": f"# other\n{CODE}"}
+    said("packs", "add", str(wheel(tmp_path, "2.0", {**TASKS, **own, **code})), "--trust")
+    second = run("second")
+    files = [[one["packs"][task]["files"] for one in (first, second)] for task in ("kitchen:gsm8k", "kit_coded")]
+    assert files[0][0] == files[0][1] and files[1][0] != files[1][1]
+    assert first["run_key"] != second["run_key"]
+    compared = said("compare", str(tmp_path / "first"), str(tmp_path / "second"), "--json", str(tmp_path / "c.json"))
+    text = "have tasks of different packs ({}): kitchen 1.0 / kitchen 2.0, with {} task files"
+    assert text.format("kitchen:gsm8k", "equal") in compared and text.format("kit_coded", "other") in compared
+    notes = json.loads((tmp_path / "c.json").read_text())["notes"]
+    assert all("different packs" in note for note in notes[:2])
+
+
+@pytest.mark.usefixtures("shared_name")
+def test_results_of_other_tasks_name_no_pack(tmp_path: Path, said: Words) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/mine.yaml").write_text(PLAIN.format(name="mine"))
+    (tmp_path / "mine/rows.jsonl").write_text(ROWS)
+    said(*RUN, "--tasks", "mine", "--include_path", str(tmp_path / "mine"), "--output_path", str(tmp_path / "out"))
+    assert "packs" not in results(tmp_path / "out")
+
+
+@pytest.mark.usefixtures("shared_name")
+def test_a_module_that_raises_is_one_line(tmp_path: Path, said: Words, refused: Words) -> None:
+    out = ("--output_path", str(tmp_path / "out"))
+    for place, code in (("raises", "1 / 0\n"), ("exits", "raise SystemExit(3)\n"), ("absent", "import no_such\n")):
+        files = {f"{place}/tasks/t.yaml": PLAIN.format(name=f"t_{place}") + "process_results: !function utils.f\n"}
+        files |= {f"{place}/tasks/utils.py": code}
+        said("packs", "add", str(wheel(tmp_path, files=files, package=place)), "--trust")
+        assert "t.yaml: key 'process_results': module" in refused(*RUN, "--tasks", f"t_{place}", *out)
+
+
+def test_completion_follows_the_packs(tmp_path: Path, said: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert "kit_plain" not in current_index()["tasks"]
+    said("packs", "add", str(wheel(tmp_path)))
+    assert "kit_plain" in current_index()["tasks"]

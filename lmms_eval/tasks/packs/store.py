@@ -56,6 +56,8 @@ class Pack(Struct, frozen=True):
     """Whether the tasks that bring Python code may run."""
     shared: tuple[str, ...] = ()
     """Names that this package has too."""
+    models: tuple[str, ...] = ()
+    """Modules of models in the wheel, which are not unpacked."""
 
     @property
     def path(self) -> Path:

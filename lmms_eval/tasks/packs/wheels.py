@@ -151,6 +151,7 @@ def _pack_of_wheel(wheel: Path, name: str, tasks_folder: str, opened: contextlib
         tasks = _given(tasks_folder) or _tasks_below(content, wheel.name)
         _check_tasks(content / tasks, f"{wheel.name}: {tasks}")
         licence = next((str(path.relative_to(content)) for path in _licences(content)), "")
+        models = sorted({path.stem for path in content.glob("*/models/**/*.py") if not path.stem.startswith("_")})
         if not made.is_dir():
             made.parent.mkdir(parents=True, exist_ok=True)
             _keep_only(content, (tasks, licence))
@@ -159,7 +160,7 @@ def _pack_of_wheel(wheel: Path, name: str, tasks_folder: str, opened: contextlib
             rename(content, made)
             content.mkdir()  # the unpacker removes it
         opened.enter_context(held(made))
-    return Pack(name, version, wheel.name, sha256, folder, tasks, licence, _now())
+    return Pack(name, version, wheel.name, sha256, folder, tasks, licence, _now(), models=tuple(models))
 
 
 def _pack_of_folder(folder: Path, name: str, tasks_folder: str) -> Pack:

@@ -176,7 +176,7 @@ def _import(name: str, where: str) -> ModuleType:
 def _import_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # importing a task module may raise anything
+    except (Exception, SystemExit) as error:  # importing a task module may raise anything, or exit
         raise TaskError(f"{what} cannot be imported: {error_text(error)}") from error
 
 
