@@ -77,7 +77,7 @@ def _packages(pack: Pack) -> str:
 def _register(pack: Pack) -> None:
     """Add a pack to the table and print what it holds. Code of its tasks runs only after consent.
 
-    Raises ``DataError`` if none of its files is a task.
+    Raises ``DataError`` if it holds no task.
     """
     from lmms_eval.tasks.catalogue import Catalogue
     from lmms_eval.tasks.packs.index import index_of

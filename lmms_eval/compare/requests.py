@@ -52,7 +52,7 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
 
 
 def pack_notes(first: RunRows, second: RunRows) -> list[str]:
-    """Return a sentence for each way in which the packs of shared tasks differ (``docs/packs.md``)."""
+    """Return a sentence for each difference between the packs of shared tasks (``docs/packs.md``)."""
     documents = [first.results or {}, second.results or {}]
     found: dict[str, list[str]] = {}
     for task in (task for task in first.tasks if task in second.tasks):

@@ -386,7 +386,7 @@ class Timing(Open, kw_only=True):
     """Responses taken from the journals."""
 
 
-class PackEntry(Struct, kw_only=True):
+class PackOfTask(Struct, kw_only=True):
     """The pack that a task belongs to."""
 
     pack: str
@@ -416,7 +416,7 @@ class ResultsDocument(Open, kw_only=True):
     """Configuration of each task, from its YAML file."""
     versions: dict[str, Any]
     """Version of each task."""
-    packs: dict[str, PackEntry] | UnsetType = UNSET
+    packs: dict[str, PackOfTask] | UnsetType = UNSET
     """Pack of each task that belongs to one."""
     higher_is_better: dict[str, Any]
     """Whether higher is better, by task and metric."""

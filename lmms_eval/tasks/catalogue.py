@@ -155,7 +155,7 @@ class PackNames:
         return name in self.tags_by_name
 
     def entry(self, name: str) -> IndexEntry | None:
-        """Return the task or group of a bare name; ``None`` if there is none.
+        """Return the task or group of a bare name; ``None`` if the pack lacks it.
 
         Raises ``UsageError`` if it brings Python code and the pack is not trusted.
         """
@@ -236,7 +236,7 @@ class Catalogue:
         return {**tags, **self._own_tags}
 
     def entry(self, name: str, within: str = "") -> IndexEntry | None:
-        """Return the task or group of a name, ``NAME`` or ``PACK:NAME``; ``None`` if there is none.
+        """Return the task or group of a name, ``NAME`` or ``PACK:NAME``; ``None`` if it is unknown.
 
         Packs are read only if nothing else has the name.
 

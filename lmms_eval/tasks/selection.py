@@ -102,7 +102,7 @@ def _add_if_new(file: Path, catalogue: Catalogue) -> None:
 
 
 class _Place(Struct, frozen=True):
-    """Where a group is stated."""
+    """The file and the pack of a group."""
 
     file: str
     pack: str

@@ -32,7 +32,7 @@ _UNREADABLE = (OSError, *_DAMAGED, NotImplementedError, RuntimeError)
 """``RuntimeError``: an encrypted zip; ``NotImplementedError``: a compression that zipfile does not know."""
 
 
-class Bounds(Struct, frozen=True):
+class ArchiveBounds(Struct, frozen=True):
     """Limits of an archive. The defaults are for media."""
 
     entries: int = 2_000_000
@@ -41,7 +41,7 @@ class Bounds(Struct, frozen=True):
     free_bytes: int = 4 * 2**30
 
 
-_MEDIA = Bounds()
+_MEDIA = ArchiveBounds()
 _ZIPS = (".zip", ".whl")
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
@@ -85,7 +85,7 @@ def alone(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unpacked(
-    archive: Path | Sequence[Path], target: Path, remedy: str = "download it again", bounds: Bounds = _MEDIA
+    archive: Path | Sequence[Path], target: Path, remedy: str = "download it again", bounds: ArchiveBounds = _MEDIA
 ) -> Iterator[Path]:
     """Unpack an archive into a folder on ``target``'s disk. The caller renames files from there.
 
@@ -150,7 +150,7 @@ def _refused(archive: Path, target: Path, error: Exception, remedy: str) -> Data
 class _Content:
     """Content of an archive: counts it while it is unpacked, and refuses too much of it before it is written."""
 
-    def __init__(self, archive: Path, target: Path, packed: int, bounds: Bounds) -> None:
+    def __init__(self, archive: Path, target: Path, packed: int, bounds: ArchiveBounds) -> None:
         self.archive, self._target, self._packed, self._bounds = archive, target, packed, bounds
         self._free = shutil.disk_usage(target).free
         self._entries = self._bytes = self._on_disk = 0

@@ -50,7 +50,7 @@ _SPANS = (
     ("people", "PER"), ("persons", "PER"), ("company", "ORG"), ("country", "LOC"), ("continent", "LOC"),
     ("time", "DATE"), ("date", "DATE"), ("per", "PER"), ("loc", "LOC"), ("org", "ORG"),
 )  # fmt: skip
-"""Words before a colon and the labels that they mean, in the order in which they are replaced."""
+"""Words before a colon and the labels that they mean, in the order of their replacement."""
 
 
 class SpanFilter(Filter):

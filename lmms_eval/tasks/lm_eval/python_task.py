@@ -235,7 +235,7 @@ class _MixedScorer(LmEvalScorer):
 def build_lm_eval_task(source: TaskSource, options: TaskOptions) -> LmEvalTask:
     """Build a task of a pack of lm-eval: by its keys, or by the class that they name.
 
-    Raises ``TaskError`` if the class is none of lm-eval's task classes, or as ``YamlTask`` does.
+    Raises ``TaskError`` if the class is not a task class of lm-eval, or as ``YamlTask`` does.
     """
     stated = source.raw.get("class")
     if stated is None:

@@ -22,7 +22,7 @@ from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan
 
 log = logging.getLogger(__name__)
 NO_GOLD = -100
-"""Number of the right choice if the target is none of the choices."""
+"""Number of the right choice if the target is not a choice."""
 
 
 class ChoiceLikelihoods(Struct, frozen=True):

@@ -144,7 +144,9 @@ class _CodeFinder:
         return self._known[file]
 
 
-_IMPORT = re.compile(r"^\s*(?:from\s+([A-Za-z_][\w.]*)\s+import\b|import\s+([A-Za-z_][\w., \t]*))", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^[ \t]*+(?:from[ \t]++([A-Za-z_][\w.]*+)[ \t]++import\b|import[ \t]++([A-Za-z_][\w., \t]*+))", re.MULTILINE
+)
 
 
 def imported_modules(pack: Pack) -> list[str]:

@@ -43,7 +43,7 @@ class Pack(Struct, frozen=True):
     sha256: str
     """Hash of the wheel; empty for a folder, which may change."""
     folder: str
-    """Folder below that of the packs, or the absolute path of a folder that is used where it is."""
+    """Folder below that of the packs, or the absolute path of a folder that stays in its place."""
     tasks: str
     """Path of the task files below ``folder``."""
     licence: str
@@ -86,7 +86,7 @@ def packs_folder() -> Path:
 
 
 def packs() -> list[Pack]:
-    """Return the packs, in the order in which they were added. Raises ``DataError`` if the table is damaged."""
+    """Return the packs, the oldest first. Raises ``DataError`` if the table is damaged."""
     table = packs_folder() / _TABLE
     if not table.is_file():
         return []
@@ -99,7 +99,7 @@ def packs() -> list[Pack]:
 
 
 def pack_named(name: str) -> Pack:
-    """Return a pack. Raises ``UnknownNameError`` if there is none of this name."""
+    """Return a pack. Raises ``UnknownNameError`` if it is unknown."""
     known = {pack.name: pack for pack in packs()}
     if name not in known:
         raise UnknownNameError("pack", name, known, "(lmms-eval packs list shows those that are here)")

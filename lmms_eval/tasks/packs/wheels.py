@@ -18,10 +18,10 @@ from pathlib import Path, PurePosixPath
 from msgspec.structs import replace
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
-from lmms_eval.tasks._task_utils.archives import Bounds, alone, rename, unpacked
+from lmms_eval.tasks._task_utils.archives import ArchiveBounds, alone, rename, unpacked
 from lmms_eval.tasks.packs.store import DOWNLOADING, USE, Pack, held, packs_folder, sweep
 
-BOUNDS = Bounds(entries=200_000, ratio=100, free_bytes=512 * 2**20)
+BOUNDS = ArchiveBounds(entries=200_000, ratio=100, free_bytes=512 * 2**20)
 """Limits of a wheel: that of lm-eval 0.4.13 has 15,586 files of 14 MB."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LICENCES = re.compile(r"(licen[cs]e|copying|notice)", re.IGNORECASE)
@@ -30,7 +30,7 @@ _PIP = (
     "download", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--disable-pip-version-check",
     "--no-input", "--retries", "2", "--timeout", "20", "--dest",
 )  # fmt: skip
-_LEFT_OUT = re.compile(r"^(ERROR|error): |\s*\(from versions: .*")
+_LEFT_OUT = re.compile(r"^(ERROR|error): | \(from versions: .*")
 
 
 @contextlib.contextmanager
@@ -45,7 +45,7 @@ def made_pack(what: str, name: str = "", tasks_folder: str = "") -> Iterator[Pac
         tasks_folder: path of the task files below the package; empty: ``PACKAGE/tasks``.
 
     Raises:
-        UsageError: it is none of these, or a folder without a name. MissingOptionalDependencyError: neither pip nor uv
+        UsageError: it is something else, or a folder without a name. MissingOptionalDependencyError: neither pip nor uv
             is here. DataError: it cannot be downloaded, read or unpacked, or holds no task files.
     """
     _check_place(name, tasks_folder)
@@ -164,7 +164,7 @@ def _pack_of_wheel(wheel: Path, name: str, tasks_folder: str, opened: contextlib
 
 
 def _pack_of_folder(folder: Path, name: str, tasks_folder: str) -> Pack:
-    """Return the record of a folder or checkout, which is used where it is."""
+    """Return the record of a folder or checkout, which stays in its place."""
     own = folder.expanduser().resolve()
     if not name:
         raise UsageError(f"packs add {folder}: name the pack: --name NAME")
@@ -186,7 +186,7 @@ def _check_tasks(folder: Path, place: str) -> None:
 
 def _tasks_below(folder: Path, what: str) -> str:
     """Return the path of the folder ``tasks`` of a package, or of the folder itself if it holds the task files."""
-    places = sorted([*folder.glob("*/tasks"), *folder.glob("src/*/tasks")])
+    places = [place for pattern in ("tasks", "*/tasks", "src/*/tasks") for place in sorted(folder.glob(pattern))]
     found = [place for place in places if next(place.rglob("*.yaml"), None) is not None]
     if len(found) == 1:
         return found[0].relative_to(folder).as_posix()

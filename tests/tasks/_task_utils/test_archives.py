@@ -156,7 +156,7 @@ def test_other_files_are_no_archives() -> None:
 
 
 def test_an_archive_that_grows_beyond_measure_is_refused(tmp_path: Path) -> None:
-    bounds = archives.Bounds(free_bytes=1000)
+    bounds = archives.ArchiveBounds(free_bytes=1000)
     bomb = {"a.bin": b"0" * 1_000_000}
     with tarfile.open(tmp_path / "b.tar.xz", "w:xz") as opened:
         member = tarfile.TarInfo("a.bin")
@@ -169,7 +169,7 @@ def test_an_archive_that_grows_beyond_measure_is_refused(tmp_path: Path) -> None
 
 
 def test_an_archive_of_too_many_entries_is_refused(tmp_path: Path) -> None:
-    bounds = archives.Bounds(entries=2)
+    bounds = archives.ArchiveBounds(entries=2)
     for name in ("a.zip", "a.tar.gz"):
         archive = made(tmp_path, name)
         with pytest.raises(DataError, match="more than 2 entries"), unpacked(archive, tmp_path, bounds=bounds):
