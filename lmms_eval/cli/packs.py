@@ -61,7 +61,7 @@ def _add_one(what: str, given: Namespace) -> None:
                 f"removes it; --name OTHER_NAME keeps both"
             )
         is_trusted = given.trust or (earlier is not None and earlier.is_trusted)
-        _register(replace(pack, is_trusted=is_trusted))
+        _register(replace(pack, is_trusted=is_trusted), earlier)
     if given.with_packages:
         emit(f"packages that its tasks import and that are not here: {_packages(pack)}")
 
@@ -74,10 +74,10 @@ def _packages(pack: Pack) -> str:
     return install_line(imported_modules(pack)) or "none"
 
 
-def _register(pack: Pack) -> None:
+def _register(pack: Pack, earlier: Pack | None) -> None:
     """Add a pack to the table and print what it holds. Code of its tasks runs only after consent.
 
-    Raises ``DataError`` if it holds no task.
+    Raises ``DataError`` if it holds no task, or another command has changed ``earlier``, the pack of this name.
     """
     from lmms_eval.tasks.catalogue import Catalogue
     from lmms_eval.tasks.packs.index import index_of
@@ -100,6 +100,9 @@ def _register(pack: Pack) -> None:
     if shared:
         emit(f"{len(shared)} of its names are this package's own, so write {pack.name}:NAME: {some_of(shared, 5)}")
     with changing() as table:
+        now = next((known for known in table if known.name == pack.name), None)
+        if now not in (None, earlier) and now.folder != pack.folder:
+            raise DataError(f"pack {pack.name}: another command added {_shown(now)} meanwhile; nothing was changed")
         replaced(table, replace(pack, shared=shared))
 
 
@@ -185,7 +188,7 @@ def _update(arguments: Sequence[str]) -> int:
             if newer.sha256 == pack.sha256:
                 emit(f"{name} {pack.version} is {'here' if version else 'the newest'}")
             else:  # new code needs new consent
-                _register(replace(newer, is_trusted=given.trust))
+                _register(replace(newer, is_trusted=given.trust), pack)
     return 0
 
 

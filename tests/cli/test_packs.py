@@ -178,6 +178,22 @@ def test_a_pack_that_a_process_uses_stays_until_it_ends(tmp_path: Path, store: P
     assert not folder.exists() and packs()[0].path.is_dir()
 
 
+def test_two_commands_that_take_one_name(
+    tmp_path: Path, said: Words, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = wheel(tmp_path, "1.0"), wheel(tmp_path, "2.0")
+
+    def answer() -> bool:  # the other command ends while this one asks
+        code = f"from lmms_eval.cli.main import main; main(['packs', 'add', {str(second)!r}])"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        return True
+
+    monkeypatch.setattr(command, "_agrees", answer)
+    assert main(["packs", "add", str(first)]) == 2
+    assert "another command added kitchen 2.0 meanwhile" in capsys.readouterr().err
+    assert [(pack.version, pack.path.is_dir()) for pack in packs()] == [("2.0", True)]
+
+
 def test_packages_that_tasks_import(tmp_path: Path, said: Words) -> None:
     files = {**TASKS, "kitchen/tasks/coded/utils.py": f"import json, no_such_package\nfrom kitchen.x import y\n{CODE}"}
     out = said("packs", "add", str(wheel(tmp_path, files=files)), "--with_packages")

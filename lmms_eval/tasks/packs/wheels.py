@@ -103,7 +103,8 @@ def _downloaded(requirement: str, folder: Path) -> Path:
     )  # fmt: skip
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        raise DataError(f"packs add {requirement}: {_reason(done.stderr)}; a local wheel works too: packs add FILE.whl")
+        reason = f"pip was ended by signal {-done.returncode}" if done.returncode < 0 else _reason(done.stderr)
+        raise DataError(f"packs add {requirement}: {reason}; a local wheel works too: packs add FILE.whl")
     return wheels[0]
 
 
