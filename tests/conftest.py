@@ -105,6 +105,8 @@ def _own_logging_and_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     """Commands that a test, or a fixture of several tests, runs in this process set up logging and export VERBOSITY:
     each test begins without."""
     monkeypatch.setenv("VERBOSITY", "INFO")
+    if "LMMS_EVAL_PACKS" not in os.environ:  # not those of the user
+        monkeypatch.setenv("LMMS_EVAL_PACKS", str(_REPOSITORY / "no-packs"))
     _restore_logging()
     yield
     _restore_logging()

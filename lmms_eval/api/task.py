@@ -491,6 +491,14 @@ class Task(abc.ABC):
     def fingerprint(self) -> Mapping[str, str]:
         """Return hashes of the configuration, the source of its functions and the identity of the data."""
 
+    @property
+    def pack(self) -> Mapping[str, str]:
+        """``pack``, ``version`` and ``sha256`` of the pack, and ``files``, the hash of the task's own files.
+
+        Empty for a task outside packs.
+        """
+        return {}
+
     @abc.abstractmethod
     def spec(self) -> Mapping[str, Any]:
         """Return JSON that lets a worker process rebuild the task (``lmms_eval.tasks.build_from_spec``)."""

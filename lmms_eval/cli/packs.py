@@ -13,11 +13,14 @@ from msgspec.structs import replace
 from lmms_eval.cli.arguments import command_parser, run_action
 from lmms_eval.cli.commands import Action
 from lmms_eval.cli.output import complain, emit
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.packs.index import PackIndex
     from lmms_eval.tasks.packs.store import Pack
+
+
+_MODELS = "install the package in an environment and give it as --plugins (docs/model_guide.md)"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -49,14 +52,16 @@ def _add_one(what: str, given: Namespace) -> None:
     from lmms_eval.tasks.packs.store import packs
     from lmms_eval.tasks.packs.wheels import made_pack
 
-    pack = made_pack(what, given.name, given.tasks_folder)
-    earlier = next((known for known in packs() if known.name == pack.name), None)
-    if earlier is not None and earlier.version != pack.version:
-        raise UsageError(
-            f"packs add {what}: pack {pack.name} {earlier.version} is here already: lmms-eval packs update "
-            f"{pack.name}{f'=={pack.version}' if '==' in what else ''} replaces it; --name OTHER_NAME keeps both"
-        )
-    _register(replace(pack, is_trusted=given.trust or (earlier is not None and earlier.is_trusted)))
+    with made_pack(what, given.name, given.tasks_folder) as pack:
+        earlier = next((known for known in packs() if known.name == pack.name), None)
+        if earlier is not None and (earlier.folder, earlier.tasks) != (pack.folder, pack.tasks):
+            here = f"{earlier.version} ".lstrip() + f"from {earlier.source}"
+            raise UsageError(
+                f"packs add {what}: pack {pack.name} is here already, {here}: lmms-eval packs remove {pack.name} "
+                f"removes it; --name OTHER_NAME keeps both"
+            )
+        is_trusted = given.trust or (earlier is not None and earlier.is_trusted)
+        _register(replace(pack, is_trusted=is_trusted), earlier)
     if given.with_packages:
         emit(f"packages that its tasks import and that are not here: {_packages(pack)}")
 
@@ -69,15 +74,22 @@ def _packages(pack: Pack) -> str:
     return install_line(imported_modules(pack)) or "none"
 
 
-def _register(pack: Pack) -> None:
-    """Add a pack to the table and print what it holds. Code of its tasks runs only after consent."""
+def _register(pack: Pack, earlier: Pack | None) -> None:
+    """Add a pack to the table and print what it holds. Code of its tasks runs only after consent.
+
+    Raises ``DataError`` if it holds no task, or another command has changed ``earlier``, the pack of this name.
+    """
     from lmms_eval.tasks.catalogue import Catalogue
     from lmms_eval.tasks.packs.index import index_of
     from lmms_eval.tasks.packs.store import changing, replaced
+    from lmms_eval.utils.names import some_of
 
     index = index_of(pack)
+    if not index.entries:
+        first = next(iter(index.broken.values()), "no YAML file has the key task or group")
+        raise DataError(f"{pack.source}: {pack.tasks} holds no task: {first}; name the folder: --tasks_folder PATH")
     coded = sum(entry.has_code for entry in index.entries if entry.kind == "task")
-    emit(f"{pack.name} {pack.version}: {_counts(index)}, licence: {pack.licence or 'none found'}")
+    emit(f"{_shown(pack)}: {_counts(index)}, licence: {pack.licence or 'none found'}")
     if coded and not pack.is_trusted:
         emit(f"{coded:,} of its tasks bring Python code, which would run as you, in {pack.path}")
         pack = replace(pack, is_trusted=_agrees())
@@ -86,11 +98,16 @@ def _register(pack: Pack) -> None:
     names = {entry.name for entry in index.entries}
     shared = tuple(sorted(names.intersection(Catalogue(pack_first=False).own_names())))
     if shared:
-        emit(
-            f"{len(shared)} of its names are this package's own, and are {pack.name}:NAME: {', '.join(shared[:5])} ..."
-        )
+        emit(f"{len(shared)} of its names are this package's own, so write {pack.name}:NAME: {some_of(shared, 5)}")
     with changing() as table:
+        now = next((known for known in table if known.name == pack.name), None)
+        if now not in (None, earlier) and now.folder != pack.folder:
+            raise DataError(f"pack {pack.name}: another command added {_shown(now)} meanwhile; nothing was changed")
         replaced(table, replace(pack, shared=shared))
+
+
+def _shown(pack: Pack) -> str:
+    return f"{pack.name} {pack.version}" if pack.version else pack.name
 
 
 def _agrees() -> bool:
@@ -127,7 +144,7 @@ def _list(arguments: Sequence[str]) -> int:
         columns = {
             "pack": [pack.name for pack in known],
             "version": [pack.version for pack in known],
-            "holds": [_counts(index_of(pack)) for pack in known],
+            "holds": [_counts(index_of(pack)) if pack.path.is_dir() else "its files are gone" for pack in known],
             "its code": ["may run" if pack.is_trusted else "may not run" for pack in known],
             "added": [pack.added for pack in known],
             "files": [str(pack.path) for pack in known],
@@ -143,7 +160,7 @@ def _trust(arguments: Sequence[str]) -> int:
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import changing, pack_named, replaced
 
-    for pack in [pack_named(name) for name in given.names]:
+    for pack in [pack_named(name) for name in dict.fromkeys(given.names)]:
         with changing() as table:
             replaced(table, replace(pack, is_trusted=not given.revoke))
         emit(f"{pack.name}: its code {'may not run any more' if given.revoke else 'may run'}")
@@ -153,6 +170,7 @@ def _trust(arguments: Sequence[str]) -> int:
 def _update(arguments: Sequence[str]) -> int:
     parser = command_parser("packs update", "get the newest versions of packs, or the version that is named")
     parser.add_argument("what", nargs="*", metavar="NAME[==VERSION]", help="all that came from a package index")
+    parser.add_argument("--trust", action="store_true", help="let the code of the new versions run")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import pack_named, packs
     from lmms_eval.tasks.packs.wheels import made_pack
@@ -161,13 +179,16 @@ def _update(arguments: Sequence[str]) -> int:
         name, _, version = what.partition("==")
         pack = pack_named(name)
         if not pack.requirement:
-            raise UsageError(f"packs update {name}: it was added from {pack.source}: add the new one: packs add PATH")
+            raise UsageError(
+                f"packs update {name}: it was added from {pack.source}, not from a package index: lmms-eval packs "
+                f"remove {name}, then add the new one: packs add PATH"
+            )
         wanted = f"{pack.requirement}=={version}" if version else pack.requirement
-        newer = made_pack(wanted, name, pack.tasks)
-        if newer.sha256 == pack.sha256:
-            emit(f"{name} {pack.version} is {'here' if version else 'the newest'}")
-        else:
-            _register(replace(newer, is_trusted=pack.is_trusted))
+        with made_pack(wanted, name, pack.tasks) as newer:
+            if newer.sha256 == pack.sha256:
+                emit(f"{name} {pack.version} is {'here' if version else 'the newest'}")
+            else:  # new code needs new consent
+                _register(replace(newer, is_trusted=given.trust), pack)
     return 0
 
 
@@ -177,11 +198,11 @@ def _remove(arguments: Sequence[str]) -> int:
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import changing, is_in_use, pack_named
 
-    for pack in [pack_named(name) for name in given.names]:
+    for pack in [pack_named(name) for name in dict.fromkeys(given.names)]:
         with changing() as table:
             table[:] = [known for known in table if known.name != pack.name]
         later = "; a run uses its files, which the next change of packs removes" if is_in_use(pack) else ""
-        emit(f"{pack.name} {pack.version} is removed{later}")
+        emit(f"{_shown(pack)} is removed{later}")
     return 0
 
 
@@ -197,13 +218,14 @@ def _describe(arguments: Sequence[str]) -> int:
     index = index_of(pack)
     coded = sum(entry.has_code for entry in index.entries if entry.kind == "task")
     rows = {
-        "pack": f"{pack.name} {pack.version}",
+        "pack": _shown(pack),
         "source": f"{pack.source}{f' (sha256 {pack.sha256})' if pack.sha256 else ''}",
         "files": str(pack.path),
         "licence": pack.licence or "none found",
         "holds": _counts(index),
         "code": f"{coded:,} tasks bring Python code, which {'may' if pack.is_trusted else 'may not'} run",
         "packages": _packages(pack),
+        "models": f"{', '.join(pack.models)}; not part of the pack: {_MODELS}" if pack.models else "none",
     }
     width = max(map(len, rows))
     emit([f"{key:<{width}}  {text}" for key, text in rows.items()])

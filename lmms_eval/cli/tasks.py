@@ -78,7 +78,7 @@ def _as_json(document: Any) -> str:
 def _row(entry: IndexEntry) -> dict[str, Any]:
     from lmms_eval.tasks.facts import facts_of
 
-    facts = facts_of(entry.name)
+    facts = None if entry.pack else facts_of(entry.name)
     return {
         "name": entry.name,
         "documents": facts.documents if facts else None,

@@ -21,7 +21,7 @@ from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, common_rows, match_runs, runs_of
 from lmms_eval.compare.prompts import compare_prompts
 from lmms_eval.compare.redrawing import Redrawing
-from lmms_eval.compare.requests import request_notes
+from lmms_eval.compare.requests import pack_notes, request_notes
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison, Rank
 from lmms_eval.errors import UsageError
@@ -185,7 +185,8 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     """
     import numpy as np
 
-    notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
+    notes = [note for pair in pairs for note in pack_notes(pair.first, pair.second)]
+    notes += [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
     notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
     notes += anchor_notes(pairs) if options.anchors else []
     found: list[list[UncorrectedDifference]] = []

@@ -51,6 +51,22 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
     return notes + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
 
 
+def pack_notes(first: RunRows, second: RunRows) -> list[str]:
+    """Return a sentence for each difference between the packs of shared tasks (``docs/packs.md``)."""
+    documents = [first.results or {}, second.results or {}]
+    found: dict[str, list[str]] = {}
+    for task in (task for task in first.tasks if task in second.tasks):
+        sides = [part_of(document, "packs", task) for document in documents]
+        if sides[0] != sides[1] and all(documents):
+            is_same = sides[0].get("files") == sides[1].get("files")
+            shown = " / ".join(f"{side.get('pack', '')} {side.get('version', '')}".strip() or "none" for side in sides)
+            found.setdefault(f"{shown}, with {'equal' if is_same else 'other'} task files", []).append(task)
+    return [
+        f"{first.name} and {second.name} have tasks of different packs ({some_of(tasks, _MOST_NAMED)}): {what}"
+        for what, tasks in found.items()
+    ]
+
+
 def _in_media(task: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     """Yield the quantities of a task's media whose medians differ. A quantity that one run lacks does not count."""
     sides = [part_of(document, "sent_media", task) for document in (first, second)]

@@ -281,7 +281,7 @@ class CacheKeys:
     def _task(self, task: Task) -> str:
         with self._lock:
             if task.name not in self._tasks:
-                parts = {part: value for part, value in task.fingerprint().items() if part != "scoring"}
+                parts = {part: value for part, value in task.fingerprint().items() if part not in _NO_PROMPT}
                 self._tasks[task.name] = _hash({"name": task.name, "parts": parts})
             return self._tasks[task.name]
 
@@ -335,6 +335,8 @@ def _hash(value: Any) -> str:
 COUNTED = ("hit", "stored", "skipped", "failed", "damaged")
 IMAGES = "images"
 """Key of a record for the bytes of its pictures by their hash."""
+_NO_PROMPT = ("scoring", "pack")
+"""Parts of a task's fingerprint that change no request."""
 _ERRORS = (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError)
 """Errors of the database, and of records in another form."""
 

@@ -477,9 +477,11 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
     subtasks = {group.name: list(group.children) for group in selection.groups}
     subtasks |= {name: [] for name in tasks if name in selection.direct}
     group_versions = {group.name: group.version for group in selection.groups if group.version is not None}
+    packs = {name: dict(pack) for name, result in tasks.items() if (pack := result.task.pack)}
     return {
         "group_subtasks": subtasks,
         "configs": {name: result.task.describe() for name, result in tasks.items()},
+        **({"packs": packs} if packs else {}),
         "versions": dict(sorted({**group_versions, **{n: r.task.version for n, r in tasks.items()}}.items())),
         "n-shot": {name: result.task.num_fewshot for name, result in sorted(tasks.items())},
         "higher_is_better": directions(tasks, groups),

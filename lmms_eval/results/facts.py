@@ -51,6 +51,7 @@ _SHAPE: Mapping[str, Any] = {
             **dict.fromkeys(_COUNTS, float),
         },
     },
+    "packs": {EACH: dict.fromkeys(("pack", "version", "sha256", "files"), str)},
     "paired": {
         EACH: {EACH: {"unit": str, **dict.fromkeys(("difference", "ci_lower", "ci_upper", "pvalue"), float)}},
     },

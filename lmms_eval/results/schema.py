@@ -394,6 +394,19 @@ class Timing(Open, kw_only=True):
     """Responses taken from the journals."""
 
 
+class PackOfTask(Struct, kw_only=True):
+    """The pack that a task belongs to."""
+
+    pack: str
+    """Name of the pack."""
+    version: str
+    """Version of its package; empty for a folder."""
+    sha256: str
+    """Hash of its wheel; empty for a folder."""
+    files: str
+    """Hash of the task's own files: YAML with its includes, and the code that they name."""
+
+
 class ResultsDocument(Open, kw_only=True):
     """``STAMP_results.json``. A task's aggregation may add parts at the top level."""
 
@@ -411,6 +424,8 @@ class ResultsDocument(Open, kw_only=True):
     """Configuration of each task, from its YAML file."""
     versions: dict[str, Any]
     """Version of each task."""
+    packs: dict[str, PackOfTask] | UnsetType = UNSET
+    """Pack of each task that belongs to one."""
     higher_is_better: dict[str, Any]
     """Whether higher is better, by task and metric."""
     config: dict[str, Any]

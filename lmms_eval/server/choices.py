@@ -232,7 +232,7 @@ class TaskChoices:
         return read_text(entry.file)
 
     def _entry(self, entry: IndexEntry) -> TaskChoice:
-        facts = facts_of(entry.name, is_group=entry.kind == "group")
+        facts = None if entry.pack else facts_of(entry.name, is_group=entry.kind == "group")
         title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # escapes of Markdown
         return TaskChoice(
             entry.name, entry.kind, title, facts.documents if facts else None, facts.modalities if facts else (),

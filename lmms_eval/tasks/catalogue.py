@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import importlib.util
 import logging
+import os
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.packs.index import index_of
 from lmms_eval.tasks.packs.store import Pack, packs, use
 from lmms_eval.tasks.yaml.included import include
@@ -30,6 +32,7 @@ _HOW_TO_RUN = (
     "to run it, give the folder that holds the family's task files, lmms_eval/tasks in its sources: --include_path DIR"
 )
 _MOST_SHOWN = 5
+_WILDCARDS = "*?["
 _UNREADABLE = "cannot be read"
 _NO_TASK = "without a task or group"
 _OTHER_ENDING = "named .yml instead of .yaml"
@@ -113,11 +116,15 @@ class PackNames:
     def use(self) -> None:
         """Make the modules of the pack importable, and keep its files until this process ends.
 
+        Modules of lmms-eval's tasks read ``HF_HOME`` when they are imported; it gets the value that the hub's libraries
+        have without it.
+
         Raises ``DataError`` if the files are gone.
         """
         if not self._is_used:
             use(self.pack)
-            include(self.pack.path, is_deep=False, package=self.pack.package)
+            os.environ.setdefault("HF_HOME", str(hf_home()))
+            include(self.pack.path, is_deep=False, package=self.pack.package, is_trusted=self.pack.is_trusted)
             self._is_used = True
 
     @cached_property
@@ -148,7 +155,7 @@ class PackNames:
         return name in self.tags_by_name
 
     def entry(self, name: str) -> IndexEntry | None:
-        """Return the task or group of a bare name; ``None`` if there is none.
+        """Return the task or group of a bare name; ``None`` if the pack lacks it.
 
         Raises ``UsageError`` if it brings Python code and the pack is not trusted.
         """
@@ -229,7 +236,7 @@ class Catalogue:
         return {**tags, **self._own_tags}
 
     def entry(self, name: str, within: str = "") -> IndexEntry | None:
-        """Return the task or group of a name, ``NAME`` or ``PACK:NAME``; ``None`` if there is none.
+        """Return the task or group of a name, ``NAME`` or ``PACK:NAME``; ``None`` if it is unknown.
 
         Packs are read only if nothing else has the name.
 
@@ -292,16 +299,34 @@ class Catalogue:
         found: dict[str, None] = {}
         for pattern in patterns:
             found.update(dict.fromkeys(self._matches(pattern)))
-            for pack in self.packs.values() if not self._pack_first else ():
-                if pattern in pack.pack.shared:
-                    log.info(
-                        "%s is this package's own; that of pack %s is %s:%s",
-                        pattern,
-                        pack.pack.name,
-                        pack.pack.name,
-                        pattern,
-                    )
+            self.log_others(pattern)
         return list(found)
+
+    def log_others(self, name: str) -> None:
+        """Log what else a bare name or a wildcard could mean: names of packs that it does not select."""
+        pack, _ = self._in_pack(name)
+        if pack is not None or not self.packs:
+            return
+        own = name in self._own_tasks or name in self._own_groups or name in self._own_tags
+        if not own and any(sign in name for sign in _WILDCARDS):
+            self._log_matches(name)
+        elif own and not self._pack_first:
+            others = [f"{pack}:{name}" for pack, names in self.packs.items() if name in names.pack.shared]
+            if others:
+                log.info("%s is this package's own task; packs have %s", name, ", ".join(others))
+        elif having := [pack for pack, names in self.packs.items() if names.has(name)]:
+            others = [f"{pack}:{name}" for pack in having[1:]]
+            also = [*others, *(["a task of this package"] if own else [])]
+            if also:
+                log.info("%s is %s:%s; there is also %s", name, having[0], name, ", ".join(also))
+
+    def _log_matches(self, pattern: str) -> None:
+        counts = {pack: len(names.matching(pattern)) for pack, names in self.packs.items()}
+        shown = [f"{count:,} names of pack {pack} ({pack}:{pattern})" for pack, count in counts.items() if count]
+        is_own = any(fnmatch.fnmatchcase(name, pattern) for name in self.own_names())
+        if shown:
+            verb = "does not select" if is_own else "selects"
+            log.info("%s %s %s", pattern, verb, ", ".join(shown))
 
     def add_file(self, file: Path) -> list[IndexEntry]:
         """Add one YAML file to the index. Returns an empty list if it holds neither tasks nor groups.
@@ -327,7 +352,7 @@ class Catalogue:
             return [entry.name]
         if self.tagged(pattern) is not None:
             return [pattern]
-        if not any(sign in pattern for sign in "*?["):
+        if not any(sign in pattern for sign in _WILDCARDS):
             raise self.unknown(pattern)
         pack, bare = self._in_pack(pattern)
         own = self.own_names() if pack is None else []

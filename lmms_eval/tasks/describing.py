@@ -14,6 +14,7 @@ from lmms_eval.config.rules import CONTROLS
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.facts import Facts, facts_of
+from lmms_eval.tasks.packs.store import used_pack
 from lmms_eval.tasks.selection import choose
 from lmms_eval.tasks.yaml.metrics import DEFAULTS
 from lmms_eval.tasks.yaml.task import TaskSource
@@ -84,8 +85,9 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     entry = catalogue.entry(name)
     sources = choose([name], catalogue).sources
     parts = tuple(map(_part, sources))
-    found = [facts for source in sources if (facts := facts_of(source.base or source.name)) is not None]
-    own = facts_of(name, is_group=True) if entry is None or entry.kind == "group" else None
+    found = [facts for source in sources if (facts := _facts(source)) is not None]
+    is_own = name in catalogue.own_names() and not (entry is not None and entry.pack)
+    own = facts_of(name, is_group=True) if is_own and (entry is None or entry.kind == "group") else None
     rows = [own, *found] if own is not None else found
     counts = [part.documents for part in parts]
     archives = dict.fromkeys(str(size) for source in sources if (size := source.raw.get("media_archive")))
@@ -132,7 +134,11 @@ class SearchTerms(Struct, frozen=True):
 
 def search(catalogue: Catalogue, wanted: SearchTerms) -> list[IndexEntry]:
     """Find tasks by facts and words. Tasks whose name or tag holds the word come first, each part sorted by name."""
-    found = [entry for name, entry in sorted(catalogue.tasks.items()) if wanted.fits(entry, facts_of(name))]
+    found = [
+        entry
+        for name, entry in sorted(catalogue.tasks.items())
+        if wanted.fits(entry, None if entry.pack else facts_of(name))
+    ]
     return sorted(found, key=lambda entry: not _holds(wanted.word, (entry.name, *entry.tags)))
 
 
@@ -150,8 +156,13 @@ def card_of(folder: Path) -> str:
     return ". ".join(text.lstrip("# ") for text in paragraphs[:2] if not text.startswith("|"))
 
 
+def _facts(source: TaskSource) -> Facts | None:
+    """Return the row of a task in the table of facts, which has no tasks of packs."""
+    return None if used_pack(Path(source.file)) is not None else facts_of(source.base or source.name)
+
+
 def _part(source: TaskSource) -> DescribedTask:
-    raw, facts = source.raw, facts_of(source.base or source.name)
+    raw, facts = source.raw, _facts(source)
     path, sample = raw.get("dataset_path"), raw.get("sample")
     return DescribedTask(
         name=source.name,
@@ -169,7 +180,7 @@ def _part(source: TaskSource) -> DescribedTask:
 def controls_of_source(source: TaskSource) -> tuple[str, ...]:
     """Return the controls of a task: those in the table of facts, else the media controls if the task has media, and
     the choice controls if it states its choices."""
-    raw, facts = source.raw, facts_of(source.base or source.name)
+    raw, facts = source.raw, _facts(source)
     if facts is not None and facts.controls is not None:
         return facts.controls
     has_media = facts is not None and not {*facts.modalities}.isdisjoint(_CONTROLLED)

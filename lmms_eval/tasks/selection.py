@@ -67,6 +67,7 @@ def choose(names: Sequence[str], catalogue: Catalogue) -> SelectedEntries:
 
 def _known_names(name: str, catalogue: Catalogue) -> list[str]:
     if catalogue.has(name):
+        catalogue.log_others(name)
         return [name]
     path = Path(name).expanduser()
     if path.is_dir():
@@ -101,7 +102,7 @@ def _add_if_new(file: Path, catalogue: Catalogue) -> None:
 
 
 class _Place(Struct, frozen=True):
-    """The place that states a group."""
+    """The file and the pack of a group."""
 
     file: str
     pack: str

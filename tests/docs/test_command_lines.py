@@ -18,6 +18,7 @@ from tests.docs.pages import PAGES, ROOT, blocks, indented, spans
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*|my_\w+|.*[*?].*|\.\.\.|list(_\w+)?")
 """Names that stand for the reader's own, patterns and lists."""
 OWN = {
+    "kitchen:spoons",
     "colours",
     "essays",
     "reviews",
@@ -104,7 +105,7 @@ def test_a_command_within_a_sentence_has_its_flags(span: str) -> None:
         if not re.fullmatch(r"[a-z][a-z-]*", word):
             break
         named.append(word)
-    has_actions = named[:1] and named[0] in ("tasks", "cache", "judge", "megabench", "milebench")
+    has_actions = named[:1] and named[0] in ("tasks", "packs", "cache", "judge", "megabench", "milebench")
     known = flags_of(named[: 2 if has_actions else 1])
     for flag in re.findall(r"(?<![\w-])--[A-Za-z][\w-]*", span):
         assert flag in known, f"{span}: there is no flag {flag}; those are {sorted(known)}"

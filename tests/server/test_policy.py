@@ -34,6 +34,7 @@ ALLOWED = [
     {"baseline": "hf://user/repo"},
     {"allow_media": "ROOT/allowed/a,ROOT/allowed/b"},
     {"tasks": ["mme", "mmmu*"]},
+    {"tasks": ["lm-eval:gsm8k", "lm-eval:mmlu_*"], "pack_first": True},
     {"judge_model": "openai:gpt-4o", "judge_args": "model=org/m"},
     {"judge_model": "hf:ROOT/allowed/judge"},
     {"judge_model": "azure:gpt-4o/eu"},

@@ -217,9 +217,18 @@ def current_index() -> Index:
     packages = (place for place in sys.path if place.endswith(("site-packages", "dist-packages")))
     installed = [os.stat(place).st_mtime_ns for place in packages if os.path.isdir(place)]
     own = [_state(os.path.join(_PACKAGE, part)) for part in _PARTS]
-    state = [sys.version, os.environ.get("LMMS_EVAL_PLUGINS", ""), installed, own]
+    state = [sys.version, os.environ.get("LMMS_EVAL_PLUGINS", ""), installed, own, _state_of_packs()]
     index: Index = _kept("index", _PACKAGE, state, lambda gather: gather.gathered_index())
     return index
+
+
+def _state_of_packs() -> list[Any]:
+    """Return the place and time of the table of packs. What ``tasks.packs.store`` would import takes too long here."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.environ.get("LMMS_EVAL_PACKS") or os.path.join(base, "lmms_eval", "packs")
+    with contextlib.suppress(OSError):
+        return [folder, os.stat(os.path.join(folder, "packs.json")).st_mtime_ns]
+    return [folder]
 
 
 def more_tasks(folder: str) -> list[str]:

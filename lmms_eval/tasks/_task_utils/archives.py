@@ -22,16 +22,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from msgspec import Struct
+
 from lmms_eval.errors import DataError
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
 _UNREADABLE = (OSError, *_DAMAGED, NotImplementedError, RuntimeError)
 """``RuntimeError``: an encrypted zip; ``NotImplementedError``: a compression that zipfile does not know."""
-MAX_ENTRIES = 2_000_000
-MAX_RATIO = 200
-"""Unpacked size over packed size, above ``RATIO_FREE_BYTES``: what compresses better than this is no media."""
-RATIO_FREE_BYTES = 4 * 2**30
+
+
+class ArchiveBounds(Struct, frozen=True):
+    """Limits of an archive. The defaults are for media."""
+
+    entries: int = 2_000_000
+    ratio: int = 200
+    """Unpacked size over packed size, above ``free_bytes``: what compresses better than this is no media."""
+    free_bytes: int = 4 * 2**30
+
+
+_MEDIA = ArchiveBounds()
+_ZIPS = (".zip", ".whl")
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
@@ -73,7 +84,9 @@ def alone(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "download it again") -> Iterator[Path]:
+def unpacked(
+    archive: Path | Sequence[Path], target: Path, remedy: str = "download it again", bounds: ArchiveBounds = _MEDIA
+) -> Iterator[Path]:
     """Unpack an archive into a folder on ``target``'s disk. The caller renames files from there.
 
     The folder is removed at the end with everything left in it.
@@ -82,10 +95,11 @@ def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "downlo
         archive: a file, or the parts of a tar in order.
         target: the folder to unpack in.
         remedy: what to do about a damaged archive, for the message.
+        bounds: most entries and growth.
 
     Raises:
-        DataError: the archive is damaged, holds links or names that lead outside, holds more than ``MAX_ENTRIES``
-            entries, grows more than ``MAX_RATIO`` times, or does not fit on the disk.
+        DataError: the archive is damaged, holds links or names that lead outside, exceeds the bounds, or does not fit
+            on the disk.
     """
     parts = [archive] if isinstance(archive, Path) else list(archive)
     try:
@@ -94,8 +108,8 @@ def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "downlo
         raise _refused(parts[0], target, error, remedy) from error
     with folder as name:
         try:
-            content = _Content(parts[0], target, sum(part.stat().st_size for part in parts))
-            if parts[0].name.casefold().endswith(".zip"):
+            content = _Content(parts[0], target, sum(part.stat().st_size for part in parts), bounds)
+            if parts[0].name.casefold().endswith(_ZIPS):
                 _unzip(content, Path(name))
             else:
                 _untar(parts, content, Path(name))
@@ -136,8 +150,8 @@ def _refused(archive: Path, target: Path, error: Exception, remedy: str) -> Data
 class _Content:
     """Content of an archive: counts it while it is unpacked, and refuses too much of it before it is written."""
 
-    def __init__(self, archive: Path, target: Path, packed: int) -> None:
-        self.archive, self._target, self._packed = archive, target, packed
+    def __init__(self, archive: Path, target: Path, packed: int, bounds: ArchiveBounds) -> None:
+        self.archive, self._target, self._packed, self._bounds = archive, target, packed, bounds
         self._free = shutil.disk_usage(target).free
         self._entries = self._bytes = self._on_disk = 0
         self._check_room(packed)
@@ -152,12 +166,12 @@ class _Content:
         self._entries += 1
         self._bytes += size
         self._on_disk += max(size, _BLOCK)
-        if self._entries > MAX_ENTRIES:
-            raise DataError(f"{self.archive} holds more than {MAX_ENTRIES:,} entries: nothing was unpacked")
-        if self._bytes > max(RATIO_FREE_BYTES, MAX_RATIO * self._packed):
+        if self._entries > self._bounds.entries:
+            raise DataError(f"{self.archive} holds more than {self._bounds.entries:,} entries: nothing was unpacked")
+        if self._bytes > max(self._bounds.free_bytes, self._bounds.ratio * self._packed):
             raise DataError(
                 f"{self.archive} of {self._packed / 1e9:.3f} GB grows to more than {self._bytes / 1e9:.1f} GB, over "
-                f"{MAX_RATIO} times its size: nothing was unpacked"
+                f"{self._bounds.ratio} times its size: nothing was unpacked"
             )
         if self._on_disk > self._free:
             self._check_room(self._on_disk)

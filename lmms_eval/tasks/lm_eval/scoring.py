@@ -27,7 +27,7 @@ from lmms_eval.tasks.yaml.scoring import AnswerScorer, Doc, ScoringPlan, scoring
 
 log = logging.getLogger(__name__)
 NO_GOLD = -100
-"""Number of the right choice if no choice is the target."""
+"""Number of the right choice if the target is not a choice."""
 
 
 class ChoiceLikelihoods(Struct, frozen=True):

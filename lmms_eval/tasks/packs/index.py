@@ -16,12 +16,13 @@ from msgspec import Struct
 
 from lmms_eval.errors import TaskError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.packs.store import Pack, packs_folder
+from lmms_eval.tasks.packs.store import Pack, check_files, index_file
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.utils.files import read_text
 
 _KEYS = ("task", "group", "tag", "class", "output_type")
-_SKIPPED = ("__pycache__", ".ipynb_checkpoints")
+_CODE = re.compile(r"!function|!<|![\w-]*%[0-9A-Fa-f]{2}|^%TAG", re.MULTILINE)
+"""A tag of a function in any spelling. A text that only looks like one asks for consent too."""
 FORMAT = 1
 
 
@@ -49,17 +50,21 @@ class PackIndex(Struct, frozen=True):
 
 
 def index_of(pack: Pack) -> PackIndex:
-    """Return the names of a pack. The kept index is used as long as no YAML file of the pack changes."""
-    files = list(_files(pack.path))
+    """Return the names of a pack. The kept index is used as long as no YAML file of the pack changes.
+
+    Raises ``DataError`` if the folder of the pack is gone.
+    """
+    check_files(pack)
+    files = sorted(_files(pack.path), key=lambda file: file[0])
     state = _state(pack, files)
-    kept = packs_folder() / f"{pack.name}.index.json"
+    kept = index_file(pack)
     try:
         found = msgspec.json.decode(kept.read_bytes(), type=PackIndex)
     except (OSError, msgspec.MsgspecError):
         found = None
     if found is not None and found.state == state:
         return found
-    made = _made(pack, [path for path, _ in files], state)
+    made = _made(pack, [path for path, _ in files if path.endswith(".yaml")], state)
     try:
         with replacing(kept, survives_power_loss=False) as file:
             file.write(msgspec.json.encode(made))
@@ -69,21 +74,21 @@ def index_of(pack: Pack) -> PackIndex:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the task files below a folder, unsorted, by their paths."""
+    """Yield the YAML files below a folder, unsorted, by their paths; also those without ending, which are included."""
     waiting = [str(folder)]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
-                if entry.is_dir():
-                    if entry.name not in _SKIPPED:
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith((".", "__pycache__")):
                         waiting.append(entry.path)
-                elif entry.name.endswith(".yaml"):
+                elif entry.name.endswith("yaml") and entry.is_file():
                     yield entry.path, entry.stat()
 
 
 def _state(pack: Pack, files: list[tuple[str, os.stat_result]]) -> str:
     digest = hashlib.sha256(f"{FORMAT} {pack.package}\n".encode())
-    for path, found in sorted(files, key=lambda file: file[0]):
+    for path, found in files:
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
@@ -93,7 +98,7 @@ def _made(pack: Pack, files: list[str], state: str) -> PackIndex:
     found: dict[str, PackEntry] = {}
     broken: dict[str, str] = {}
     has_code = _CodeFinder(reader)
-    for path in sorted(files):
+    for path in files:
         file = Path(path)
         try:
             data = reader.read(file)
@@ -135,18 +140,20 @@ class _CodeFinder:
     def __call__(self, file: Path) -> bool:
         if file not in self._known:
             self._known[file] = False  # ends a cycle
-            self._known[file] = "!function" in read_text(file) or any(map(self, self._reader.included(file)))
+            self._known[file] = _CODE.search(read_text(file)) is not None or any(map(self, self._reader.included(file)))
         return self._known[file]
 
 
-_IMPORT = re.compile(r"^\s*(?:from\s+([A-Za-z_][\w.]*)\s+import\b|import\s+([A-Za-z_][\w., \t]*))", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^[ \t]*+(?:from[ \t]++([A-Za-z_][\w.]*+)[ \t]++import\b|import[ \t]++([A-Za-z_][\w., \t]*+))", re.MULTILINE
+)
 
 
 def imported_modules(pack: Pack) -> list[str]:
     """Return the modules that the code of a pack imports anywhere, sorted, without Python's own and the pack's."""
     found = set()
     for file in pack.path.rglob("*.py"):
-        own = {path.stem for path in file.parent.glob("*.py")}
+        own = {path.stem for path in file.parent.glob("*.py")} | {path.name for path in file.parent.glob("*/")}
         for first, others in _IMPORT.findall(file.read_text(encoding="utf-8", errors="replace")):
             for name in [first] if first else [part.split()[0] for part in others.split(",") if part.strip()]:
                 top = name.partition(".")[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,18 +14,22 @@ import msgspec
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, UnknownNameError
-from lmms_eval.storage.atomic import read_json, write_atomically
+from lmms_eval.storage.atomic import read_json, replacing
 from lmms_eval.tasks._task_utils.archives import alone
 
 VARIABLE = "LMMS_EVAL_PACKS"
 _TABLE = "packs.json"
-_DAY_S = 86_400
+_INDEX = ".index.json"
 DOWNLOADING = ".download-"
-"""Prefix of the folders of downloads. Those that a killed process left are removed a day later."""
-_USE = ".use"
-"""File that every process using the pack has locked, so that ``remove`` leaves its files until they end."""
-_used: list[int] = []
-"""Open lock files of the packs that this process uses. They are closed when the process ends."""
+"""Prefix of the folders of downloads."""
+USE = ".use"
+"""File that every process using the folder has locked, so that its files stay until they end. Only folders that have
+this file are ever removed."""
+_used: dict[Path, Pack] = {}
+"""The packs that this process uses, by the folders of their task files."""
+_REMEDY = "remove the file, then add the packs again (lmms-eval packs add)"
+_kept = contextlib.ExitStack()
+"""Locks of their folders, which end with the process."""
 
 
 class Pack(Struct, frozen=True):
@@ -39,7 +43,7 @@ class Pack(Struct, frozen=True):
     sha256: str
     """Hash of the wheel; empty for a folder, which may change."""
     folder: str
-    """Folder below that of the packs, or the absolute path of a folder that is used where it is."""
+    """Folder below that of the packs, or the absolute path of a folder that stays in its place."""
     tasks: str
     """Path of the task files below ``folder``."""
     licence: str
@@ -52,6 +56,8 @@ class Pack(Struct, frozen=True):
     """Whether the tasks that bring Python code may run."""
     shared: tuple[str, ...] = ()
     """Names that this package has too."""
+    models: tuple[str, ...] = ()
+    """Modules of models in the wheel, which are not unpacked."""
 
     @property
     def path(self) -> Path:
@@ -61,7 +67,10 @@ class Pack(Struct, frozen=True):
     @property
     def package(self) -> str:
         """The package that the task files' code imports itself from, such as ``lm_eval``."""
-        return self.tasks.split("/")[0] if "/" in self.tasks else Path(self.folder).name
+        own = Path(self.folder)
+        parts = [own.parent.name, own.name, *(part for part in self.tasks.split("/") if part != ".")]
+        above = [part for part, below in itertools.pairwise(parts) if below == "tasks"]
+        return above[-1] if above else parts[min(2, len(parts) - 1)]
 
     @property
     def identity(self) -> dict[str, str]:
@@ -80,18 +89,20 @@ def packs_folder() -> Path:
 
 
 def packs() -> list[Pack]:
-    """Return the packs, in the order in which they were added. Raises ``DataError`` if the table is damaged."""
+    """Return the packs, the oldest first. Raises ``DataError`` if the table is damaged."""
     table = packs_folder() / _TABLE
     if not table.is_file():
         return []
     try:
         return msgspec.convert(read_json(table), list[Pack])
     except msgspec.ValidationError as error:
-        raise DataError(f"{table}: {error}; remove the file and add the packs again") from error
+        raise DataError(f"{table} is no table of packs: {error}; {_REMEDY}") from error
+    except DataError as error:
+        raise DataError(f"{error}; {_REMEDY}") from error
 
 
 def pack_named(name: str) -> Pack:
-    """Return a pack. Raises ``UnknownNameError`` if there is none of this name."""
+    """Return a pack. Raises ``UnknownNameError`` if it is unknown."""
     known = {pack.name: pack for pack in packs()}
     if name not in known:
         raise UnknownNameError("pack", name, known, "(lmms-eval packs list shows those that are here)")
@@ -103,14 +114,43 @@ def use(pack: Pack) -> None:
 
     Raises ``DataError`` if the files are gone.
     """
-    if not pack.path.is_dir():
-        raise DataError(f"pack {pack.name}: {pack.path} is gone; add it again: lmms-eval packs add {pack.name}")
-    if Path(pack.folder).is_absolute():
+    if _used.get(pack.path.resolve()) == pack:
         return
-    with contextlib.suppress(OSError):  # a read-only folder, which nobody removes while it is used
-        handle = os.open(packs_folder() / pack.folder / _USE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        fcntl.flock(handle, fcntl.LOCK_SH)
-        _used.append(handle)
+    if not Path(pack.folder).is_absolute():
+        _kept.enter_context(held(packs_folder() / pack.folder))
+    check_files(pack)
+    _used[pack.path.resolve()] = pack
+
+
+def used_pack(file: Path) -> Pack | None:
+    """Return the pack that a task file belongs to, if this process uses it."""
+    return next((pack for folder, pack in _used.items() if file.is_relative_to(folder)), None)
+
+
+def check_files(pack: Pack) -> None:
+    """Raise ``DataError`` if the files of a pack are gone."""
+    if not pack.path.is_dir():
+        again = f"packs add {pack.requirement or pack.source}{'' if pack.version else f' --name {pack.name}'}"
+        raise DataError(
+            f"pack {pack.name}: {pack.path} is gone; remove the pack (lmms-eval packs remove {pack.name}), then add it "
+            f"again (lmms-eval {again})"
+        )
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep a folder from being removed while the block runs. Nothing happens if this user may not write there."""
+    try:
+        handle = os.open(folder / USE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:  # a read-only folder, which nobody removes while it is used; or the folder is gone
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -125,24 +165,41 @@ def changing() -> Iterator[list[Pack]]:
         table = packs()
         yield table
         document = msgspec.json.format(msgspec.json.encode(table), indent=1)
-        write_atomically(root / _TABLE, document + b"\n")
-        _sweep(root, {pack.folder for pack in table})
+        try:
+            with replacing(root / _TABLE) as file:
+                file.write(document + b"\n")
+        except OSError as error:
+            raise DataError(f"{root} cannot be written: {error.strerror or error}; nothing was changed") from error
+        sweep()
 
 
-def _sweep(root: Path, named: set[str]) -> None:
-    for folder in [*root.glob("[!.]*/*/"), *root.glob(f"{DOWNLOADING}*/"), *root.glob(".unpacking-*/")]:
-        is_kept = folder.relative_to(root).as_posix() in named
-        if is_kept or (folder.parent == root and time.time() - folder.stat().st_mtime < _DAY_S):
+def sweep() -> None:
+    """Remove everything that killed processes left, and the files of removed packs that no process uses.
+
+    The caller has locked the folder of the packs (``alone``).
+    """
+    root, table = packs_folder(), packs()
+    named = {pack.folder for pack in table}
+    for mark in [*root.glob(f"[!.]*/*/{USE}"), *root.glob(f"{DOWNLOADING}*/{USE}")]:
+        if mark.parent.relative_to(root).as_posix() in named:
             continue
         try:
-            with open(folder / _USE, "a", encoding="utf-8") as lock:
+            with mark.open("a", encoding="utf-8") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)
+                shutil.rmtree(mark.parent)
         except OSError:  # a process uses it: the next change removes it
             continue
-    for folder in root.glob("[!.]*/"):
-        with contextlib.suppress(OSError):  # not empty
-            folder.rmdir()
+        with contextlib.suppress(OSError):  # it holds another version
+            mark.parent.parent.rmdir()
+    kept = {index_file(pack) for pack in table}
+    for file in [*root.glob(f"*{_INDEX}"), *root.glob(f".{_TABLE}.*.tmp")]:
+        if file not in kept:
+            file.unlink(missing_ok=True)
+
+
+def index_file(pack: Pack) -> Path:
+    """Return the file that keeps the names of a pack."""
+    return packs_folder() / f"{pack.name}{_INDEX}"
 
 
 def is_in_use(pack: Pack) -> bool:

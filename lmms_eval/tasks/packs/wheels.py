@@ -13,25 +13,31 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
-from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
-from lmms_eval.tasks.packs.store import DOWNLOADING, Pack, packs_folder
+from lmms_eval.tasks._task_utils.archives import ArchiveBounds, alone, rename, unpacked
+from lmms_eval.tasks.packs.store import DOWNLOADING, USE, Pack, held, packs_folder, sweep
 
+BOUNDS = ArchiveBounds(entries=200_000, ratio=100, free_bytes=512 * 2**20)
+"""Limits of a wheel: that of lm-eval 0.4.13 has 15,586 files of 14 MB."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LICENCES = re.compile(r"(licen[cs]e|copying|notice)", re.IGNORECASE)
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==[A-Za-z0-9.!+_-]+)?")
 _PIP = (
     "download", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--disable-pip-version-check",
     "--no-input", "--retries", "2", "--timeout", "20", "--dest",
 )  # fmt: skip
-_LEFT_OUT = re.compile(r"^(ERROR|error): |\s*\(from versions: .*")
+_LEFT_OUT = re.compile(r"^(ERROR|error): | \(from versions: .*")
 
 
-def made_pack(what: str, name: str = "", tasks_folder: str = "") -> Pack:
+@contextlib.contextmanager
+def made_pack(what: str, name: str = "", tasks_folder: str = "") -> Iterator[Pack]:
     """Make the pack of a package, a wheel or a folder. Its files are in place; the table of packs does not change.
+
+    Files of a pack that the block does not put into the table are removed when it ends.
 
     Args:
         what: ``NAME`` or ``NAME==VERSION`` of the package index, the path of a wheel, or a folder.
@@ -39,25 +45,51 @@ def made_pack(what: str, name: str = "", tasks_folder: str = "") -> Pack:
         tasks_folder: path of the task files below the package; empty: ``PACKAGE/tasks``.
 
     Raises:
-        UsageError: it is none of these, or a folder without a name. MissingOptionalDependencyError: neither pip nor uv
+        UsageError: it is something else, or a folder without a name. MissingOptionalDependencyError: neither pip nor uv
             is here. DataError: it cannot be downloaded, read or unpacked, or holds no task files.
     """
+    _check_place(name, tasks_folder)
     path = Path(what).expanduser()
     if path.is_dir():
-        return _pack_of_folder(path, name, tasks_folder)
-    if what.endswith(".whl"):
-        return _pack_of_wheel(path, name, tasks_folder)
-    if not _REQUIREMENT.fullmatch(what):
-        raise UsageError(f"packs add {what}: give NAME, NAME==VERSION, a wheel (.whl) or a folder that exists")
+        yield _pack_of_folder(path, name, tasks_folder)
+        return
     root = packs_folder()
+    with alone(root):
+        sweep()
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        place = tempfile.TemporaryDirectory(dir=root, prefix=DOWNLOADING)
-    except OSError as error:
-        raise DataError(f"packs add: {root} cannot be written: {error.strerror or error}") from error
-    with place as folder:
-        wheel = _downloaded(what, Path(folder))
-        return replace(_pack_of_wheel(wheel, name, tasks_folder), requirement=what.partition("==")[0])
+        with contextlib.ExitStack() as opened:
+            if what.endswith(".whl"):
+                pack = _pack_of_wheel(path, name, tasks_folder, opened)
+            elif _REQUIREMENT.fullmatch(what):
+                wheel = _downloaded(what, opened.enter_context(_downloading(root)))
+                pack = replace(_pack_of_wheel(wheel, name, tasks_folder, opened), requirement=what.partition("==")[0])
+            else:
+                raise UsageError(f"packs add {what}: give NAME, NAME==VERSION, a wheel (.whl) or a folder that exists")
+            yield pack
+    finally:
+        with alone(root):
+            sweep()
+
+
+def _check_place(name: str, tasks_folder: str) -> None:
+    if name and not _NAME.fullmatch(name):
+        raise UsageError(f"--name {name!r}: a pack's name has up to 64 letters, digits and . _ -")
+    place = PurePosixPath(tasks_folder)
+    if place.is_absolute() or ".." in place.parts:
+        raise UsageError(f"--tasks_folder {tasks_folder}: give a path below the package, such as PACKAGE/tasks")
+
+
+@contextlib.contextmanager
+def _downloading(root: Path) -> Iterator[Path]:
+    """Make a folder for a download. If this process is killed, the next change of the packs removes it."""
+    with contextlib.ExitStack() as opened:
+        with alone(root):
+            try:
+                folder = opened.enter_context(tempfile.TemporaryDirectory(dir=root, prefix=DOWNLOADING))
+            except OSError as error:
+                raise DataError(f"packs add: {root} cannot be written: {error.strerror or error}") from error
+            opened.enter_context(held(Path(folder)))
+        yield Path(folder)
 
 
 def _downloaded(requirement: str, folder: Path) -> Path:
@@ -71,7 +103,8 @@ def _downloaded(requirement: str, folder: Path) -> Path:
     )  # fmt: skip
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        raise DataError(f"packs add {requirement}: {_reason(done.stderr)}; a local wheel works too: packs add FILE.whl")
+        reason = f"pip was ended by signal {-done.returncode}" if done.returncode < 0 else _reason(done.stderr)
+        raise DataError(f"packs add {requirement}: {reason}; a local wheel works too: packs add FILE.whl")
     return wheels[0]
 
 
@@ -96,8 +129,11 @@ def _reason(errors: str) -> str:
     return "pip: " + _LEFT_OUT.sub("", (said or lines or ["no wheel was found"])[-1])
 
 
-def _pack_of_wheel(wheel: Path, name: str, tasks_folder: str) -> Pack:
-    """Unpack the task files and the licence of a wheel, unless the folder of the same wheel is there."""
+def _pack_of_wheel(wheel: Path, name: str, tasks_folder: str, opened: contextlib.ExitStack) -> Pack:
+    """Unpack the task files and the licence of a wheel, unless the folder of the same wheel is there.
+
+    The folder stays until ``opened`` is closed, even if another process changes the packs.
+    """
     try:
         package, version, *_ = wheel.name.removesuffix(".whl").split("-")
     except ValueError:
@@ -108,44 +144,51 @@ def _pack_of_wheel(wheel: Path, name: str, tasks_folder: str) -> Pack:
     except OSError as error:
         raise DataError(f"{wheel} cannot be read: {error.strerror or error}") from error
     name = name or distribution_name(package)
+    _check_place(name, "")
     folder = f"{name}/{version}-{sha256[:12]}"
     root = packs_folder()
     made = root / folder
-    with alone(root):
-        archive = root / f".{sha256[:12]}.zip"  # the unpacker goes by the ending
-        archive.unlink(missing_ok=True)
-        archive.symlink_to(wheel.resolve())
-        try:
-            with unpacked(archive, root, "get it again") as content:
-                tasks = tasks_folder.strip("/") or _tasks_below(content, wheel.name)
-                if not any((content / tasks).rglob("*.yaml")):
-                    raise DataError(f"{wheel.name}: {tasks} holds no YAML file; name the folder: --tasks_folder PATH")
-                licence = next((str(path.relative_to(content)) for path in _licences(content)), "")
-                if not made.is_dir():
-                    made.parent.mkdir(parents=True, exist_ok=True)
-                    _keep_only(content, (tasks, licence))
-                    rename(content, made)
-                    content.mkdir()  # the unpacker removes it
-        finally:
-            archive.unlink(missing_ok=True)
-    return Pack(name, version, wheel.name, sha256, folder, tasks, licence, _now())
+    with alone(root), unpacked(wheel, root, "get it again", BOUNDS) as content:
+        tasks = _given(tasks_folder) or _tasks_below(content, wheel.name)
+        _check_tasks(content / tasks, f"{wheel.name}: {tasks}")
+        licence = next((str(path.relative_to(content)) for path in _licences(content)), "")
+        models = sorted({path.stem for path in content.glob("*/models/**/*.py") if not path.stem.startswith("_")})
+        if not made.is_dir():
+            made.parent.mkdir(parents=True, exist_ok=True)
+            _keep_only(content, (tasks, licence))
+            (content / USE).touch()
+            content.chmod(0o755)  # temporary folders are closed to others
+            rename(content, made)
+            content.mkdir()  # the unpacker removes it
+        opened.enter_context(held(made))
+    return Pack(name, version, wheel.name, sha256, folder, tasks, licence, _now(), models=tuple(models))
 
 
 def _pack_of_folder(folder: Path, name: str, tasks_folder: str) -> Pack:
-    """Return the record of a folder or checkout, which is used where it is."""
+    """Return the record of a folder or checkout, which stays in its place."""
     own = folder.expanduser().resolve()
     if not name:
         raise UsageError(f"packs add {folder}: name the pack: --name NAME")
-    tasks = tasks_folder.strip("/") or _tasks_below(own, str(folder))
-    if not any((own / tasks).rglob("*.yaml")):
-        raise DataError(f"{own / tasks} holds no YAML file; name the folder: --tasks_folder PATH")
+    tasks = _given(tasks_folder) or _tasks_below(own, str(folder))
+    _check_tasks(own / tasks, str(own / tasks))
     licence = next((path.name for path in sorted(own.iterdir()) if _LICENCES.match(path.name)), "")
     return Pack(name, "", str(own), "", str(own), tasks, licence, _now())
 
 
+def _given(tasks_folder: str) -> str:
+    """Return the path that ``--tasks_folder`` gives in its shortest form; empty if it is not given."""
+    return PurePosixPath(tasks_folder).as_posix() if tasks_folder else ""
+
+
+def _check_tasks(folder: Path, place: str) -> None:
+    if next(folder.rglob("*.yaml"), None) is None:
+        raise DataError(f"{place} holds no YAML file; name the folder: --tasks_folder PATH")
+
+
 def _tasks_below(folder: Path, what: str) -> str:
     """Return the path of the folder ``tasks`` of a package, or of the folder itself if it holds the task files."""
-    found = [place for place in sorted(folder.glob("*/tasks")) if next(place.rglob("*.yaml"), None) is not None]
+    places = [place for pattern in ("tasks", "*/tasks", "src/*/tasks") for place in sorted(folder.glob(pattern))]
+    found = [place for place in places if next(place.rglob("*.yaml"), None) is not None]
     if len(found) == 1:
         return found[0].relative_to(folder).as_posix()
     if not found and folder.name == "tasks" and next(folder.rglob("*.yaml"), None) is not None:

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
-from lmms_eval.tasks.yaml.included import dotted_name, own_name, with_own_imports
+from lmms_eval.tasks.yaml.included import dotted_name, is_trusted, own_name, with_own_imports
 from lmms_eval.utils.answer_reading import RUN_SEED
 from lmms_eval.utils.installed import error_text, not_part_of_this_version
 from lmms_eval.utils.signatures import place_of
@@ -55,6 +55,10 @@ class FunctionRef(Struct, frozen=True):
         module_name, _, attribute = self.name.rpartition(".")
         if not module_name:
             raise TaskError(f"{where}: '!function {self.name}' must have the form module.function")
+        if not is_trusted(Path(self.file)):
+            raise TaskError(
+                f"{where}: '!function {self.name}' is code of a pack that may not run: lmms-eval packs trust"
+            )
         module = _module(module_name, Path(self.file).parent, where)
         try:
             return getattr(module, attribute)
@@ -172,7 +176,7 @@ def _import(name: str, where: str) -> ModuleType:
 def _import_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # importing a task module may raise anything
+    except (Exception, SystemExit) as error:  # importing a task module may raise anything, or exit
         raise TaskError(f"{what} cannot be imported: {error_text(error)}") from error
 
 

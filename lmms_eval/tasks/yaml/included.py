@@ -42,10 +42,11 @@ class _Root:
         folder: its path.
         is_deep: a name may also refer to a folder further below.
         package: the package whose ``tasks`` it is.
+        is_trusted: its code may run.
     """
 
-    def __init__(self, folder: Path, is_deep: bool, package: str) -> None:
-        self.folder, self.is_deep, self.package = folder, is_deep, package
+    def __init__(self, folder: Path, is_deep: bool, package: str, is_trusted: bool) -> None:
+        self.folder, self.is_deep, self.package, self.is_trusted = folder, is_deep, package, is_trusted
         self.alias = f"included_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
 
     @property
@@ -243,7 +244,7 @@ class _View(ModuleType):
 _FINDER = _IncludedFinder()
 
 
-def include(folder: Path, is_deep: bool = True, package: str = _PACKAGE) -> None:
+def include(folder: Path, is_deep: bool = True, package: str = _PACKAGE, is_trusted: bool = True) -> None:
     """Make the task folders below a folder importable. Folders that were included later are searched first.
 
     The folder may also be a task folder itself, or a source tree with task folders in ``lmms_eval/tasks``.
@@ -252,12 +253,13 @@ def include(folder: Path, is_deep: bool = True, package: str = _PACKAGE) -> None
         folder: its path.
         is_deep: look for task folders at any depth, not only in the folder itself.
         package: the package whose ``tasks`` it is.
+        is_trusted: its code may run.
     """
     own = folder.resolve()
     for root in (own, own / _PACKAGE / "tasks"):
         if root.is_dir() and not root.is_relative_to(_ROOT_PACKAGE):
             others = [known for known in _FINDER.roots if known.folder != root]
-            _FINDER.roots = [_Root(root, is_deep, package), *others]
+            _FINDER.roots = [_Root(root, is_deep, package, is_trusted), *others]
     if _FINDER.roots and _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     own_name.cache_clear()
@@ -270,20 +272,25 @@ def include_if_new(folder: Path) -> None:
         include(folder, is_deep=False)
 
 
-def included_folders() -> list[tuple[str, bool, str]]:
+def included_folders() -> list[tuple[str, bool, str, bool]]:
     """Return the arguments of ``include`` that give another process the same state, in order."""
-    return [(str(root.folder), root.is_deep, root.package) for root in reversed(_FINDER.roots)]
+    return [(str(root.folder), root.is_deep, root.package, root.is_trusted) for root in reversed(_FINDER.roots)]
 
 
-def include_again(folders: Sequence[tuple[str, bool, str]]) -> None:
+def include_again(folders: Sequence[tuple[str, bool, str, bool]]) -> None:
     """Include the folders that another process returned from ``included_folders``."""
-    for folder, is_deep, package in folders:
-        include(Path(folder), is_deep, package)
+    for folder, is_deep, package, is_trusted in folders:
+        include(Path(folder), is_deep, package, is_trusted)
 
 
 def package_of(file: Path) -> str:
     """Return the package that the code of a file imports itself from, by the included folder that contains it."""
     return next((root.package for root in _FINDER.above(file)), _PACKAGE)
+
+
+def is_trusted(file: Path) -> bool:
+    """Return whether the code that a task file names may run: always, except in packs without the user's consent."""
+    return all(root.is_trusted for root in _FINDER.above(file))
 
 
 @cache

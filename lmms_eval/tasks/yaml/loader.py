@@ -65,6 +65,13 @@ class YamlReader:
             raise TaskError(f"{path}: include must be a path or a list of paths")
         return [(path.parent / entry).resolve() for entry in entries]
 
+    def all_files(self, path: Path) -> list[Path]:
+        """Return a file and everything that it includes, directly or through others, each once."""
+        found = [path.resolve()]
+        for file in found:  # grows
+            found += [other for other in self.included(file) if other not in found]
+        return found
+
     def _own(self, path: Path, above: Path | None) -> dict[str, Any]:
         """Return the keys that the file itself states."""
         if path not in self._parsed:

@@ -29,6 +29,7 @@ from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.locate import data_root_folders
 from lmms_eval.tasks.data.sources import CarriedSource, ChangedSource, described
 from lmms_eval.tasks.data.splits import DataRequest
+from lmms_eval.tasks.packs.store import used_pack
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
@@ -37,7 +38,7 @@ from lmms_eval.tasks.yaml.family_interface import FamilyInterface, arguments_of
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import Seeding, describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.included import included_folders
-from lmms_eval.tasks.yaml.loader import encode
+from lmms_eval.tasks.yaml.loader import YamlReader, encode
 from lmms_eval.tasks.yaml.metrics import (
     BYPASS,
     TaskMetric,
@@ -56,6 +57,7 @@ from lmms_eval.tasks.yaml.settings import (
     recorded_specific_kwargs,
     shots,
 )
+from lmms_eval.utils.files import read_text
 from lmms_eval.utils.prompt_variants import with_letters
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.signatures import accepts
@@ -541,7 +543,9 @@ class YamlTask(FamilyInterface, Task):
         # Answers with this stop differ from answers without it.
         implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
+        pack = used_pack(Path(self.source.file))
         return {
+            **({} if pack is None else {"pack": " ".join(pack.identity.values())}),
             "config": hash_of_text(
                 json.dumps([self.describe(), self.config.target_delimiter, *implied], sort_keys=True, default=str)
             ),
@@ -549,6 +553,15 @@ class YamlTask(FamilyInterface, Task):
             "scoring": hash_of_text(f"{scoring} {scoring_data}") if scoring_data else scoring,
             "data": self.data.identity(self.split),
         }
+
+    @property
+    def pack(self) -> Mapping[str, str]:
+        pack = used_pack(Path(self.source.file))
+        if pack is None:
+            return {}
+        keys = (*PROMPT_KEYS, *SCORING_KEYS, "fewshot_config", "metric_list", "filter_list")
+        files = [hash_of_text(read_text(file)) for file in YamlReader().all_files(Path(self.source.file))]
+        return {**pack.identity, "files": hash_of_text(" ".join([*files, self._hash_of(keys, is_scoring=True)]))}
 
     def _hash_of(self, keys: Sequence[str], is_scoring: bool = False) -> str:
         """Compute the hash of the code behind some keys. The settings of its functions may name files too."""

@@ -155,23 +155,24 @@ def test_other_files_are_no_archives() -> None:
     assert not any(is_archive(Path(name)) for name in ("a.json", "zip", "a.gz", "a.tar.zst", "a.npz"))
 
 
-def test_an_archive_that_grows_beyond_measure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "RATIO_FREE_BYTES", 1000)
+def test_an_archive_that_grows_beyond_measure_is_refused(tmp_path: Path) -> None:
+    bounds = archives.ArchiveBounds(free_bytes=1000)
     bomb = {"a.bin": b"0" * 1_000_000}
     with tarfile.open(tmp_path / "b.tar.xz", "w:xz") as opened:
         member = tarfile.TarInfo("a.bin")
         member.size = 1_000_000
         opened.addfile(member, io.BytesIO(bomb["a.bin"]))
     for archive in (zipped(tmp_path / "a.zip", bomb), tmp_path / "b.tar.xz"):
-        with pytest.raises(DataError, match="over 200 times its size"), unpacked(archive, tmp_path):
+        with pytest.raises(DataError, match="over 200 times its size"), unpacked(archive, tmp_path, bounds=bounds):
             raise AssertionError("never here")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "b.tar.xz"]
 
 
-def test_an_archive_of_too_many_entries_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MAX_ENTRIES", 2)
+def test_an_archive_of_too_many_entries_is_refused(tmp_path: Path) -> None:
+    bounds = archives.ArchiveBounds(entries=2)
     for name in ("a.zip", "a.tar.gz"):
-        with pytest.raises(DataError, match="more than 2 entries"), unpacked(made(tmp_path, name), tmp_path):
+        archive = made(tmp_path, name)
+        with pytest.raises(DataError, match="more than 2 entries"), unpacked(archive, tmp_path, bounds=bounds):
             raise AssertionError("never here")
 
 
