@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection, Task
-from lmms_eval.engine.aggregate import GroupResult, TaskResult, aggregate_groups, aggregate_task
+from lmms_eval.engine.aggregate import TaskResult, aggregate_task
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
+from lmms_eval.engine.groups import GroupResult, aggregate_groups
 from lmms_eval.engine.live import ProgressLine, Vitals
 from lmms_eval.engine.looks import Lead, LookExchange, Looks, Sampling
 from lmms_eval.engine.outcomes import AggregateOptions

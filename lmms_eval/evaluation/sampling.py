@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lmms_eval.api.task import Group, MetricDefinition, Selection, Task
 from lmms_eval.config import RunConfig
 from lmms_eval.config.convert import StoppingRule, stopping_rules
-from lmms_eval.engine.aggregate import leaves_of
+from lmms_eval.engine.groups import leaves_of
 from lmms_eval.engine.headline import LEAST, HeadlinePart, RandomOrder, Statement, excludes, half_width
 from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan

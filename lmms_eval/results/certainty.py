@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
-from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.plan import Drawn
 from lmms_eval.engine.uncertainty import Certainty
 from lmms_eval.stats.agreement import HumanAgreement
@@ -146,6 +147,36 @@ class StratumEntry(Struct, kw_only=True):
     """Documents that were drawn."""
     of: int
     """Documents of the stratum."""
+
+
+class AnchorsEntry(Struct, kw_only=True):
+    """A task's estimate with the scores of earlier runs (``--anchors``): mean anchor + mean of (score − anchor)."""
+
+    metric: str
+    """The metric that has anchors."""
+    filter: str
+    """Its filter pipeline."""
+    runs: list[str]
+    """The earlier runs, as the option names them."""
+    digest: str
+    """SHA-256 of the anchors."""
+    fit: Literal["mean", "ridge", "logit"] | UnsetType = UNSET
+    """How the earlier scores were combined; absent in older results."""
+    cross_validated: float | UnsetType | None = UNSET
+    """R² over earlier runs that were held out, each predicted from the others; null for a single run."""
+    known: int
+    """Documents with a score in an earlier run; the others have the mean."""
+    of: int
+    """Documents of the task."""
+    asked: int
+    """Documents that the estimate rests on."""
+    estimate: float
+    """Estimate of the score over all documents."""
+    r_squared: float | None
+    """Share of the scores' variance over what was asked that the anchors explain; negative if they add to it, null if
+    all scores are equal."""
+    method: str
+    """Method of the interval of a task that stopped early; empty for a task that was asked as a whole."""
 
 
 class SampledEntry(Struct, kw_only=True):

@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from lmms_eval import stats
 from lmms_eval.api.task import Group, Task
 from lmms_eval.config.rules import control_name
-from lmms_eval.engine.aggregate import MetricResult, TaskResult, leaves_of
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.groups import leaves_of
 from lmms_eval.engine.store import RunStore
 from lmms_eval.models.task_access import offered_options, target_of
 from lmms_eval.results.baseline import BaselineRow

@@ -16,20 +16,20 @@ from msgspec import UNSET, Struct, field
 from lmms_eval import stats
 from lmms_eval.api.task import Selection
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
-from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.headline import LEVEL
 from lmms_eval.engine.looks import LookStop, headline_metric
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
-from lmms_eval.results.certainty import intervals_of, noise_of, plain, sampled_of, variances_of
+from lmms_eval.results.certainty import AnchorsEntry, intervals_of, noise_of, plain, sampled_of, variances_of
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.results.schema import (
-    AnchorsEntry,
     Cost,
     EarlyStopEntry,
     EfficiencyEntry,

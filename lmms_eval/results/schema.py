@@ -28,6 +28,7 @@ from lmms_eval.engine.uncertainty import MissingBounds
 from lmms_eval.results import certainty
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import (
+    AnchorsEntry,
     AnyInterval,
     ClustersEntry,
     HumanScoresEntry,
@@ -293,36 +294,6 @@ class EarlyStopEntry(Struct, kw_only=True):
     """``low``, ``high``, ``method`` and ``level``. The interval holds at every look."""
     difference: dict[str, Any] | UnsetType = UNSET
     """Difference from the baseline that the rule names, in the form of ``interval``."""
-
-
-class AnchorsEntry(Struct, kw_only=True):
-    """A task's estimate with the scores of earlier runs (``--anchors``): mean anchor + mean of (score − anchor)."""
-
-    metric: str
-    """The metric that has anchors."""
-    filter: str
-    """Its filter pipeline."""
-    runs: list[str]
-    """The earlier runs, as the option names them."""
-    digest: str
-    """SHA-256 of the anchors."""
-    fit: Literal["mean", "ridge", "logit"] | UnsetType = UNSET
-    """How the earlier scores were combined; absent in older results."""
-    cross_validated: float | UnsetType | None = UNSET
-    """R² over earlier runs that were held out, each predicted from the others; null for a single run."""
-    known: int
-    """Documents with a score in an earlier run; the others have the mean."""
-    of: int
-    """Documents of the task."""
-    asked: int
-    """Documents that the estimate rests on."""
-    estimate: float
-    """Estimate of the score over all documents."""
-    r_squared: float | None
-    """Share of the scores' variance over what was asked that the anchors explain; negative if they add to it, null if
-    all scores are equal."""
-    method: str
-    """Method of the interval of a task that stopped early; empty for a task that was asked as a whole."""
 
 
 class Spread(Struct, kw_only=True):

@@ -13,8 +13,9 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.config import RunConfig, argument_text
 from lmms_eval.config.convert import stopping_rules
-from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_JUDGE_REPEATS, NO_REPEATS

@@ -10,7 +10,8 @@ from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
-from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_groups, aggregate_task
+from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
+from lmms_eval.engine.groups import aggregate_groups
 from lmms_eval.engine.looks import LookStop
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE

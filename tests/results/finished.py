@@ -8,9 +8,9 @@ from typing import Any
 
 from lmms_eval.api.task import Group, Selection
 from lmms_eval.config import RunConfig
-from lmms_eval.engine.aggregate import aggregate_groups
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.groups import aggregate_groups
 from lmms_eval.results.document import GitState, RunFacts
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import TaskResult, aggregated, failed, metric, values_of

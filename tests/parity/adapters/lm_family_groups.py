@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmms_eval.api.task import Group
-from lmms_eval.engine.aggregate import MetricResult, TaskResult, aggregate_groups
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.groups import aggregate_groups
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import choose
