@@ -49,7 +49,6 @@ DYNAMIC = MappingProxyType(
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/lm_eval/metrics.py:cleaned": "patterns of the task's YAML",
         "tasks/general_bench/prompts/forms.py:text_demand": "literal candidates in a prompt",
-        "tasks/lm_eval/scoring.py:_read": "literal words before a colon",
         "tasks/ifeval/instructions.py:": "keywords of the data set; scored in a process that may be killed",
         "utils/template.py:regex_replace": "patterns of the user's templates",
     }
