@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli.main import main
+from lmms_eval.config.options import options
 
 Write = Callable[..., str]
 
@@ -220,7 +221,7 @@ def test_the_table_and_the_options_of_the_page_are_as_they_stand(
     for command in ("compare", "gate"):
         assert main([command, "--help"]) == 0
     known = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) | {"--until", "--baseline", "--ids"}
-    known |= {"--repeats", "--repeat_share", "--prompt_variants", "--include_path"}  # of runs
+    known |= {option.flag for option in options()} | {"--where"}  # of runs, and of show and export
     commands, _, _ = page.partition("```bash\nlmms-eval --model")[2].partition("```")
     known |= set(re.findall(r"--[a-z_]+", commands))
     assert set(re.findall(r"(?<![-\w])--[a-z_]+", page)) <= known
