@@ -38,7 +38,6 @@ class EvaluateArguments(TypedDict, total=False):
     fewshot_as_multiturn: bool | None
     show_config: bool | None
     include_path: str | Sequence[str] | None
-    pack_first: bool | None
     gen_kwargs: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     reasoning_tags: str | Sequence[Sequence[str]] | bool | None
     verbosity: str | None
@@ -123,6 +122,7 @@ class EvaluateArguments(TypedDict, total=False):
     max_cost: float | None
     trackio_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     trackio_log_samples: bool | None
+    pack_first: bool | None
     random_seed: int | None
     numpy_random_seed: int | None
     torch_random_seed: int | None

@@ -119,7 +119,6 @@ class RunConfig:
     include_path: str | tuple[str, ...] | None = run(None, TASKS,
         "folder with more task YAML files, searched recursively; may be given several times, names of a later one win",
         form="one_or_several", metavar="DIR", repeatable=True)
-    pack_first: bool = run(False, TASKS, "a name that a pack and this package have is the pack's (lmms-eval packs)")
     gen_kwargs: Arguments = option("", GENERATION, "generation options, over those of every task")
     reasoning_tags: str = run(DEFAULT_REASONING_TAGS, GENERATION,
         "JSON list of [open, close] pairs removed before scoring, or none", form="tags")
@@ -298,6 +297,7 @@ class RunConfig:
         "money that the run may spend, in the currency of --prices; a larger number resumes the run", least=0)
     trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
     trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
+    pack_first: bool = run(False, TASKS, "a name that a pack and this package have is the pack's (lmms-eval packs)")
     # fmt: on
 
     def names(self, name: str) -> tuple[str, ...]:

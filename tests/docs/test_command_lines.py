@@ -19,6 +19,7 @@ _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*|my_\w+|.*[*?].*|\.\.\.|list(_\w+)?")
 """Names that stand for the reader's own, patterns and lists."""
 OWN = {
     "kitchen:spoons",
+    "mine:sums",
     "colours",
     "essays",
     "reviews",

@@ -13,10 +13,9 @@ from lmms_eval.errors import TaskError
 from lmms_eval.filters import FilterEnsemble, get_filter, run_filters
 from lmms_eval.metrics.choice import acc_all, all_right_by_question
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.tasks.lm_eval.filters import FILTERS
 from lmms_eval.tasks.lm_eval.metrics import definition_of, exact_match
 from lmms_eval.tasks.lm_eval.prompts import SAMPLERS, ExampleDraws, Said, needs_blank, single_turn
-from lmms_eval.tasks.lm_eval.scoring import ChoiceLikelihoods
+from lmms_eval.tasks.lm_eval.scoring import FILTERS, ChoiceLikelihoods
 from lmms_eval.tasks.yaml.prompts import field_value
 from tests.parity.compare import agree, decode
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter

@@ -38,8 +38,7 @@ def test_its_tasks_have_the_rules_of_their_pack(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "cache").symlink_to(tmp_path / "disk")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache" / "packs"))
     assert packs_folder() == (tmp_path / "disk" / "packs").resolve()
-    pack = made_pack(str(wheel))
-    with changing() as table:
+    with made_pack(str(wheel)) as pack, changing() as table:
         replaced(table, replace(pack, is_trusted=True))
     (task,) = select_tasks(["lm-eval:probe"], Catalogue(), TaskOptions()).tasks
     assert isinstance(task, LmEvalTask)
