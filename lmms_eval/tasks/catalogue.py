@@ -31,6 +31,7 @@ FAMILY_TASKS = PACKAGE_FOLDER / "family_tasks.tsv"
 _HOW_TO_RUN = (
     "to run it, give the folder that holds the family's task files, lmms_eval/tasks in its sources: --include_path DIR"
 )
+_KNOWN_PACKS = ("lm-eval", "lmms-eval")
 _MOST_SHOWN = 5
 _WILDCARDS = "*?["
 _UNREADABLE = "cannot be read"
@@ -345,6 +346,9 @@ class Catalogue:
             family = f"it is the family's (data set {data_set}) and is not shipped with this version"
             return UnknownNameError(kind, name, (), f"{family}; {_HOW_TO_RUN} --tasks {name}{unread}", ": ")
         hint = f"(lmms-eval tasks lists all names; --include_path DIR adds more){unread}"
+        pack = name.partition(":")[0]
+        if pack in _KNOWN_PACKS and pack not in self.packs:
+            return UnknownNameError(kind, name, (), f"lmms-eval packs add {pack} gets the tasks of that pack", ": ")
         return UnknownNameError(kind, name, self.names(), hint)
 
     def _matches(self, pattern: str) -> list[str]:

@@ -224,3 +224,8 @@ def test_many_names_that_are_taken_are_one_notice(tmp_path, caplog):
     assert caplog.text.count("replaces the one in") == 42
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
+
+
+def test_a_task_of_a_pack_that_is_not_here_names_the_command() -> None:
+    with pytest.raises(UnknownNameError, match="unknown task 'lm-eval:gsm8k': lmms-eval packs add lm-eval"):
+        Catalogue().match(["lm-eval:gsm8k"])
