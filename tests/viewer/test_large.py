@@ -106,6 +106,7 @@ def test_filters_and_orders_hold_over_all_pieces(named: Path, watched: Watched) 
     status(page, "2,997 of 21,000 samples")  # of 3,000 three failed
     page = watched.open(named, f"{RUN}?status=failed&sort=latency")
     status(page, "21 of 21,000 samples")
+    page.wait_for_selector("text=doc-999")  # names are read after the order
     assert rows(page)[0].startswith("doc-999")
     page = watched.open(named, f"{RUN}?m.town=town%2042&sort=answer&down=1")
     status(page, "210 of 21,000 samples")
