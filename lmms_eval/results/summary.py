@@ -386,7 +386,8 @@ def _noise(result: TaskResult) -> list[str]:
         f"{name} on {found.changed} ({found.share:.1%}, [{found.low:.1%}, {found.high:.1%}])"
         for name, found in list(changed.items())[: 1 + MAX_SHOWN_REASONS]
     )
-    return [f"{result.task.name}: of {noise.answered} documents asked again, changed: {shown}"]
+    documents = "document" if noise.answered == 1 else "documents"
+    return [f"{result.task.name}: of {noise.answered} {documents} asked again, changed: {shown}"]
 
 
 def _cluster_notes(result: TaskResult) -> list[str]:
