@@ -57,7 +57,7 @@ _BLANKS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 _LAST_WORDS = 5
 """Number of words at the end of an answer that may hold the letter."""
 _ARTICLE = 3
-"""Number of words up to which ``A`` is an option, and in longer answers perhaps an article."""
+"""``A`` is an option in answers of at most this many words; in longer ones it may be an article."""
 _ANSWER_IS = re.compile(r"answer is (?:\*\*)?([A-D])\b")
 OTHER_ANSWERS = "Other Answers"
 
@@ -372,6 +372,8 @@ def _after(pattern: str, has_thoughts: bool = False) -> Callable[[str, Question]
     return read
 
 
+_FINAL_LINE = _line_after("Final answer:", "Answer:")
+
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         rule.name: rule
@@ -407,13 +409,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             Rule("vlmevalkit/mmmu_pro_cot", "the last line that begins with 'Answer:'", _kit_mmmu_pro),
             Rule("vlmevalkit/qwen_boxed", "the last box, also one that is not closed", _box_to_the_end),
             Rule("internvl/boxed", "the last box", _box),
-            Rule("internvl/mpo", "the line after 'Final answer:' or 'Answer:'", _line_after("Final answer:", "Answer:")),
+            Rule("internvl/mpo", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
             Rule("internvl-scripts/mmmu", "the first character if it is an option's letter", _scripts_mmmu),
-            Rule(
-                "internvl-scripts/mathvista_quick",
-                "the line after 'Final answer:' or 'Answer:'",
-                _line_after("Final answer:", "Answer:"),
-            ),
+            Rule("internvl-scripts/mathvista_quick", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
             Rule("internvl-scripts/mvbench", "the first word, without 'Answer:'", _scripts_mvbench, _is_mvbench),
             Rule("glm/answer", "what <answer> and the box marks enclose, without thoughts", _glm(_ANSWER, _BOX)),
             Rule("glm/answer_without_box", "what <answer> encloses, without thoughts", _glm(_ANSWER)),
@@ -452,7 +450,8 @@ def rule(name: str) -> Rule:
             found = part.read(found, question)
         return found
 
-    return Rule(" | ".join(part.name for part in parts), "; then ".join(p.about for p in parts), read, parts[-1].is_right)
+    about = "; then ".join(part.about for part in parts)
+    return Rule(" | ".join(part.name for part in parts), about, read, parts[-1].is_right)
 
 
 def _known(name: str) -> Rule:
