@@ -17,8 +17,8 @@ from tests.parity.adapters.recipe_frames import OF_KIND
 from tests.parity.keys import keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
 
-WITHOUT_OPTIONS = "recipes_mmmu_pro_has_options"
-EMPTY_TEXT = "recipes_empty_text_is_not_sent"
+WITHOUT_OPTIONS = "recipe_mmmu_pro_has_options"
+EMPTY_TEXT = "recipe_empty_text_is_not_sent"
 ROLES = ("system", "assistant")
 QUERIES = frozenset({"mathvista_testmini", "mathvision_test"})
 """Benchmarks whose column ``question`` holds the whole text that is asked."""
@@ -289,7 +289,8 @@ def _prompt_differs(parts: Sequence[Part], shown: Sequence[str], request: Mappin
 
 @line_adapter("recipes/prompts_internvl_scripts.jsonl")
 @keyed("recipe", "benchmark", "document.*", "text", "tiles", "tiles.*.max_tiles", "options.*", "note",
-       information={"kind": "always prompt", "set": "always golden", "tiles.*.size.*": "of the invented pictures"})  # fmt: skip
+       information={"kind": "always prompt", "set": "always golden",
+                    "tiles.*.size.*": "of the invented pictures"})  # fmt: skip
 def scripts_of_internvl(vector: Vector) -> Verdict:
     """Texts, tiles and options of InternVL's own scripts. The model's chat adds what stands for the pictures."""
     record = vector.record
