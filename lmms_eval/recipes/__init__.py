@@ -1,1 +1,1 @@
-"""What a model's authors evaluate with: prompts, options, limits and the reading of answers, as data."""
+"""Recipes: the prompts, options, limits and readings of answers that models' authors evaluate with, as data."""
