@@ -171,6 +171,7 @@ def _compiled(template: str) -> Template:
     return _environment().from_string(template)
 
 
+@functools.lru_cache(maxsize=4096)
 def _mistake(template: str, known: frozenset[str]) -> str:
     from jinja2 import TemplateSyntaxError, meta
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -43,8 +43,8 @@ class MediaLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_frames: int | None = None
     frames: int | None = None
     """Frames of each video, whatever its length."""
-    merged_frames: int | None = None
-    """Frames that the model merges into one: ``total_pixels`` counts them once."""
+    frame_rule: Literal["qwen-vl-utils", "inner", "by-rate", "middle"] | None = None
+    """How frames are chosen and scaled (``media.frame_rules``)."""
     tiles: int | None = None
     """Most tiles of a picture."""
     tiles_later: int | None = None
@@ -153,17 +153,34 @@ class Recipe(Struct, frozen=True, kw_only=True):
     """SHA-256 of the file, with those of the files that it builds on."""
 
     def task(self, name: str) -> TaskRecipe | None:
-        """Return what the recipe states for a task; ``None`` if it does not cover it."""
-        if name in self.tasks:
-            return self.tasks[name]
+        """Return what the recipe states for a task, or for the benchmark that it is a part or form of.
+
+        ``None``: the recipe does not cover it.
+        """
+        for one in (name, benchmark_of(name)):
+            if one in self.tasks:
+                return self.tasks[one]
         return next((task for pattern, task in self.tasks.items() if fnmatchcase(name, pattern)), None)
 
     def fits(self, model: str) -> bool:
         """Return whether a model's name, or the end of its path, matches one of the recipe's patterns."""
-        tail = "/".join(model.rstrip("/").lower().split("/")[-2:])
-        short = tail.split("/")[-1]
-        patterns = [pattern.lower() for pattern in self.models]
-        return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in patterns)
+        return fits(self.models, model)
+
+
+_BENCHMARKS: tuple[tuple[str, str], ...] = (
+    ("blink_*", "blink"),
+    ("mvbench_*", "mvbench"),
+    ("mathvista_testmini_*", "mathvista_testmini"),
+    ("pope_*", "pope"),
+    ("videomme_long", "videomme"),
+    ("videomme_long_w_subtitle", "videomme_w_subtitle"),
+)
+"""Benchmarks of tasks that ask a part of one, or ask it in another form, by patterns of names."""
+
+
+def benchmark_of(task: str) -> str:
+    """Return the name under which recipes state a task."""
+    return next((benchmark for pattern, benchmark in _BENCHMARKS if fnmatchcase(task, pattern)), task)
 
 
 _NESTED = ("gen_kwargs", "media", "thinking", "judge", "engine")
@@ -187,7 +204,24 @@ def names() -> tuple[str, ...]:
 
 def fitting(model: str) -> tuple[str, ...]:
     """Return the shipped recipes that fit a model's name or path."""
-    return tuple(name for name in names() if read(name).fits(model))
+    return tuple(name for name in names() if fits(_patterns(FOLDER / f"{name}.yaml"), model))
+
+
+def fits(patterns: Sequence[str], model: str) -> bool:
+    """Return whether a model's name, or the end of its path, matches one of the shell patterns of names."""
+    tail = "/".join(model.rstrip("/").lower().split("/")[-2:])
+    short = tail.split("/")[-1]
+    lowered = [pattern.lower() for pattern in patterns]
+    return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in lowered)
+
+
+_MODELS = re.compile(r"^models:.*\n(?:[ \-].*\n)*", re.MULTILINE)
+
+
+def _patterns(file: Path) -> tuple[str, ...]:
+    """Return the key ``models`` of a shipped recipe without reading the rest: every run of a named model asks."""
+    found = _MODELS.search(file.read_text("utf-8"))
+    return () if found is None else tuple(load_bounded(found[0])["models"])
 
 
 def read(name_or_path: str, variant: str = "") -> Recipe:
