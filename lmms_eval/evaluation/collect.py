@@ -295,6 +295,10 @@ def collect(
     registry = ModelRegistry(config.names("plugins"))
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
+    if isinstance(config.published, str):
+        from lmms_eval.recipes.published import check_model
+
+        check_model(config.published)
     tariffs = tariffs_of(config)
     selection, plans = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, plans, place)

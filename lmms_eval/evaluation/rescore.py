@@ -31,7 +31,7 @@ from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
     "judge_base_url", "judge_error_budget", "judge_model", "judge_prompts", "judge_repeats", "judge_retries",
-    "launcher_args", "log_samples", "nltk_data",
+    "launcher_args", "log_samples", "nltk_data", "published",
     "reduce", "score_workers", "show_config", "thinking_tags", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given again; all others are the recorded ones."""
