@@ -362,10 +362,10 @@ def _after(pattern: str, has_thoughts: bool = False) -> Callable[[str, AskedQues
 
     def read(text: str, question: AskedQuestion) -> str | None:
         said = after_thoughts(text) if has_thoughts else text
-        *_, last = [None, *phrase.finditer(said)]
-        if last is None:
+        ends = [match.end() for match in phrase.finditer(said)]
+        if not ends:
             return _whole(said, question)
-        found = said[last.end() :].strip()
+        found = said[ends[-1] :].strip()
         note_reading("after a phrase", found)
         return found
 

@@ -209,7 +209,8 @@ def normalised(model: str) -> tuple[str, ...]:
 def _by_model() -> dict[tuple[str, ...], list[Published]]:
     found: dict[tuple[str, ...], list[Published]] = {}
     for row in read_table(TABLE):
-        made = Published(**{**row, "thinking": row["thinking"] == "yes"})
+        texts = {name: text for name, text in row.items() if name != "thinking"}
+        made = Published(**texts, thinking=row["thinking"] == "yes")
         found.setdefault(normalised(made.model), []).append(made)
     return found
 

@@ -421,7 +421,7 @@ def _rows(
             is_file=key in outcome.get("wrote_files", ()),
             flips=number_text(flips["share"]) if flips else "",
             flips_interval=interval_text(flips.get("low"), flips.get("high")) if flips else "",
-            **_published(about("published"), key),
+            **_published((results.get("published") or {}).get(task, ()), key),
         )
 
 
