@@ -1,12 +1,14 @@
 """Layouts: the messages of a document, written as templates over its named fields.
 
 A layout is data. Its templates are Jinja's in a sandbox, with the fields of :class:`Fields` as their only variables,
-the filters ``lettered`` and ``numbered``, and the test ``chinese``.
+the filters ``lettered``, ``marked`` and ``numbered``, and the test ``chinese``.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,6 +41,8 @@ class Fields(Struct, frozen=True, kw_only=True):
     hint: str = ""
     options: tuple[str, ...] = ()
     """Texts of the options without letters. Empty: an open question."""
+    option_lines: tuple[str, ...] = ()
+    """The options as the data state them, with letters if they have some; without any, the options with letters."""
     subtitles: str = ""
     letters_in_picture: bool = False
     """The options are letters that the picture shows."""
@@ -62,6 +66,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """The same for each frame of a video that is sent as frames."""
     text: str = TEXT
     """A template for each text between pictures: ``text``."""
+    most: int | None = None
+    """Pictures that are sent: the first ones in their places. ``None``: all."""
     join: str | None = None
     """What is put between texts and pictures, which become one text around the pictures."""
     gather: bool = False
@@ -71,7 +77,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     suffix: str = ""
     """A template of what follows the end, after ``rstrip``."""
     answer_start: str = ""
-    """What the model's answer begins with."""
+    """A template of what the model's answer begins with."""
     texts: Mapping[str, str] = {}
     """Named texts that the templates may use."""
 
@@ -102,6 +108,16 @@ def render(layout: Layout, fields: Fields) -> list[Part]:
     return _put_together(layout, pieces)
 
 
+def answer_start(layout: Layout, fields: Fields) -> str:
+    """Return what the model's answer to a document begins with; empty if it is free. Raises as ``render``."""
+    return _fill(layout.answer_start, _values(layout, fields))
+
+
+def filled(template: str, texts: Mapping[str, str]) -> str:
+    """Return a text with its named texts. Raises ``ItemError`` if it names another."""
+    return _fill(template, texts)
+
+
 def mistakes(layout: Layout) -> Iterator[tuple[str, str]]:
     """Yield the key and the mistake of each template that cannot be read or names an unknown field."""
     known = {*Fields.__struct_fields__, *layout.texts}
@@ -111,6 +127,7 @@ def mistakes(layout: Layout) -> Iterator[tuple[str, str]]:
         ("frame", layout.frame, {*known, "media", "n", "count"}),
         ("text", layout.text, {*known, "text"}),
         ("suffix", layout.suffix, known),
+        ("answer_start", layout.answer_start, known),
     ]
     for key, template, names in templates:
         if mistake := _mistake(template, frozenset(names)):
@@ -129,6 +146,13 @@ def numbered(text: str, form: str) -> str:
     return _NAMED.sub(lambda _mark: form.replace("N", str(next(count))), text)
 
 
+def marked(text: str, pictures: int = 0) -> list[int]:
+    """Return the numbers, from 1, of the pictures that a text names, in order; without any, all ``pictures``."""
+    count = iter(range(1, len(text) + 1))
+    named = [int(mark[1]) if mark[1] else next(count) for mark in _NAMED.finditer(text)]
+    return named or list(range(1, pictures + 1))
+
+
 def _is_chinese(text: str) -> bool:
     return _CHINESE.search(text) is not None
 
@@ -136,7 +160,7 @@ def _is_chinese(text: str) -> bool:
 @functools.cache
 def _environment() -> Environment:
     environment = sandbox(keeps_newline=True)
-    environment.filters.update(lettered=lettered, numbered=numbered)
+    environment.filters.update(lettered=lettered, numbered=numbered, marked=marked)
     environment.tests["chinese"] = _is_chinese
     environment.globals.clear()
     return environment
@@ -179,6 +203,7 @@ def _mark(kind: str, index: int) -> str:
 def _values(layout: Layout, fields: Fields) -> dict[str, Any]:
     """Return the variables of the templates. Those of media are lists of their texts, with marks in their places."""
     values: dict[str, Any] = {name: getattr(fields, name) for name in fields.__struct_fields__}
+    values["option_lines"] = fields.option_lines or lettered(fields.options).splitlines()
     values.update(layout.texts)
     counts = {"image": fields.images, "video": 0 if fields.frames else fields.videos, "frame": fields.frames}
     shown = {
@@ -234,7 +259,14 @@ def _shaped(layout: Layout, values: Mapping[str, Any], piece: Part) -> Part:
 
 
 def _put_together(layout: Layout, pieces: list[list[Part]]) -> list[Part]:
-    flat: list[Part] = [piece for part in pieces for piece in part if piece != ""]
+    places = itertools.count()
+    most = math.inf if layout.most is None else layout.most
+    flat: list[Part] = [
+        piece
+        for part in pieces
+        for piece in part
+        if (next(places) < most if isinstance(piece, Medium) and piece.kind == "image" else piece != "")
+    ]
     media: list[Part] = []
     if layout.gather:
         media = [piece for piece in flat if isinstance(piece, Medium)]

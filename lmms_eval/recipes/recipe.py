@@ -19,9 +19,9 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from lmms_eval.errors import ConfigError, TaskError, UnknownNameError
+from lmms_eval.errors import ConfigError, ItemError, TaskError, UnknownNameError
 from lmms_eval.recipes.layouts import Layout as Layout
-from lmms_eval.recipes.layouts import mistakes
+from lmms_eval.recipes.layouts import filled, mistakes
 from lmms_eval.tasks.yaml.settings import GENERATION_OPTIONS, check_generation
 from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
@@ -43,8 +43,12 @@ class MediaLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_frames: int | None = None
     frames: int | None = None
     """Frames of each video, whatever its length."""
+    merged_frames: int | None = None
+    """Frames that the model merges into one: ``total_pixels`` counts them once."""
     tiles: int | None = None
     """Most tiles of a picture."""
+    tiles_later: int | None = None
+    """The same for all pictures of a document but the first."""
     tiles_in_all: int | None = None
     """Most tiles of all pictures of a document."""
     double_first: bool | None = None
@@ -53,6 +57,13 @@ class MediaLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Several pictures are put together into one."""
     enlarged_at_random: bool | None = None
     """Small pictures are enlarged to a random size, which nobody can repeat document by document."""
+
+    def tiles_of(self, place: int, pictures: int) -> int | None:
+        """Return the most tiles of one of a document's pictures, by its place from 0; ``None`` if it is not stated."""
+        most = self.tiles_later if place and self.tiles_later is not None else self.tiles
+        if most is None or self.tiles_in_all is None:
+            return most
+        return max(1, min(most, self.tiles_in_all // max(1, pictures)))
 
 
 class JudgeChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,7 +205,10 @@ def read(name_or_path: str, variant: str = "") -> Recipe:
     variant = variant or own
     layers, digest = _layers(file, ())
     top = layers[-1]
-    states = {key: value for layer in layers for key, value in (layer.get("variants") or {}).items()}
+    states: dict[str, Mapping[str, Any]] = {}
+    for layer in layers:
+        states.update(layer.get("variants") or {})
+    states = {key: value for key, value in states.items() if value is not None}
     first = str(top.get("variant") or next((layer["variant"] for layer in layers if "variant" in layer), "default"))
     chosen = [part for part in variant.split("+") if part and part != first]
     for part in chosen:
@@ -266,7 +280,7 @@ def _content(file: Path) -> tuple[Mapping[str, Any], bytes]:
         if not _is_texts(content.get(key) or []):
             raise ConfigError(f"{file}: {key}: must be a list of texts")
     for name, variant in _mapping(content.get("variants") or {}, f"{file}: variants").items():
-        _known(_mapping(variant, f"{file}: variants.{name}"), _OF_VARIANT, f"{file}: variants.{name}")
+        _known(_mapping(variant or {}, f"{file}: variants.{name}"), _OF_VARIANT, f"{file}: variants.{name}")
     return content, raw
 
 
@@ -291,9 +305,11 @@ class _Stack:
         if "defaults" in layer:
             self._defaults = _merged(self._defaults, self._block(layer["defaults"], "defaults"))
         for keys, block in self._items(layer, "tasks"):
-            for key in re.split(r"[\s,]+", str(keys)):
-                own = self._block(block if block is not None else {}, f"tasks.{key}")
-                self._tasks[key] = _merged(self._tasks.get(key, {}), own)
+            for key in re.split(r"[\s,]+", keys):
+                if block is None:
+                    self._tasks.pop(key, None)
+                else:
+                    self._tasks[key] = _merged(self._tasks.get(key, {}), self._block(block, f"tasks.{key}"))
 
     def tasks(self) -> dict[str, TaskRecipe]:
         """Return what is stated for each task: its own keys over the defaults."""
@@ -321,9 +337,17 @@ class _Stack:
         for key, kind in (("media", MediaLimits), ("thinking", Thinking), ("judge", JudgeChoice)):
             if key in given:
                 given[key] = _record(given[key], kind, f"{where}.{key}")
+        if given.get("system_prompt"):
+            given["system_prompt"] = self._filled(given["system_prompt"], f"{where}.system_prompt")
         if "layout" in given:
             given["layout"] = self._made(given["layout"], f"{where}.layout")
         return _record(given, TaskRecipe, where)
+
+    def _filled(self, text: Any, where: str) -> str:
+        try:
+            return filled(str(text), self._texts)
+        except ItemError as error:
+            raise ConfigError(f"{where}: {error}; there are {', '.join(self._texts) or 'no texts'}") from error
 
     def _made(self, layout: Mapping[str, Any], where: str) -> Layout:
         over = {**self._resolved(self._defaults.get("layout") or {}, where, ()), **self._resolved(layout, where, ())}
@@ -364,15 +388,17 @@ def _laid(lower: Mapping[str, Any] | None, upper: dict[str, Any]) -> dict[str, A
 
 
 def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a block over another. A null takes a value away."""
+    """Return a block over another. A null takes a value of the block below away."""
     merged = dict(lower)
     for key, value in upper.items():
         if key == "stated":
             continue
-        if key in _NESTED and value is not None:
+        if value is None:
+            merged.pop(key, None)
+        elif key in _NESTED:
             options = {**(merged.get(key) or {}), **value}
             merged[key] = {name: option for name, option in options.items() if option is not None}
-        elif key == "layout" and value is not None:
+        elif key == "layout":
             merged[key] = _laid(merged.get(key), value)
         else:
             merged[key] = value
