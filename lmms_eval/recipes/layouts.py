@@ -29,7 +29,7 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _NAMED = re.compile(r"<image(?: (\d+))?>")
 _NONCE = secrets.token_hex(8)
 """Drawn for each process, so that no document can contain the mark of a picture."""
-_MARK = re.compile(rf"\x02{_NONCE}:(image|video|frame):(\d+)\x03")
+_MARK = re.compile(r"\x02([0-9a-f]{16}):(image|video|frame):([0-9]{1,9})\x03")
 
 
 class Fields(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     most: int | None = None
     """Pictures that are sent: the first ones in their places. ``None``: all."""
     join: str | None = None
-    """What is put between texts and pictures, which become one text around the pictures."""
+    """Text between texts and pictures, which become one text around the pictures."""
     gather: bool = False
     """Put the pictures, in the order of their places, before the texts."""
     rstrip: bool = False
@@ -82,14 +82,14 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Named texts that the templates may use."""
 
 
-class Medium(NamedTuple):
+class MediaReference(NamedTuple):
     """A reference to a picture, video or frame of the document, counted from 0."""
 
     kind: Kind
     index: int
 
 
-Part = str | Medium
+Part = str | MediaReference
 
 
 def render(layout: Layout, fields: Fields) -> list[Part]:
@@ -171,6 +171,7 @@ def _compiled(template: str) -> Template:
     return _environment().from_string(template)
 
 
+@functools.lru_cache(maxsize=4096)
 def _mistake(template: str, known: frozenset[str]) -> str:
     from jinja2 import TemplateSyntaxError, meta
 
@@ -178,7 +179,7 @@ def _mistake(template: str, known: frozenset[str]) -> str:
         named = meta.find_undeclared_variables(_environment().parse(template))
         _compiled(template)
     except TemplateSyntaxError as error:
-        return f"template {template!r}: {error}"
+        return f"template {template!r}: {error.message}"
     unknown = sorted(named - known)
     if not unknown:
         return ""
@@ -245,17 +246,19 @@ def _with_marked(texts: list[str], images: Sequence[str]) -> list[str]:
 def _split(text: str) -> Iterator[Part]:
     place = 0
     for mark in _MARK.finditer(text):
+        if mark[1] != _NONCE:
+            continue
         if before := text[place : mark.start()]:
             yield before
-        kind: Any = mark[1]
-        yield Medium(kind, int(mark[2]))
+        kind: Any = mark[2]
+        yield MediaReference(kind, int(mark[3]))
         place = mark.end()
     if rest := text[place:]:
         yield rest
 
 
 def _shaped(layout: Layout, values: Mapping[str, Any], piece: Part) -> Part:
-    return piece if isinstance(piece, Medium) else _fill(layout.text, {**values, "text": piece})
+    return piece if isinstance(piece, MediaReference) else _fill(layout.text, {**values, "text": piece})
 
 
 def _put_together(layout: Layout, pieces: list[list[Part]]) -> list[Part]:
@@ -265,12 +268,12 @@ def _put_together(layout: Layout, pieces: list[list[Part]]) -> list[Part]:
         piece
         for part in pieces
         for piece in part
-        if (next(places) < most if isinstance(piece, Medium) and piece.kind == "image" else piece != "")
+        if (next(places) < most if isinstance(piece, MediaReference) and piece.kind == "image" else piece != "")
     ]
     media: list[Part] = []
     if layout.gather:
-        media = [piece for piece in flat if isinstance(piece, Medium)]
-        flat = [piece for piece in flat if not isinstance(piece, Medium)]
+        media = [piece for piece in flat if isinstance(piece, MediaReference)]
+        flat = [piece for piece in flat if not isinstance(piece, MediaReference)]
     if layout.join is None:
         return media + flat
     marks = [piece if isinstance(piece, str) else _mark(*piece) for piece in flat]

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmms_eval.recipes import recipe as recipes
-from lmms_eval.recipes.layouts import Fields, Medium, Part, answer_start, lettered, render
+from lmms_eval.recipes.layouts import Fields, MediaReference, Part, answer_start, lettered, render
 from lmms_eval.recipes.recipe import Recipe, TaskRecipe
 from tests.parity.adapters.recipe_frames import OF_KIND
 from tests.parity.keys import keyed
@@ -114,17 +114,17 @@ def _named(medium: str) -> tuple[str, str]:
 
 def _ours(parts: Sequence[Part], names: Sequence[str]) -> list[Any]:
     """Rendered parts, with the names of media in place of their numbers."""
-    return [_shown(part, names) if isinstance(part, Medium) else part for part in parts]
+    return [_shown(part, names) if isinstance(part, MediaReference) else part for part in parts]
 
 
-def _shown(medium: Medium, names: Sequence[str]) -> tuple[str, str]:
+def _shown(medium: MediaReference, names: Sequence[str]) -> tuple[str, str]:
     if medium.kind == "image":
         return ("image", names[medium.index])
     return (medium.kind, str(medium.index + 1) if medium.kind == "frame" else "")
 
 
 def _joined(parts: Sequence[Part], picture: str) -> str:
-    return "".join(picture if isinstance(part, Medium) else part for part in parts)
+    return "".join(picture if isinstance(part, MediaReference) else part for part in parts)
 
 
 def _chat(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Any]]:
@@ -277,7 +277,7 @@ def _prompt_differs(parts: Sequence[Part], shown: Sequence[str], request: Mappin
     prompt = request["prompt"]
     if prompt.startswith("<|user|>"):
         numbers = iter(range(1, len(parts) + 1))
-        turn = "".join(f"<|image_{next(numbers)}|>" if isinstance(part, Medium) else part for part in parts)
+        turn = "".join(f"<|image_{next(numbers)}|>" if isinstance(part, MediaReference) else part for part in parts)
         ours = f"<|user|>{turn}<|end|><|assistant|>"
     else:
         blank = prompt[len("<|im_start|>User:") :][:1].strip(" ") == ""  # before a text, but not before a picture
