@@ -136,7 +136,7 @@ def _description(recipe: Recipe, tasks: Mapping[str, TaskRecipe]) -> Iterator[st
 
 
 def _alike(tasks: Mapping[str, TaskRecipe]) -> dict[str, TaskRecipe]:
-    """Return tasks by name; tasks of which the same is stated share an entry, whose name is their names."""
+    """Return tasks by name. Tasks with the same statements share an entry, whose name is their names."""
     groups: list[tuple[list[str], TaskRecipe]] = []
     for name, task in tasks.items():
         same = next((known for known, other in groups if other == task), None)

@@ -12,7 +12,7 @@ import math
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -59,7 +59,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """A template for each text of the turn."""
     pictures: Literal["first", "last", "marked", "placed"] = "first"
     """``first`` and ``last``: before or after the texts; ``marked``: in place of ``<image>`` and ``<image N>`` (which
-    are cut out), first if there are none; ``placed``: where the templates name ``images``, ``videos`` or ``frames``."""
+    are cut out), first in texts without marks; ``placed``: where the templates name ``images``, ``videos`` or ``frames``."""
     picture: str = MEDIUM
     """A template for each picture or video: ``media``, its number ``n`` and their ``count``."""
     frame: str = MEDIUM
@@ -82,7 +82,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Named texts that the templates may use."""
 
 
-class MediaReference(NamedTuple):
+class MediaReference(Struct, frozen=True):
     """A reference to a picture, video or frame of the document, counted from 0."""
 
     kind: Kind
@@ -276,5 +276,5 @@ def _put_together(layout: Layout, pieces: list[list[Part]]) -> list[Part]:
         flat = [piece for piece in flat if not isinstance(piece, MediaReference)]
     if layout.join is None:
         return media + flat
-    marks = [piece if isinstance(piece, str) else _mark(*piece) for piece in flat]
+    marks = [piece if isinstance(piece, str) else _mark(piece.kind, piece.index) for piece in flat]
     return media + list(_split(layout.join.join(marks)))

@@ -125,7 +125,7 @@ class TaskRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The place in which the authors' settings were read."""
+    """The place where the authors' settings were read."""
 
     repository: str
     path: str = ""
