@@ -58,8 +58,9 @@ class Layout(Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...]
     """A template for each text of the turn."""
     pictures: Literal["first", "last", "marked", "placed"] = "first"
-    """``first`` and ``last``: before or after the texts; ``marked``: in place of ``<image>`` and ``<image N>`` (which
-    are cut out), first in texts without marks; ``placed``: where the templates name ``images``, ``videos`` or ``frames``."""
+    """``first`` and ``last``: before or after the texts; ``marked``: in place of ``<image>`` and ``<image N>``, which
+    are cut out, or first in texts without marks; ``placed``: where the templates name ``images``, ``videos`` or
+    ``frames``."""
     picture: str = MEDIUM
     """A template for each picture or video: ``media``, its number ``n`` and their ``count``."""
     frame: str = MEDIUM
