@@ -173,7 +173,11 @@ def write_results(
 
         if needing := needs_media(result.tasks, store):
             document["needs_media"] = needing
-    found = [*_over_prompts(config, result, store, document), *_about_judge(config, result, store, document)]
+    found = [
+        *_against_published(config, facts, result, document),
+        *_over_prompts(config, result, store, document),
+        *_about_judge(config, result, store, document),
+    ]
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -184,6 +188,7 @@ def write_results(
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
     lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *found]
+    lines += [] if collected.recipe is None else collected.recipe.lines()
     lines += notes(result, facts, written)
     if config.show_config:
         lines.append(json_text(document, indent=2))
@@ -191,6 +196,21 @@ def write_results(
     parts += [report.text.rstrip("\n") for report in reports]
     table, shown = mask_known("\n\n".join(parts)), [mask_known(line) for line in lines]
     return RunReport(_exit_code(config, result), table, shown, document, record.end)
+
+
+def _against_published(config: RunConfig, facts: RunFacts, result: RunScores, document: dict[str, Any]) -> list[str]:
+    """Add the comparison with published numbers to the document, and return sentences about it."""
+    if not config.published:
+        return []
+    from lmms_eval.recipes.published import compare_published, run_numbers
+
+    name = model_name_from_args(argument_text(config.model_args))
+    model = config.published if isinstance(config.published, str) else facts.model_asked or name
+    found = compare_published(model, run_numbers(result, has_judge=bool(facts.judge)))
+    if not found:
+        return [f"published: no number of {model} on these tasks is known"]
+    document["published"] = {task: [one.as_dict() for one in of_task] for task, of_task in found.items()}
+    return [f"published: {one.line(task)}" for task, of_task in found.items() for one in of_task]
 
 
 def _over_prompts(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
@@ -279,6 +299,7 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: R
         tariffs=collected.tariffs,
         requests=effective_requests(collected.model, collected.plans),
         ignored=collected.ignored,
+        recipe={} if collected.recipe is None else collected.recipe.as_record(),
     )
 
 

@@ -43,6 +43,8 @@ class MediaLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_frames: int | None = None
     frames: int | None = None
     """Frames of each video, whatever its length."""
+    merged_frames: int | None = None
+    """Frames that the model merges into one: ``total_pixels`` counts them once."""
     tiles: int | None = None
     """Most tiles of a picture."""
     tiles_later: int | None = None

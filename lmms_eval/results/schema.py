@@ -38,6 +38,7 @@ from lmms_eval.results.certainty import (
     NoiseFloorEntry,
     Open,
     PromptVariantsEntry,
+    PublishedEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
@@ -489,6 +490,8 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    published: dict[str, list[PublishedEntry]] | UnsetType = UNSET
+    """With ``--published``: published numbers of the model, by task or group."""
     prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
     """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET

@@ -172,6 +172,8 @@ class LocalModel(Model):
 
     profile: ClassVar[Profile] = GENERAL
     ignored_arguments = IGNORED_LOCALLY
+    bounds_at_start: ClassVar[bool] = True
+    """Whether pixels are bounded once, when the model is loaded, so that limits of requests must lie within."""
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
