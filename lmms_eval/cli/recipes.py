@@ -195,7 +195,7 @@ def _check(arguments: Sequence[str]) -> int:
     from lmms_eval.recipes.showing import problems, without_source
 
     catalogue = TaskSources.of_flags(given).open()
-    known = catalogue.names()
+    known = list(catalogue.tasks)
     count = 0
     checked = given.names or names()
     for name in checked:
