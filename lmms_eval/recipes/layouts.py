@@ -40,7 +40,7 @@ class Fields(Struct, frozen=True, kw_only=True):
     """The whole text that the benchmark asks, if its data state one: MathVista's, or MathVision's in that form."""
     hint: str = ""
     options: tuple[str, ...] = ()
-    """Texts of the options without letters. Empty: an open question."""
+    """Texts of the options without letters; an empty one is a letter without an option. None: an open question."""
     option_lines: tuple[str, ...] = ()
     """The options as the data state them, with letters if they have some; without any, the options with letters."""
     subtitles: str = ""
@@ -136,9 +136,13 @@ def mistakes(layout: Layout) -> Iterator[tuple[str, str]]:
 
 
 def lettered(options: Sequence[str], form: str = "X. ", between: str = "\n") -> str:
-    """Return the options with letters, one on each line: ``form`` with the letter for its ``X`` before each text."""
+    """Return the options with letters, one on each line: ``form`` with the letter for its ``X`` before each text.
+
+    An empty option is left out with its letter.
+    """
     before, _, after = form.partition("X")
-    return between.join(f"{before}{chr(ord('A') + place)}{after}{text}" for place, text in enumerate(options))
+    lines = [f"{before}{chr(ord('A') + place)}{after}{text}" for place, text in enumerate(options) if text]
+    return between.join(lines)
 
 
 def numbered(text: str, form: str) -> str:

@@ -115,6 +115,7 @@ def test_options_as_the_data_state_them() -> None:
 
 def test_filters() -> None:
     assert lettered(["x", "y"], "(X) ", ", ") == "(A) x, (B) y"
+    assert lettered(["x", "", "z"]) == "A. x\nC. z"
     assert numbered("<image> and <image 7>", "<Image-N>") == "<Image-1> and <Image-2>"
     assert (marked("<image 3> <image>"), marked("none", 2)) == ([3, 1], [1, 2])
     shape = layout("{% if question is chinese %}请{% else %}Please{% endif %}")

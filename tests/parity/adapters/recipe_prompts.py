@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,14 @@ def _options(document: Mapping[str, Any]) -> list[str]:
     for column in ("options", "candidates", "choices"):
         if isinstance(document.get(column), list) or (column != "choices" and document.get(column)):
             return _literal(document[column])
-    return [str(value) for key, value in document.items() if _LETTER.match(key) and value not in (None, "")]
+    lettered_columns = {key: _text(value) for key, value in document.items() if _LETTER.match(key)}
+    last = max((key for key, text in lettered_columns.items() if text), default="")
+    return [lettered_columns.get(letter, "") for letter in string.ascii_uppercase if letter <= last]
+
+
+def _text(value: Any) -> str:
+    """A cell of a table as text; empty cells may be no numbers."""
+    return "" if value is None or value != value else str(value)
 
 
 def pictures_of(document: Mapping[str, Any]) -> list[str]:
@@ -64,13 +72,13 @@ def pictures_of(document: Mapping[str, Any]) -> list[str]:
 def fields_of(record: Mapping[str, Any], **media: int) -> Fields:
     """A document's columns as the fields that layouts name."""
     document = record["document"]
-    question, benchmark = str(document.get("question") or ""), record["benchmark"]
+    question, benchmark = _text(document.get("question")), record["benchmark"]
     lines = _options(document)
     has_letters = benchmark.startswith("videomme")
     return Fields(
         question=question,
         query=question if benchmark in QUERIES else "",
-        hint=str(document.get("hint") or ""),
+        hint=_text(document.get("hint")),
         options=tuple(re.sub(r"^[A-Z]\. ?", "", line) for line in lines) if has_letters else tuple(lines),
         option_lines=tuple(lines) if has_letters else (),
         letters_in_picture=bool(document.get("abcLabel")),
