@@ -41,14 +41,14 @@ def _list(arguments: Sequence[str]) -> int:
 
 def _for(arguments: Sequence[str]) -> int:
     parser = command_parser("recipes for", "the recipes that fit a model's name or path")
-    parser.add_argument("model")
+    parser.add_argument("name", metavar="MODEL")
     _json_flag(parser)
     given = parser.read(arguments)
     from lmms_eval.recipes.recipe import fitting, read
 
-    found = [read(name) for name in fitting(given.model)]
+    found = [read(name) for name in fitting(given.name)]
     if not found and not given.json:
-        complain(f"no recipe is for {given.model}; lmms-eval recipes list shows the models of each")
+        complain(f"no recipe is for {given.name}; lmms-eval recipes list shows the models of each")
         return 0
     _emit_recipes(found, given.json)
     return 0
@@ -209,7 +209,7 @@ def _check(arguments: Sequence[str]) -> int:
         if not lines and (unsourced := without_source(read(name))):
             total = sum(map(len, unsourced.values()))
             emit(f"{name}: values without a source (key stated): {total}, the first in {next(iter(unsourced))}")
-    emit(f"{len(checked)} recipes, {count} problems")
+    emit(f"{len(checked)} checked, {count} problems")
     return BROKEN if count else 0
 
 

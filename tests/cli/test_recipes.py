@@ -81,7 +81,7 @@ def test_a_users_file_is_checked(said: Words, refused: Words, tmp_path: Path) ->
     path = tmp_path / "mine.yaml"
     path.write_text(f"base: {INSTRUCT}\nmodels: [acme/Lens]\ntasks: {{mmstar: {{seed: 3}}}}\n", encoding="utf-8")
     assert said("check", str(path)) == (
-        f"{path}: values without a source (key stated): 1, the first in mmstar\n1 recipes, 0 problems\n"
+        f"{path}: values without a source (key stated): 1, the first in mmstar\n1 checked, 0 problems\n"
     )
     path.write_text("models: [acme/Lens]\ntasks: {mmstra: {extract: guess}}\n", encoding="utf-8")
     error = refused("check", str(path))
