@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -196,11 +198,12 @@ def _check(arguments: Sequence[str]) -> int:
 
     catalogue = TaskSources.of_flags(given).open()
     known = list(catalogue.tasks)
+    is_task = functools.cache(lambda pattern: bool(fnmatch.filter(known, pattern)))
     count = 0
     checked = given.names or names()
     for name in checked:
         try:
-            lines = list(problems(name, lambda task: _is_task(task, known)))
+            lines = list(problems(name, is_task))
         except UsageError as error:
             lines = [str(error)]
         count += len(lines)
@@ -211,12 +214,6 @@ def _check(arguments: Sequence[str]) -> int:
             emit(f"{name}: values without a source (key stated): {total}, the first in {next(iter(unsourced))}")
     emit(f"{len(checked)} checked, {count} problems")
     return BROKEN if count else 0
-
-
-def _is_task(name: str, known: Sequence[str]) -> bool:
-    from fnmatch import filter as matching
-
-    return name in known or bool(matching(known, name))
 
 
 ACTIONS: Mapping[str, Action] = {"list": _list, "describe": _describe, "diff": _diff, "check": _check, "for": _for}

@@ -52,6 +52,10 @@ class Fields(Struct, frozen=True, kw_only=True):
     """Frames that are sent instead of the videos. 0: the videos are sent."""
 
 
+RESERVED = frozenset({*Fields.__struct_fields__, "media", "n", "count", "text"})
+"""Names that templates know, which named texts cannot have."""
+
+
 class Layout(Struct, frozen=True, kw_only=True):
     """The user's turn of one benchmark."""
 

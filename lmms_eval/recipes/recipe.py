@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, ItemError, TaskError, UnknownNameError
 from lmms_eval.recipes.layouts import Layout as Layout
-from lmms_eval.recipes.layouts import filled, mistakes
+from lmms_eval.recipes.layouts import RESERVED, filled, mistakes
 from lmms_eval.tasks.yaml.settings import GENERATION_OPTIONS, check_generation
 from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
@@ -319,6 +319,8 @@ class _Stack:
         for name, text in self._items(layer, "texts"):
             if not isinstance(text, str):
                 raise ConfigError(f"{self._file}: texts.{name}: must be a text, not {text!r:.80}")
+            if name in RESERVED:
+                raise ConfigError(f"{self._file}: texts.{name}: the name of a field; templates could not show both")
             self._texts[name] = text
             self._changed[f"texts.{name}"] = (self._layer, where)
         for name, layout in self._items(layer, "layouts"):
@@ -363,10 +365,12 @@ class _Stack:
                 given[key] = _record(given[key], kind, f"{where}.{key}")
         if given.get("system_prompt"):
             given["system_prompt"] = self._filled(given["system_prompt"], f"{where}.system_prompt")
-        if "layout" in given:
-            layout, given["layout"] = given["layout"], self._made(given["layout"], f"{where}.layout")
+        if "layout" in given or "parts" in self._resolved(self._defaults.get("layout") or {}, where, ()):
+            layout = given.get("layout") or {}
+            given["layout"] = self._made(layout, f"{where}.layout")
             keys = (f"tasks.{name}", *self._likes(layout), *(f"texts.{text}" for text in given["layout"].texts))
-            last = max((self._changed[key] for key in keys if key in self._changed), key=lambda found: found[0])
+            changed = [self._changed[key] for key in keys if key in self._changed]
+            last = max(changed, key=lambda found: found[0], default=(0, ""))
             if last[1]:
                 given["stated"] = {**given["stated"], "layout": last[1]}
         return _record(given, TaskRecipe, where)

@@ -109,6 +109,20 @@ def test_a_recipe_builds_on_another(file: Path, tmp_path: Path) -> None:
     assert read(str(upper)).digest != before, "the file below is part of it"
 
 
+def test_a_layout_for_all_tasks(tmp_path: Path) -> None:
+    path = tmp_path / "all.yaml"
+    path.write_text(
+        "models: [a/b]\nlayouts: {choice: {parts: '{{ question }}'}}\n"
+        "defaults: {layout: choice, stated: x.py:1}\ntasks: {mme: {}, mmstar: {layout: {suffix: '!', rstrip: true}}}\n",
+        encoding="utf-8",
+    )
+    shown = {}
+    for name, task in read(str(path)).tasks.items():
+        assert task.layout is not None
+        shown[name] = render(task.layout, Fields(question="Which? "))
+    assert shown == {"mme": ["Which? "], "mmstar": ["Which?!"]}
+
+
 def test_patterns_of_tasks(tmp_path: Path) -> None:
     path = tmp_path / "any.yaml"
     path.write_text("models: [a/b]\ntasks: {'mmbench_*': {seed: 1}, mmbench_cn_dev: {seed: 2}}", encoding="utf-8")
@@ -138,6 +152,7 @@ MISTAKES = {
     ),
     "a source of nothing": ("tasks: {mme: {seed: 1, stated: {sed: f}}}", "stated.sed: the source of a value that"),
     "a system prompt with an unknown text": ("tasks: {mme: {system_prompt: '{{ x }}'}}", "tasks.mme.system_prompt:"),
+    "a text with the name of a field": ("texts: {question: x}", "texts.question: the name of a field"),
     "models that are no list": ("models: a", "models: must be a list of texts"),
     "a judge without a model": ("tasks: {mme: {judge: {tries: 3}}}", "tasks.mme.judge: Object missing required"),
     "no mapping": ("- a", "must be a mapping with names, not ['a']"),
