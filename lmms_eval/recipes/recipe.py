@@ -20,8 +20,8 @@ import yaml
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, ItemError, TaskError, UnknownNameError
-from lmms_eval.recipes.layouts import Layout as Layout
 from lmms_eval.recipes.layouts import RESERVED, filled, mistakes
+from lmms_eval.recipes.layouts import Layout as Layout
 from lmms_eval.tasks.yaml.settings import GENERATION_OPTIONS, check_generation
 from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
