@@ -1,7 +1,7 @@
 """Layouts: the messages of a document, written as templates over its named fields.
 
-A layout is data. Its templates are Jinja's in a sandbox, with the fields of :class:`Fields` as their only variables,
-the filters ``lettered``, ``marked`` and ``numbered``, and the test ``chinese``.
+A layout is data. Its templates are Jinja's in a sandbox, without calls. Their only variables are the fields of
+:class:`Fields`. In addition to some of Jinja's filters they have the filters ``lettered``, ``marked`` and ``numbered``, and the test ``chinese``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -25,6 +26,25 @@ if TYPE_CHECKING:
 Kind = Literal["image", "video", "frame"]
 MEDIUM = "{{ media }}"
 TEXT = "{{ text }}"
+FILTERS = (
+    "capitalize", "default", "first", "join", "last", "length", "list", "lower", "regex_replace", "replace", "reverse",
+    "trim", "upper",
+)  # fmt: skip
+"""Filters that templates may use, in addition to those defined here."""
+NOT_PART: Mapping[str, str] = MappingProxyType(
+    {
+        "Call": "calls of functions and methods",
+        "Mul": "products",
+        "Pow": "powers",
+        "Mod": "remainders and the formatting of texts",
+        "Include": "other templates",
+        "Extends": "other templates",
+        "Import": "other templates",
+        "FromImport": "other templates",
+        "Macro": "macros",
+    }
+)
+"""Parts of Jinja (its nodes) that layouts do not have, in words."""
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _NAMED = re.compile(r"<image(?: (\d+))?>")
 _NONCE = secrets.token_hex(8)
@@ -119,7 +139,9 @@ def answer_start(layout: Layout, fields: Fields) -> str:
 
 
 def filled(template: str, texts: Mapping[str, str]) -> str:
-    """Return a text with its named texts. Raises ``ItemError`` if it names another."""
+    """Return a text with its named texts. Raises ``ItemError`` if it names another, or is no template."""
+    if mistake := _mistake(template, frozenset(texts)):
+        raise ItemError(mistake)
     return _fill(template, texts)
 
 
@@ -169,7 +191,8 @@ def _is_chinese(text: str) -> bool:
 @functools.cache
 def _environment() -> Environment:
     environment = sandbox(keeps_newline=True)
-    environment.filters.update(lettered=lettered, numbered=numbered, marked=marked)
+    known = {name: environment.filters[name] for name in FILTERS}
+    environment.filters = {**known, "lettered": lettered, "numbered": numbered, "marked": marked}
     environment.tests["chinese"] = _is_chinese
     environment.globals.clear()
     return environment
@@ -182,13 +205,17 @@ def _compiled(template: str) -> Template:
 
 @functools.lru_cache(maxsize=4096)
 def _mistake(template: str, known: frozenset[str]) -> str:
-    from jinja2 import TemplateSyntaxError, meta
+    from jinja2 import TemplateSyntaxError, meta, nodes
 
     try:
-        named = meta.find_undeclared_variables(_environment().parse(template))
+        tree = _environment().parse(template)
+        named = meta.find_undeclared_variables(tree)
         _compiled(template)
     except TemplateSyntaxError as error:
         return f"template {template!r}: {error.message}"
+    for kind, words in NOT_PART.items():
+        if tree.find(getattr(nodes, kind)) is not None:
+            return f"template {template!r}: {words} are not part of layouts"
     unknown = sorted(named - known)
     if not unknown:
         return ""

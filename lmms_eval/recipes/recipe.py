@@ -379,7 +379,7 @@ class _Stack:
         try:
             return filled(str(text), self._texts)
         except ItemError as error:
-            raise ConfigError(f"{where}: {error}; there are {', '.join(self._texts) or 'no texts'}") from error
+            raise ConfigError(f"{where}: {error}") from error
 
     def _made(self, layout: Mapping[str, Any], where: str) -> Layout:
         over = {**self._resolved(self._defaults.get("layout") or {}, where, ()), **self._resolved(layout, where, ())}

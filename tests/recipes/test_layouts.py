@@ -128,7 +128,20 @@ MISTAKES = {
     "an unknown field of a picture": (layout("x", picture="{{ number }}"), "picture", "unknown field 'number'"),
     "a field of pictures in a text": (layout("{{ media }}"), "parts[1]", "unknown field 'media'"),
     "a template that is not closed": (layout("x", suffix="{{ question"), "suffix", "unexpected end of template"),
-    "a function of Jinja": (layout("{{ range(9) }}"), "parts[1]", "unknown field 'range'"),
+    "a method": (layout("{{ question.zfill(999) }}"), "parts[1]", "calls of functions and methods"),
+    "a product": (layout("{{ 'a' * 999 }}"), "parts[1]", "products are not part of layouts"),
+    "a format": (layout("{{ '%999d' % 1 }}"), "parts[1]", "remainders and the formatting of texts"),
+    "a filter that layouts do not have": (
+        layout("{{ question | center(999) }}"),
+        "parts[1]",
+        "No filter named 'center'",
+    ),
+    "another template": (layout("{% include 'x' %}"), "parts[1]", "other templates are not part of layouts"),
+    "a function of Jinja": (
+        layout("{{ range(9) }}"),
+        "parts[1]",
+        "calls of functions and methods are not part of layouts",
+    ),
 }
 
 
