@@ -1,7 +1,8 @@
 """Layouts: the messages of a document, written as templates over its named fields.
 
 A layout is data. Its templates are Jinja's in a sandbox, without calls. Their only variables are the fields of
-:class:`Fields`. In addition to some of Jinja's filters they have the filters ``lettered``, ``marked`` and ``numbered``, and the test ``chinese``.
+:class:`Fields`. In addition to some of Jinja's filters they have ``lettered``, ``marked``, ``numbered`` and the test
+``chinese``.
 """
 
 from __future__ import annotations
