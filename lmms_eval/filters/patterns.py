@@ -106,7 +106,7 @@ class StripThinkingFilter(Filter):
 
 
 class MarkedAnswerFilter(Filter):
-    """What ``<answer>`` and ``<|begin_of_box|>`` enclose with their closing marks; other answers stay."""
+    """Takes what ``<answer>`` and ``<|begin_of_box|>`` enclose with their closing marks; other answers stay."""
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
         return [[between(between(_text(answer), ANSWER_MARKS), BOX_MARKS) for answer in answers] for answers in resps]

@@ -36,7 +36,7 @@ _DATE = re.compile(r"(20\d\d)-(\d\d)-(\d\d)")
 _SAME_WEIGHTS = frozenset({"hf"})
 """Words of a name that leave the weights as they are."""
 _MOST_DIGITS = 2
-_SNAPSHOT = re.compile(r"models--(?:[^/]+--)?([^/]+)/snapshots/[^/]+\Z")
+_IN_SNAPSHOT = 2
 
 
 class Published(Struct, frozen=True):
@@ -197,8 +197,11 @@ def normalised(model: str) -> tuple[str, ...]:
     Of a path or a repository the last part counts.
     """
     name = model.strip().rstrip("/")
-    snapshot = _SNAPSHOT.search(name)
-    name = snapshot[1] if snapshot else name.rpartition("/")[2]
+    parts = name.split("/")
+    if len(parts) > _IN_SNAPSHOT and parts[-2] == "snapshots":  # models--OWNER--NAME/snapshots/REVISION
+        name = parts[-3].rpartition("--")[2]
+    else:
+        name = parts[-1]
     name = re.sub(r"(?<=\d)_(?=\d)", ".", _DATE.sub(r"\1\2\3", name.lower()))
     words = [word.removesuffix(".0") if word[0].isdigit() else word for word in _WORDS.findall(name)]
     return tuple(word for word in words if word not in _SAME_WEIGHTS)

@@ -73,7 +73,7 @@ The response:
 {prediction}
 >>>
 
-Reply with the final answer alone: a number, an expression or a few words. If the response has no answer, reply None.""",
+Reply with the final answer alone: a number, an expression or a few words. If it has no answer, reply None.""",
     _NO_AUTHORS,
 )
 """Asks the judge for the short answer in a response."""
