@@ -346,9 +346,12 @@ def _minicpm_free(text: str, question: AskedQuestion) -> str | None:
     return said.strip()
 
 
-def _after(pattern: str, has_thoughts: bool = False) -> Callable[[str, AskedQuestion], str | None]:
-    """Return a rule that takes what follows the last match of a pattern, whatever its case."""
-    phrase = re.compile(pattern, re.IGNORECASE)
+_THE_ANSWER_IS = re.compile(r"\bthe answer is:?", re.IGNORECASE)
+_FINAL_ANSWER = re.compile(r"\bfinal answer(?: is)?:", re.IGNORECASE)
+
+
+def _after(phrase: re.Pattern[str], has_thoughts: bool = False) -> Callable[[str, AskedQuestion], str | None]:
+    """Return a rule that takes what follows the last match of a pattern."""
 
     def read(text: str, question: AskedQuestion) -> str | None:
         said = after_thoughts(text) if has_thoughts else text
@@ -411,11 +414,11 @@ RULES: Mapping[str, ReadingRule] = MappingProxyType(
             ReadingRule("kimi/summary+boxed", "the last box of what follows the thoughts", _kimi_box),
             ReadingRule("minicpm-v/choice", "the last letter after 'Answer:'", _minicpm_choice),
             ReadingRule("minicpm-v/free", "what follows 'Answer:'", _minicpm_free),
-            ReadingRule("ovis2/answer", "what follows 'the answer is'", _after(r"\bthe answer is:?")),
+            ReadingRule("ovis2/answer", "what follows 'the answer is'", _after(_THE_ANSWER_IS)),
             ReadingRule(
                 "ovis2.5/answer",
                 "what follows 'Final answer:', without thoughts",
-                _after(r"\bfinal answer(?: is)?:", has_thoughts=True),
+                _after(_FINAL_ANSWER, has_thoughts=True),
             ),
         )
     }
