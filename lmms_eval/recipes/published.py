@@ -198,10 +198,8 @@ def normalised(model: str) -> tuple[str, ...]:
     """
     name = model.strip().rstrip("/")
     parts = name.split("/")
-    if len(parts) > _IN_SNAPSHOT and parts[-2] == "snapshots":  # models--OWNER--NAME/snapshots/REVISION
-        name = parts[-3].rpartition("--")[2]
-    else:
-        name = parts[-1]
+    is_snapshot = len(parts) > _IN_SNAPSHOT and parts[-2] == "snapshots"  # models--OWNER--NAME/snapshots/REVISION
+    name = parts[-3].rpartition("--")[2] if is_snapshot else parts[-1]
     name = re.sub(r"(?<=\d)_(?=\d)", ".", _DATE.sub(r"\1\2\3", name.lower()))
     words = [word.removesuffix(".0") if word[0].isdigit() else word for word in _WORDS.findall(name)]
     return tuple(word for word in words if word not in _SAME_WEIGHTS)
