@@ -17,6 +17,7 @@ from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import UsageError
 from lmms_eval.recipes.documents import READERS, LaidOut, limits_of, reader_of
 from lmms_eval.recipes.layouts import Fields
+from lmms_eval.recipes.reading import reading_of
 from lmms_eval.recipes.recipe import TaskRecipe
 from lmms_eval.tasks.yaml.settings import is_above_zero
 from lmms_eval.tasks.yaml.task import YamlTask
@@ -187,6 +188,15 @@ def options_with(task: YamlTask, one: AppliedRecipe, given: CommandLine) -> Task
         media=media,
         asked_by=hashlib.sha256(canonical).hexdigest(),
     )
+
+
+def read_as(task: YamlTask, recipe: TaskRecipe, name: str) -> TaskOptions:
+    """Return the options of a task whose answers are also read as the recipe ``name`` states; the prompts stay.
+
+    Raises ``UsageError`` if the recipe names an unknown rule.
+    """
+    fields = reader_of(task.name) or _reader_by_columns(task)
+    return structs.replace(task.options, second_reading=reading_of(recipe, fields, task.options.run_options, name))
 
 
 def _laid_out(task: YamlTask, recipe: TaskRecipe, given: CommandLine) -> LaidOut:

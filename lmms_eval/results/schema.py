@@ -38,6 +38,8 @@ from lmms_eval.results.certainty import (
     NoiseFloorEntry,
     Open,
     PromptVariantsEntry,
+    PublishedEntry,
+    ReadingEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
@@ -489,6 +491,10 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    readings: dict[str, dict[str, ReadingEntry]] | UnsetType = UNSET
+    """With a recipe that states how answers are read: the metrics of that reading, by task."""
+    published: dict[str, list[PublishedEntry]] | UnsetType = UNSET
+    """With ``--published``: published numbers of the model, by task or group."""
     prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
     """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
