@@ -15,9 +15,9 @@ from msgspec import Struct, structs
 from lmms_eval.api.generation import LENGTHS, STOPS, TEMPLATE_OPTIONS, RequestLimits
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import UsageError
-from lmms_eval.recipes.documents import READERS, LaidOut, reader_of
+from lmms_eval.recipes.documents import READERS, LaidOut, limits_of, reader_of
 from lmms_eval.recipes.layouts import Fields
-from lmms_eval.recipes.recipe import MediaLimits, TaskRecipe
+from lmms_eval.recipes.recipe import TaskRecipe
 from lmms_eval.tasks.yaml.settings import is_above_zero
 from lmms_eval.tasks.yaml.task import YamlTask
 from lmms_eval.utils.records import to_dict
@@ -144,7 +144,7 @@ def _options_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Dif
 
 def _limits_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Difference]) -> RequestLimits:
     """Return the limits that the command line leaves, and note those that it replaces."""
-    limits = limits_of(recipe.media)
+    limits = limits_of(recipe.media, recipe.layout)
     for name, stated in limits.stated.items():
         if name in given.media:
             limits = structs.replace(limits, **{name: None})
@@ -157,21 +157,6 @@ def _overriding(name: str, given: Mapping[str, Any]) -> tuple[Any] | None:
     """Return the value of the command line that takes the place of an option, perhaps under another name."""
     names = next((names for names in (LENGTHS, STOPS) if name in names), (name,))
     return next(((given[one],) for one in names if one in given), None)
-
-
-def limits_of(media: MediaLimits) -> RequestLimits:
-    """Return the limits that back ends apply."""
-    return RequestLimits(
-        min_pixels=media.min_pixels,
-        max_pixels=media.max_pixels,
-        total_pixels=media.total_pixels,
-        fps=media.fps,
-        min_frames=media.min_frames if media.frames is None else media.frames,
-        max_frames=media.max_frames if media.frames is None else media.frames,
-        merged_frames=media.merged_frames or 1,
-        tiles=media.tiles,
-        total_tiles=media.tiles_in_all,
-    )
 
 
 def options_with(task: YamlTask, one: AppliedRecipe, given: CommandLine) -> TaskOptions:

@@ -73,7 +73,7 @@ def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[n
     from lmms_eval.media.video import probe
 
     found = read_video(part, frames)
-    each = bounds.of_frames(len(found), frames.total_pixels)
+    each = frames.bounds_of(found, bounds)
     array, (height, width) = found.array, found.array.shape[1:3]
     if each.size((width, height)) != (width, height):
         array = np.stack([np.asarray(fit(image, each)) for image in found.images()])
