@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -153,34 +153,14 @@ class Recipe(Struct, frozen=True, kw_only=True):
     """SHA-256 of the file, with those of the files that it builds on."""
 
     def task(self, name: str) -> TaskRecipe | None:
-        """Return what the recipe states for a task, or for the benchmark that it is a part or form of.
-
-        ``None``: the recipe does not cover it.
-        """
-        for one in (name, benchmark_of(name)):
-            if one in self.tasks:
-                return self.tasks[one]
+        """Return what the recipe states for a task; ``None`` if it does not cover it."""
+        if name in self.tasks:
+            return self.tasks[name]
         return next((task for pattern, task in self.tasks.items() if fnmatchcase(name, pattern)), None)
 
     def fits(self, model: str) -> bool:
         """Return whether a model's name, or the end of its path, matches one of the recipe's patterns."""
-        return _fits(model, self.models)
-
-
-_BENCHMARKS: tuple[tuple[str, str], ...] = (
-    ("blink_*", "blink"),
-    ("mvbench_*", "mvbench"),
-    ("mathvista_testmini_*", "mathvista_testmini"),
-    ("pope_*", "pope"),
-    ("videomme_long", "videomme"),
-    ("videomme_long_w_subtitle", "videomme_w_subtitle"),
-)
-"""Benchmarks of tasks that ask a part of one, or ask it in another form, by patterns of names."""
-
-
-def benchmark_of(task: str) -> str:
-    """Return the name under which recipes state a task."""
-    return next((benchmark for pattern, benchmark in _BENCHMARKS if fnmatchcase(task, pattern)), task)
+        return fits(self.models, model)
 
 
 _NESTED = ("gen_kwargs", "media", "thinking", "judge", "engine")
@@ -203,22 +183,25 @@ def names() -> tuple[str, ...]:
 
 
 def fitting(model: str) -> tuple[str, ...]:
-    """Return the shipped recipes that fit a model's name or path. Only the line ``models:`` of each file is read."""
-    found: list[str] = []
-    for name in names():
-        with (FOLDER / f"{name}.yaml").open(encoding="utf-8") as lines:
-            stated = next((line for line in lines if line.startswith("models:")), "models: []")
-        if _fits(model, yaml.safe_load(stated)["models"]):
-            found.append(name)
-    return tuple(found)
+    """Return the shipped recipes that fit a model's name or path."""
+    return tuple(name for name in names() if fits(_patterns(FOLDER / f"{name}.yaml"), model))
 
 
-def _fits(model: str, patterns: Iterable[str]) -> bool:
-    """Match the last two parts of a name with whole patterns, and its last part with theirs; case does not matter."""
+def fits(patterns: Sequence[str], model: str) -> bool:
+    """Return whether a model's name, or the end of its path, matches one of the shell patterns of names."""
     tail = "/".join(model.rstrip("/").lower().split("/")[-2:])
     short = tail.split("/")[-1]
-    known = [pattern.lower() for pattern in patterns]
-    return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in known)
+    lowered = [pattern.lower() for pattern in patterns]
+    return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in lowered)
+
+
+_MODELS = re.compile(r"^models:.*\n(?:[ \-].*\n)*", re.MULTILINE)
+
+
+def _patterns(file: Path) -> tuple[str, ...]:
+    """Return the key ``models`` of a shipped recipe without reading the rest: every run of a named model asks."""
+    found = _MODELS.search(file.read_text("utf-8"))
+    return () if found is None else tuple(load_bounded(found[0])["models"])
 
 
 def read(name_or_path: str, variant: str = "") -> Recipe:
