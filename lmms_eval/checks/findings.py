@@ -17,6 +17,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from yaml import YAMLError
 
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import (
     DataError,
     FunctionError,
@@ -33,6 +34,7 @@ from lmms_eval.utils.installed import (
     error_text,
     not_part_of_this_version,
     own_requirements,
+    package_version,
     required_packages,
 )
 from lmms_eval.utils.records import to_dict
@@ -157,6 +159,9 @@ def joined(parts: Sequence[Checks]) -> Checks:
 
 NO_DATA, NO_FILE, NO_NETWORK = "data not at hand", "file not at hand", "needs the network"
 NO_PACKAGE, NO_NAME = "package missing", "name not in this version"
+OTHER_VERSION = "package of another version"
+NO_VARIABLE, NO_PROGRAM = "environment variable missing", "program missing"
+NOT_SCORED = "cannot be scored here"
 _DISTRIBUTIONS = {
     "Levenshtein": "levenshtein", "PIL": "pillow", "azure": "azure-identity", "azure.identity": "azure-identity",
     "azure.storage": "azure-storage-blob", "bs4": "beautifulsoup4", "cv2": "opencv-python-headless",
@@ -179,6 +184,11 @@ _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found
 """The same for the reasons of failed samples, which do not have the type of the error."""
 _PREPARED = ("data", "prompt", "gold", "empty")
 """Steps that read the task's data, so that a missing file is a part of these data."""
+_KEY = re.compile(r"\b[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)*?_(?:KEY|TOKEN|SECRET)\b")
+"""Matches names of environment variables that hold keys."""
+_PROGRAM = re.compile(r"not installed or not (?:found )?[io]n (?:the |your )?PATH", re.IGNORECASE)
+"""Matches messages of task code about programs."""
+_IMPORT_ERROR = re.compile(r"cannot import name '([^']++)'")
 
 
 def finding(step: str, error: BaseException) -> Finding:
@@ -188,16 +198,8 @@ def finding(step: str, error: BaseException) -> Finding:
     for link in chain:
         if isinstance(link, RefusedConnectionError) or REFUSED in str(link):
             return Finding(step, "skipped", NO_NETWORK, REFUSED, message)
-    for link in chain:
-        if name := absent_name(link):
-            return Finding(step, "failed", NO_NAME, not_part_of_this_version(name), message)
-        if isinstance(link, MissingOptionalDependencyError):
-            return Finding(step, "failed", NO_PACKAGE, str(link), message)
-        if isinstance(link, ModuleNotFoundError) and link.name:
-            absent = absent_modules(link)
-            how = _how_to_install(absent)
-            also = f"; absent here: {', '.join(absent)}" if len(absent) > 1 else ""
-            return Finding(step, "failed", NO_PACKAGE, f"{', '.join(absent)}: {how}", f"{message}{also}; {how}")
+    if absent := next(filter(None, (_absent(step, link, message) for link in chain)), None):
+        return absent
     if any(isinstance(link, MissingDataError) or _is_offline(link) for link in chain):
         if step in _PREPARED and any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
             from datasets import config
@@ -207,23 +209,99 @@ def finding(step: str, error: BaseException) -> Finding:
         return Finding(step, "skipped", NO_DATA, _lacking(error), message)
     if step in _PREPARED and any(map(_is_gone, chain)):
         return Finding(step, "skipped", NO_FILE, _lacking(error), message)
-    return Finding(step, "failed", _kind(chain), error_text(chain[-1]), message)
+    if lacking := next(filter(None, map(_lack, chain)), None):
+        kind, cause = lacking
+        return Finding(step, "failed", kind, cause, message if cause in message else f"{message}; {cause}")
+    own = [link for link in chain if not _is_of_pydantic(link)] or chain  # the others repeat its message
+    return Finding(step, "failed", _kind(own), error_text(own[-1]), message)
 
 
-def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
-    """Return all absent modules that the importing file needs, so that the user can install them at once."""
-    name = str(error.name)
+def _absent(step: str, link: BaseException, message: str) -> Finding | None:
+    """Explain an error about a name, a package or a program that scoring needs; ``None`` for any other error."""
+    if name := absent_name(link):
+        return Finding(step, "failed", NO_NAME, not_part_of_this_version(name), message)
+    if isinstance(link, MissingOptionalDependencyError):
+        return Finding(step, "failed", NO_PACKAGE, str(link), message)
+    if isinstance(link, NotEvaluated):
+        return Finding(step, "skipped", NOT_SCORED, str(link), message)
+    if modules := _modules_lacking(link):
+        how = _how_to_install(modules)
+        also = f"; absent here: {', '.join(modules)}" if len(modules) > 1 or isinstance(link, NameError) else ""
+        return Finding(step, "failed", NO_PACKAGE, f"{', '.join(modules)}: {how}", f"{message}{also}; {how}")
+    return None
+
+
+def _lack(link: BaseException) -> tuple[str, str] | None:
+    """Return what this machine lacks by an error of task code, in the form of ``kind`` and ``cause``; else ``None``."""
+    if isinstance(link, LmmsEvalError):
+        return None
+    text = str(link)
+    found = _IMPORT_ERROR.match(text) if isinstance(link, ImportError) and link.name else None
+    if found is not None and (version := package_version(_distribution(str(link.name)))) is not None:
+        return OTHER_VERSION, f"{_distribution(str(link.name))} {version} has no {found[1]}"
+    if name := _absent_variable(link) or _absent_key(text):
+        return NO_VARIABLE, f"{name}: set this environment variable"
+    return (NO_PROGRAM, text) if _PROGRAM.search(text) else None
+
+
+def _absent_variable(error: BaseException) -> str:
+    """Return the name that ``os.environ`` did not find; an empty text for any other error."""
+    is_missing = isinstance(error, KeyError) and "".join(_files(error)[-1:]).endswith(("os.py", "<frozen os>"))
+    return str(error.args[0]) if is_missing else ""
+
+
+def _absent_key(text: str) -> str:
+    """Return the first environment variable with a key that a text names, if it is not set; else an empty text."""
+    found = _KEY.search(text)
+    return found[0] if found is not None and not os.environ.get(found[0]) else ""
+
+
+def _modules_lacking(error: BaseException) -> tuple[str, ...]:
+    """Return the absent modules that an error is about: an import, or a name that a skipped import would define."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return absent_modules(error)
+    if isinstance(error, NameError) and error.name:
+        file, body = _importing(error)
+        folder = Path() if file is None else file.parent
+        tried = (statement for statement in body if isinstance(statement, ast.Try) and statement.handlers)
+        defining = [part for statement in tried for part in statement.body if error.name in _defined(part)]
+        return tuple(one for one in dict.fromkeys(_imports(defining)) if _is_absent(one, folder))
+    return ()
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    """Return the names that an import statement defines."""
+    aliases = statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else []
+    return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+
+
+def _files(error: BaseException) -> list[str]:
+    """Return the files of an error's traceback, that of the raising line last."""
     frame = error.__traceback__
     files = []
     while frame is not None:
         files.append(frame.tb_frame.f_code.co_filename)
         frame = frame.tb_next
-    # The frames of the import system and of the imports of included trees are not the importing file.
-    file = next((Path(one) for one in reversed(files) if not one.startswith("<") and one != included.__file__), None)
+    return files
+
+
+def _importing(error: BaseException) -> tuple[Path | None, Sequence[ast.stmt]]:
+    """Return the file of task code that raised an error, with its statements.
+
+    The frames of the import system and of the imports of included trees are not of task code.
+    """
+    files = reversed(_files(error))
+    file = next((Path(one) for one in files if not one.startswith("<") and one != included.__file__), None)
     try:
-        body = [] if file is None else ast.parse(file.read_bytes()).body
+        return file, [] if file is None else ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
-        body = []
+        return file, []
+
+
+def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
+    """Return all absent modules that the importing file needs, so that the user can install them at once."""
+    name = str(error.name)
+    file, body = _importing(error)
     folder = Path() if file is None else file.parent
     imported = [one for one in dict.fromkeys(_imports(body)) if file is None or not _is_of_pack(one, file)]
     found = [one for one in imported if _is_absent(one, folder)]
@@ -266,6 +344,8 @@ def of_reason(step: str, reason: str) -> Finding:
         return Finding(step, "skipped", NO_NETWORK, REFUSED, reason)
     if _GONE_FILE.search(reason):
         return Finding(step, "skipped", NO_FILE, "files of its documents", reason)
+    if name := _absent_key(reason):
+        return Finding(step, "failed", NO_VARIABLE, f"{name}: set this environment variable", reason)
     return Finding(step, "failed", "scoring raises", reason, reason)
 
 
@@ -277,6 +357,10 @@ def _chain(error: BaseException) -> list[BaseException]:
         chain.append(link)
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
     return chain
+
+
+def _is_of_pydantic(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pydantic", "pydantic_core")
 
 
 def _kind(chain: Sequence[BaseException]) -> str:
