@@ -105,7 +105,7 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
 
     Args:
         name: name of the metric.
-        aggregation: a registered name or a function; ``None``: that of the metric, else the mean.
+        aggregation: a registered name or a function, such as ``mean`` here; ``None``: that of the metric, else the mean.
         higher_is_better: direction.
         where: the task's file, for messages.
 
@@ -113,6 +113,7 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
         UnknownNameError: there is no such aggregation.
     """
     stated = _AGGREGATED.get(name, "mean") if aggregation is None else aggregation
+    stated = "mean" if stated is mean else stated  # lm-eval knows its own functions again
     if callable(stated):
         function, registered = named(stated, f"the aggregation of metric {name!r}"), None
     else:
@@ -128,6 +129,14 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
     if registered in AGGREGATIONS and registered != "mean":
         within = AGGREGATIONS[registered].score_range
     return MetricDefinition(name, function, registered, higher_is_better, within)
+
+
+def mean(arr: Sequence[float]) -> float:
+    """Arithmetic mean (``lm_eval.api.metrics.mean``); as an aggregation it has the standard error of ``mean``.
+
+    Raises ``ZeroDivisionError`` without values.
+    """
+    return sum(arr) / len(arr)
 
 
 def exact_match(
