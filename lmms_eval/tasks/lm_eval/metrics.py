@@ -105,7 +105,7 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
 
     Args:
         name: name of the metric.
-        aggregation: a registered name or a function, such as ``mean`` here; ``None``: that of the metric, else the mean.
+        aggregation: a registered name or a function, such as ``mean`` here; ``None``: that of the metric, or the mean.
         higher_is_better: direction.
         where: the task's file, for messages.
 
