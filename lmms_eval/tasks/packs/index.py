@@ -79,8 +79,11 @@ def has_entry(pack: Pack, name: str) -> bool:
         content = index_file(pack).read_bytes()
     except OSError:
         return False
-    start = re.escape(b"[" + msgspec.json.encode(name))
-    return re.search(start + b',"(?:task|group)",', content) is not None
+    start = b"[" + msgspec.json.encode(name) + b","
+    at = content.find(start)
+    while at >= 0 and not content.startswith((b'"task",', b'"group",'), at + len(start)):
+        at = content.find(start, at + 1)  # it was a list of tags
+    return at >= 0
 
 
 def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
