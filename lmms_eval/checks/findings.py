@@ -182,6 +182,7 @@ _GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re
 """Matches texts of errors about files."""
 _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")
 """The same for the reasons of failed samples, which do not have the type of the error."""
+_OFFLINE_ERRORS = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
 _PREPARED = ("data", "prompt", "gold", "empty")
 """Steps that read the task's data, so that a missing file is a part of these data."""
 _KEY = re.compile(r"\b[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)*?_(?:KEY|TOKEN|SECRET)\b")
@@ -233,21 +234,62 @@ def _absent(step: str, link: BaseException, message: str) -> Finding | None:
 
 def _lack(link: BaseException) -> tuple[str, str] | None:
     """Return what this machine lacks by an error of task code, in the form of ``kind`` and ``cause``; else ``None``."""
-    if isinstance(link, LmmsEvalError):
+    if isinstance(link, LmmsEvalError | NameError):
         return None
     text = str(link)
     found = _IMPORT_ERROR.match(text) if isinstance(link, ImportError) and link.name else None
     if found is not None and (version := package_version(_distribution(str(link.name)))) is not None:
         return OTHER_VERSION, f"{_distribution(str(link.name))} {version} has no {found[1]}"
-    if name := _absent_variable(link) or _absent_key(text):
+    if name := _absent_variable(link):
         return NO_VARIABLE, f"{name}: set this environment variable"
     return (NO_PROGRAM, text) if _PROGRAM.search(text) else None
 
 
 def _absent_variable(error: BaseException) -> str:
-    """Return the name that ``os.environ`` did not find; an empty text for any other error."""
-    is_missing = isinstance(error, KeyError) and "".join(_files(error)[-1:]).endswith(("os.py", "<frozen os>"))
-    return str(error.args[0]) if is_missing else ""
+    """Return the environment variable that an error is about, if it is not set; else an empty text.
+
+    It is the one that ``os.environ`` did not find. If the message names a variable with a key, and the code passes
+    another one as the key, that one counts.
+    """
+    if isinstance(error, KeyError) and "".join(file for file, _ in _lines(error)[-1:]).endswith(
+        ("os.py", "<frozen os>")
+    ):
+        return str(error.args[0])
+    if _KEY.search(str(error)) is None:
+        return ""
+    return next(_passed_keys(error), "") or _absent_key(str(error))
+
+
+def _passed_keys(error: BaseException) -> Iterator[str]:
+    """Yield the variables without value that the last line of task code in a traceback passes as ``api_key``."""
+    own = [(file, line) for file, line in _lines(error) if not file.startswith("<") and "site-packages" not in file]
+    try:
+        tree = ast.parse(Path(own[-1][0]).read_bytes())
+    except (IndexError, OSError, SyntaxError, ValueError):
+        return
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.lineno <= own[-1][1] <= (node.end_lineno or 0)
+    ]
+    values = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "api_key"]
+    names = {value.id for value in values if isinstance(value, ast.Name)}
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if any(isinstance(target, ast.Name) and target.id in names for target in targets):
+            values.append(node.value)
+    for value in values:
+        name = _variable_read(value)
+        if name and not os.environ.get(name):
+            yield name
+
+
+def _variable_read(node: ast.expr) -> str:
+    """Return the environment variable that ``os.getenv(...)`` or ``os.environ.get(...)`` reads; else an empty text."""
+    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ("os.getenv", "os.environ.get"):
+        first = node.args[0]
+        return str(first.value) if isinstance(first, ast.Constant) else ""
+    return ""
 
 
 def _absent_key(text: str) -> str:
@@ -275,14 +317,14 @@ def _defined(statement: ast.stmt) -> set[str]:
     return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
 
 
-def _files(error: BaseException) -> list[str]:
-    """Return the files of an error's traceback, that of the raising line last."""
+def _lines(error: BaseException) -> list[tuple[str, int]]:
+    """Return the files and lines of an error's traceback, the raising one last."""
     frame = error.__traceback__
-    files = []
+    lines = []
     while frame is not None:
-        files.append(frame.tb_frame.f_code.co_filename)
+        lines.append((frame.tb_frame.f_code.co_filename, frame.tb_lineno))
         frame = frame.tb_next
-    return files
+    return lines
 
 
 def _importing(error: BaseException) -> tuple[Path | None, Sequence[ast.stmt]]:
@@ -290,7 +332,7 @@ def _importing(error: BaseException) -> tuple[Path | None, Sequence[ast.stmt]]:
 
     The frames of the import system and of the imports of included trees are not of task code.
     """
-    files = reversed(_files(error))
+    files = [file for file, _ in reversed(_lines(error))]
     file = next((Path(one) for one in files if not one.startswith("<") and one != included.__file__), None)
     try:
         return file, [] if file is None else ast.parse(file.read_bytes()).body
@@ -385,7 +427,7 @@ def _is_gone(link: BaseException) -> bool:
 
 def _is_offline(link: BaseException) -> bool:
     """Return whether the hub's libraries lack something in their caches. Their classes are not imported for this."""
-    return type(link).__name__ in ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
+    return type(link).__name__ in _OFFLINE_ERRORS or f"({_OFFLINE_ERRORS[0]})" in str(link)
 
 
 def _lacking(error: BaseException) -> str:

@@ -33,6 +33,7 @@ def imported(folder: Path, code: str) -> Finding:
         ("raise ValueError('NOBODYS_API_KEY is required for the judge.')\n", "environment variable missing",
          "NOBODYS_API_KEY: set this environment variable"),
         ("raise KeyError('colour')\n", "code raises", "KeyError: 'colour'"),
+        ("API_KEY\n", "code raises", "NameError: name 'API_KEY' is not defined"),
         ("raise ValueError('LC_NOBODY is odd')\n", "code raises", "ValueError: LC_NOBODY is odd"),
         ("try:\n    from nobodys_nodes import Node\nexcept ImportError:\n    pass\ndef size(node: Node): ...\n",
          "package missing", "nobodys_nodes: pip install nobodys-nodes"),
@@ -61,6 +62,44 @@ def test_a_key_that_is_set_is_not_what_is_missing(tmp_path: Path, monkeypatch: p
     assert (found.kind, found.cause) == (
         "environment variable missing", "NOBODYS_API_KEY: set this environment variable"
     )  # fmt: skip
+
+
+CLIENT = """\
+import os
+from keyed_client import Client
+
+def made():
+    key = os.getenv("Nobodys_Access", "")
+    return Client(
+        api_key=key,
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("made()\n", "Nobodys_Access"),
+        ("Client(api_key=os.environ.get('NOBODYS_PASS'))\n", "NOBODYS_PASS"),
+        ("Client()\n", "NOBODYS_API_KEY"),
+        ("Client(api_key='')\n", "NOBODYS_API_KEY"),
+    ],
+)
+def test_the_variable_that_code_passes_as_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, name: str
+) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    code = "class Client:\n    def __init__(self, api_key=None):\n        raise OSError('set NOBODYS_API_KEY')\n"
+    (library / "keyed_client.py").write_text(code)
+    monkeypatch.syspath_prepend(library)
+    assert imported(tmp_path, CLIENT + call).cause == f"{name}: set this environment variable"
+
+
+def test_data_that_the_libraries_do_not_get_offline(tmp_path: Path) -> None:
+    text = "ConnectionError: a frame of signs; Couldn't reach 'x/y' on the Hub (OfflineModeIsEnabled)"
+    found = imported(tmp_path, f"raise OSError({text!r})\n")
+    assert (found.status, found.kind) == ("skipped", "data not at hand")
 
 
 def test_what_no_sandbox_confines_is_skipped(tmp_path: Path) -> None:
