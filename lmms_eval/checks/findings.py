@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from msgspec import Struct
 from yaml import YAMLError
@@ -341,14 +341,17 @@ def _importing(error: BaseException) -> tuple[Path | None, Sequence[ast.stmt]]:
 
 
 def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
-    """Return all absent modules that the importing file needs, so that the user can install them at once."""
+    """Return all absent modules that the importing file needs, one of each package, to be installed at once."""
     name = str(error.name)
     file, body = _importing(error)
     folder = Path() if file is None else file.parent
     imported = [one for one in dict.fromkeys(_imports(body)) if file is None or not _is_of_pack(one, file)]
     found = [one for one in imported if _is_absent(one, folder)]
     is_found = any(one == name or one.startswith(f"{name}.") for one in found)
-    return tuple(found if is_found else [name, *found])
+    by_package: dict[str, str] = {}
+    for module in found if is_found else [name, *found]:
+        by_package.setdefault(_distribution(module), module)
+    return tuple(by_package.values())
 
 
 def _is_of_pack(module: str, file: Path) -> bool:
@@ -357,14 +360,20 @@ def _is_of_pack(module: str, file: Path) -> bool:
 
 
 def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Yield the modules that a file imports unconditionally when it is imported."""
+    """Yield the modules without which a file cannot be imported: an import whose error is raised again is one."""
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             yield statement.module
-        elif isinstance(statement, ast.If | ast.With):
+        elif isinstance(statement, ast.If | ast.With) or _raises_again(statement):
             yield from _imports(statement.body)
+
+
+def _raises_again(statement: ast.stmt) -> TypeGuard[ast.Try]:
+    """Return whether every handler of a ``try`` ends with an error."""
+    is_try = isinstance(statement, ast.Try) and bool(statement.handlers)
+    return is_try and all(isinstance(handler.body[-1], ast.Raise) for handler in statement.handlers)
 
 
 def _is_absent(module: str, folder: Path) -> bool:

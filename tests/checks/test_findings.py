@@ -39,6 +39,9 @@ def imported(folder: Path, code: str) -> Finding:
          "package missing", "nobodys_nodes: pip install nobodys-nodes"),
         ("try:\n    import json as names\nexcept ImportError:\n    pass\ndel names\nnames\n", "code raises",
          "NameError: name 'names' is not defined"),
+        ("try:\n    import nobodys_first, nobodys_second, nobodys_first.part\nexcept ImportError as error:\n"
+         "    raise ValueError('x') from error\n", "package missing",
+         "nobodys_first, nobodys_second: pip install nobodys-first nobodys-second"),
         ("def size(node: Node): ...\n", "code raises", "NameError: name 'Node' is not defined"),
         ("from datasets import load_metric\n", "package of another version",
          f"datasets {datasets.__version__} has no load_metric"),

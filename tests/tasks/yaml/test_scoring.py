@@ -292,7 +292,7 @@ HERE = r"probe\.yaml"
         (filters("regex"), TaskError, r"a filter needs 'function'"),
         (filters({"function": "take_first_k", "k": 0}), TaskError, rf"{HERE}.*take_first_k"),
         (filters({"function": Function("utils.total")}), TaskError, rf"{HERE}: key 'filter_list'"),
-        (filters({"function": Function("utils.Keyed")}), TaskError, rf"{HERE}: key 'filter_list'.*NameError: name 'KEY'"),
+        (filters({"function": Function("utils.Keyed")}), TaskError, rf"{HERE}: key 'filter_list'.*Error: name 'KEY'"),
         ({"reasoning_tags": [["<a>"]]}, TaskError, rf"{HERE}: key 'reasoning_tags'"),
         ({"doc_to_target": None}, TaskError, rf"{HERE}: give doc_to_target \(or process_results\)"),
     ],
