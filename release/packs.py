@@ -1,7 +1,7 @@
 """The tables of ``docs/packs.md``: what ``lmms-eval check`` finds in a pack, by class and with reasons.
 
-``lmms-eval check --tasks 'lm-eval:*' --json > found.json``, then ``python -m release.packs found.json``. The command
-ends with 1 if a class of what is broken has no reason in ``REASONS``.
+``lmms-eval check --tasks 'lm-eval:*' --json | python -m release.packs``. The command ends with 1 if a class of what is
+broken has no reason in ``REASONS``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -37,7 +36,7 @@ def deciding(record: Record) -> Record:
 
 
 def packages_of(finding: Record) -> str:
-    """Return the packages that a finding names, in the order in which it names them."""
+    """Return the packages that a finding names, in its order."""
     return str(finding["cause"]).partition(":")[0]
 
 
@@ -97,16 +96,14 @@ def table(document: Record) -> list[str]:
     return lines
 
 
-def main(arguments: Sequence[str]) -> int:
-    unknown = False
-    for path in arguments:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        counts = ", ".join(f"{number:,} {word}" for word, number in document["counts"].items())
-        text = "\n".join(table(document))
-        print(f"{len(document['checked']):,} checked: {counts}; {document['seconds']:.0f} s\n\n{text}\n")
-        unknown = unknown or "UNKNOWN: " in text
-    return int(unknown)
+def main(content: str) -> int:
+    """Print the table of the JSON that the check printed."""
+    document = json.loads(content)
+    counts = ", ".join(f"{number:,} {word}" for word, number in document["counts"].items())
+    text = "\n".join(table(document))
+    print(f"{len(document['checked']):,} checked: {counts}; {document['seconds']:.0f} s\n\n{text}")
+    return int("UNKNOWN: " in text)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main(sys.stdin.read()))
