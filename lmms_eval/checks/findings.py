@@ -237,9 +237,10 @@ def _lack(link: BaseException) -> tuple[str, str] | None:
     if isinstance(link, LmmsEvalError | NameError):
         return None
     text = str(link)
-    found = _IMPORT_ERROR.match(text) if isinstance(link, ImportError) and link.name else None
-    if found is not None and (version := package_version(_distribution(str(link.name)))) is not None:
-        return OTHER_VERSION, f"{_distribution(str(link.name))} {version} has no {found[1]}"
+    if isinstance(link, ImportError) and link.name and (found := _IMPORT_ERROR.match(text)):
+        package = _distribution(link.name)
+        if (version := package_version(package)) is not None:
+            return OTHER_VERSION, f"{package} {version} has no {found[1]}"
     if name := _absent_variable(link):
         return NO_VARIABLE, f"{name}: set this environment variable"
     return (NO_PROGRAM, text) if _PROGRAM.search(text) else None
@@ -251,9 +252,8 @@ def _absent_variable(error: BaseException) -> str:
     It is the one that ``os.environ`` did not find. If the message names a variable with a key, and the code passes
     another one as the key, that one counts.
     """
-    if isinstance(error, KeyError) and "".join(file for file, _ in _lines(error)[-1:]).endswith(
-        ("os.py", "<frozen os>")
-    ):
+    raising = next((file for file, _ in reversed(_lines(error))), "")
+    if isinstance(error, KeyError) and raising.endswith(("os.py", "<frozen os>")):
         return str(error.args[0])
     if _KEY.search(str(error)) is None:
         return ""
@@ -267,17 +267,13 @@ def _passed_keys(error: BaseException) -> Iterator[str]:
         tree = ast.parse(Path(own[-1][0]).read_bytes())
     except (IndexError, OSError, SyntaxError, ValueError):
         return
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and node.lineno <= own[-1][1] <= (node.end_lineno or 0)
-    ]
-    values = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "api_key"]
+    line = own[-1][1]
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    raising = (call for call in calls if call.lineno <= line <= (call.end_lineno or call.lineno))
+    values = [keyword.value for call in raising for keyword in call.keywords if keyword.arg == "api_key"]
     names = {value.id for value in values if isinstance(value, ast.Name)}
-    for node in ast.walk(tree):
-        targets = node.targets if isinstance(node, ast.Assign) else ()
-        if any(isinstance(target, ast.Name) and target.id in names for target in targets):
-            values.append(node.value)
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    values += [node.value for node in assigned if names.intersection(map(ast.unparse, node.targets))]
     for value in values:
         name = _variable_read(value)
         if name and not os.environ.get(name):
@@ -372,8 +368,9 @@ def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
 
 def _raises_again(statement: ast.stmt) -> TypeGuard[ast.Try]:
     """Return whether every handler of a ``try`` ends with an error."""
-    is_try = isinstance(statement, ast.Try) and bool(statement.handlers)
-    return is_try and all(isinstance(handler.body[-1], ast.Raise) for handler in statement.handlers)
+    if not isinstance(statement, ast.Try) or not statement.handlers:
+        return False
+    return all(isinstance(handler.body[-1], ast.Raise) for handler in statement.handlers)
 
 
 def _is_absent(module: str, folder: Path) -> bool:
