@@ -37,7 +37,7 @@ _CSV_OPTIONS = ("names", "header", "sep", "delimiter", "quotechar", "quoting", "
 _HUB_FILE = "hf://datasets/"
 _OWN_KEYS = (
     "load_from_disk", "video", "force_download", "force_unzip", "create_link", "local_files_only", "builder_script",
-    "From_YouTube", "max_retries", "num_proc", "cache_dir",
+    "From_YouTube", "max_retries", "num_proc", "cache_dir", "streaming",
 )  # fmt: skip
 
 
@@ -373,4 +373,6 @@ def hub_arguments(request: DataRequest) -> dict[str, Any]:
         kwargs["cache_dir"] = str(request.kwargs["cache_dir"])
     if kwargs.get("token") is True:
         kwargs.pop("token")
+    if kwargs.get("features") is not None:
+        kwargs["features"] = hub.stated_features(kwargs["features"])
     return kwargs
