@@ -296,9 +296,11 @@ def test_hostile_files_do_not_hide_the_others(tmp_path: Path, said: Words) -> No
         "kitchen/tasks/tag.yaml": "task: t\ntag: !!python/object/apply:os.system ['true']\n",
         "kitchen/tasks/cycle.yaml": "include: cycle.yaml\ntask: c\n",
         "kitchen/tasks/outside.yaml": "include: ../../../../../../../etc/passwd\ntask: o\n",
+        "kitchen/tasks/endless.yaml": "include: /dev/zero\ntask: z\n",
+        "kitchen/tasks/large.yaml": "task: l\n" + "#" * (1 << 24),
     }
     out = said("packs", "add", str(wheel(tmp_path, files=files)))
-    assert "2 tasks, 1 groups" in out and "5 files cannot be read" in out
+    assert "2 tasks, 1 groups" in out and "7 files cannot be read" in out
     assert "kit_plain" in said("tasks", "list")
 
 
