@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli import packs as command
-from lmms_eval.cli.completion.command import current_index
+from lmms_eval.cli.completion.command import current_index, suggest
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.packs.store import packs
@@ -398,5 +398,13 @@ def test_a_module_that_raises_is_one_line(tmp_path: Path, said: Words, refused: 
 def test_completion_follows_the_packs(tmp_path: Path, said: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert "kit_plain" not in current_index()["tasks"]
-    said("packs", "add", str(wheel(tmp_path)))
+    own = {"kitchen/tasks/own/gsm8k.yaml": PLAIN.format(name="gsm8k"), "kitchen/tasks/own/rows.jsonl": ROWS}
+    said("packs", "add", str(wheel(tmp_path, files={**TASKS, **own})))
     assert "kit_plain" in current_index()["tasks"]
+    for typed, names in {
+        "kitchen:kit_": ["kit_group", "kit_plain", "kit_tag"], "kitchen:g": ["gsm8k"],
+        "mme,kitchen:kit_p": ["kit_plain"],
+    }.items():  # fmt: skip
+        beginning = typed[: typed.index(":") + 1]
+        assert suggest(["--tasks", typed], current_index()).values == [beginning + name for name in sorted(names)]
+    assert suggest(["--tasks", "nothing:x"], current_index()).kind == "files"
