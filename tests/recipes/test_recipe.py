@@ -6,8 +6,18 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import ConfigError, UnknownNameError
-from lmms_eval.recipes.layouts import Fields, MediaReference, render
-from lmms_eval.recipes.recipe import FOLDER, MediaLimits, fitting, names, read
+from lmms_eval.recipes.layouts import Fields, Layout, MediaReference, render
+from lmms_eval.recipes.recipe import (
+    FOLDER,
+    JudgeChoice,
+    MediaLimits,
+    Source,
+    TaskRecipe,
+    Thinking,
+    fitting,
+    names,
+    read,
+)
 from tests.cases import for_each
 
 SIMPLE = """
@@ -204,6 +214,13 @@ def test_shipped_recipes_say_where_each_value_is_stated() -> None:
             for task, stated in recipe.tasks.items():
                 unsourced = set(stated.values) - set(stated.stated)
                 assert not unsourced, (name, variant, task, unsourced)
+
+
+def test_the_page_names_every_key() -> None:
+    page = (FOLDER.parents[1] / "docs" / "recipe_files.md").read_text(encoding="utf-8")
+    for record in (TaskRecipe, MediaLimits, JudgeChoice, Thinking, Source, Layout, Fields):
+        missing = [name for name in record.__struct_fields__ if f"`{name}`" not in page]
+        assert not missing, (record.__name__, missing)
 
 
 def test_files_are_part_of_the_package() -> None:
