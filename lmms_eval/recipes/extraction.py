@@ -16,6 +16,7 @@ from types import MappingProxyType
 from msgspec import Struct, field
 
 from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.filters.reasoning import ANSWER_MARKS, BOX_MARKS, between
 from lmms_eval.metrics.answers import is_contained
 from lmms_eval.metrics.math_answers import MAX_NUMBER_CHARS, latex_number
 from lmms_eval.metrics.vqa import without_punctuation
@@ -292,17 +293,6 @@ def _scripts_mmmu(text: str, question: AskedQuestion) -> str | None:
     return found[0] if found else text
 
 
-_ANSWER = ("<answer>", "</answer>")
-_BOX = ("<|begin_of_box|>", "<|end_of_box|>")
-
-
-def between(text: str, opening: str, closing: str) -> str:
-    """Return the text between the first marks, stripped; the text itself without both."""
-    _, is_open, rest = text.partition(opening)
-    inside, is_closed, _ = rest.partition(closing)
-    return inside.strip() if is_open and is_closed else text
-
-
 def _without(opening: str, closing: str, text: str) -> str:
     """Return the text without what each opening mark and the next closing one enclose; other marks stay."""
     kept, at = [], 0
@@ -315,8 +305,8 @@ def _without(opening: str, closing: str, text: str) -> str:
 def _glm(*marks: tuple[str, str]) -> Callable[[str, AskedQuestion], str | None]:
     def read(text: str, question: AskedQuestion) -> str | None:  # noqa: ARG001 - the form of all rules
         said = _without("<think>", "</think>", text).strip()
-        for opening, closing in marks:
-            said = between(said, opening, closing)
+        for pair in marks:
+            said = between(said, pair)
         note_reading(WHOLE_ANSWER if said == text else "marked answer", said)
         return said
 
@@ -356,9 +346,12 @@ def _minicpm_free(text: str, question: AskedQuestion) -> str | None:
     return said.strip()
 
 
-def _after(pattern: str, has_thoughts: bool = False) -> Callable[[str, AskedQuestion], str | None]:
-    """Return a rule that takes what follows the last match of a pattern, whatever its case."""
-    phrase = re.compile(pattern, re.IGNORECASE)
+_THE_ANSWER_IS = re.compile(r"\bthe answer is:?", re.IGNORECASE)
+_FINAL_ANSWER = re.compile(r"\bfinal answer(?: is)?:", re.IGNORECASE)
+
+
+def _after(phrase: re.Pattern[str], has_thoughts: bool = False) -> Callable[[str, AskedQuestion], str | None]:
+    """Return a rule that takes what follows the last match of a pattern."""
 
     def read(text: str, question: AskedQuestion) -> str | None:
         said = after_thoughts(text) if has_thoughts else text
@@ -413,17 +406,19 @@ RULES: Mapping[str, ReadingRule] = MappingProxyType(
             ReadingRule("internvl-scripts/mmmu", "the first character if it is an option's letter", _scripts_mmmu),
             ReadingRule("internvl-scripts/mathvista_quick", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
             ReadingRule("internvl-scripts/mvbench", "the first word, without 'Answer:'", _scripts_mvbench, _is_mvbench),
-            ReadingRule("glm/answer", "what <answer> and the box marks enclose, without thoughts", _glm(_ANSWER, _BOX)),
-            ReadingRule("glm/answer_without_box", "what <answer> encloses, without thoughts", _glm(_ANSWER)),
+            ReadingRule(
+                "glm/answer", "what <answer> and the box marks enclose, without thoughts", _glm(ANSWER_MARKS, BOX_MARKS)
+            ),
+            ReadingRule("glm/answer_without_box", "what <answer> encloses, without thoughts", _glm(ANSWER_MARKS)),
             ReadingRule("kimi/summary", "what follows the thoughts", _kimi),
             ReadingRule("kimi/summary+boxed", "the last box of what follows the thoughts", _kimi_box),
             ReadingRule("minicpm-v/choice", "the last letter after 'Answer:'", _minicpm_choice),
             ReadingRule("minicpm-v/free", "what follows 'Answer:'", _minicpm_free),
-            ReadingRule("ovis2/answer", "what follows 'the answer is'", _after(r"\bthe answer is:?")),
+            ReadingRule("ovis2/answer", "what follows 'the answer is'", _after(_THE_ANSWER_IS)),
             ReadingRule(
                 "ovis2.5/answer",
                 "what follows 'Final answer:', without thoughts",
-                _after(r"\bfinal answer(?: is)?:", has_thoughts=True),
+                _after(_FINAL_ANSWER, has_thoughts=True),
             ),
         )
     }

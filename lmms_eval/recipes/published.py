@@ -18,6 +18,7 @@ from msgspec import Struct
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.errors import UnknownNameError
+from lmms_eval.recipes.reading import ACCURACY, PREFIX
 from lmms_eval.tasks.facts import facts_of
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.numbers import ScoreRange
@@ -35,7 +36,7 @@ _DATE = re.compile(r"(20\d\d)-(\d\d)-(\d\d)")
 _SAME_WEIGHTS = frozenset({"hf"})
 """Words of a name that leave the weights as they are."""
 _MOST_DIGITS = 2
-_SNAPSHOT = re.compile(r"models--(?:[^/]+--)?([^/]+)/snapshots/[^/]+\Z")
+_IN_SNAPSHOT = 2
 
 
 class Published(Struct, frozen=True):
@@ -188,8 +189,6 @@ class RunNumbers(Struct, frozen=True):
     """Why its numbers cannot be compared, such as ``the first 8 of 900 documents``."""
     needs_judge: bool = False
     """Metrics of the task are absent because the run has no judge."""
-    extracted: Ours | None = None
-    """The number by the recipe's reading of the answers, which the published number is compared with."""
 
 
 def normalised(model: str) -> tuple[str, ...]:
@@ -198,8 +197,9 @@ def normalised(model: str) -> tuple[str, ...]:
     Of a path or a repository the last part counts.
     """
     name = model.strip().rstrip("/")
-    snapshot = _SNAPSHOT.search(name)
-    name = snapshot[1] if snapshot else name.rpartition("/")[2]
+    parts = name.split("/")
+    is_snapshot = len(parts) > _IN_SNAPSHOT and parts[-2] == "snapshots"  # models--OWNER--NAME/snapshots/REVISION
+    name = parts[-3].rpartition("--")[2] if is_snapshot else parts[-1]
     name = re.sub(r"(?<=\d)_(?=\d)", ".", _DATE.sub(r"\1\2\3", name.lower()))
     words = [word.removesuffix(".0") if word[0].isdigit() else word for word in _WORDS.findall(name)]
     return tuple(word for word in words if word not in _SAME_WEIGHTS)
@@ -254,7 +254,9 @@ def _place(one: PublishedPair) -> tuple[bool, int]:
 
 
 def _compared(row: Published, task: RunNumbers) -> PublishedPair:
-    ours = task.extracted or next((one for one in task.numbers if one.metric == row.metric), None)
+    by_metric = {one.metric: one for one in reversed(task.numbers)}
+    names = (ACCURACY, f"{PREFIX}{row.metric}", row.metric)  # the recipe's reading first
+    ours = next((by_metric[name] for name in names if name in by_metric), None)
     if row.obstacle or task.reason:
         return PublishedPair(row, "" if ours is None else ours.key, reason=row.obstacle or task.reason)
     if _FORMS.fullmatch(task.name) and not task.by_recipe:
@@ -282,33 +284,34 @@ def _placed(row: Published, ours: Ours) -> PublishedPair:
     return PublishedPair(row, ours.key, scale * ours.value, scale * ours.low, scale * ours.high)
 
 
-def run_numbers(run: RunScores, by_recipe: Collection[str] = (), has_judge: bool = False) -> list[RunNumbers]:
+def run_numbers(run: RunScores, by_recipe: Collection[str] = (), judge: str = "") -> list[RunNumbers]:
     """Return the numbers of a run's tasks and groups that published ones can be compared with.
 
     Args:
         run: the numbers of the run.
         by_recipe: names of the tasks whose prompts a recipe sets.
-        has_judge: the run asked a judge.
+        judge: the run's judge, if it has one.
     """
     tasks = {one.task.name: one for one in run.tasks if not (one.task.control_of or one.task.asks_again)}
     found = [
         RunNumbers(
             name,
-            tuple(map(_number, one.metrics)),
+            tuple(_number(metric, judge) for metric in one.metrics),
             name in by_recipe,
             _obstacle(one),
-            one.task.is_judged and not has_judge,
+            one.task.is_judged and not judge,
         )
         for name, one in tasks.items()
     ]
     for group in run.groups:
         reasons = [reason for leaf in group.leaves if leaf in tasks and (reason := _obstacle(tasks[leaf]))]
-        numbers = tuple(map(_number, group.metrics))
+        numbers = tuple(_number(metric, judge) for metric in group.metrics)
         found.append(RunNumbers(group.group.name, numbers, reason=next(iter(reasons), "")))
     return found
 
 
-def _number(metric: MetricResult) -> Ours:
+def _number(metric: MetricResult, judge: str) -> Ours:
+    facts = metric.details.get("readings", {}).get(metric.metric, {})
     value = metric.value if isinstance(metric.value, int | float) else None
     interval = metric.interval
     reason = ""
@@ -316,6 +319,9 @@ def _number(metric: MetricResult) -> Ours:
         reason = metric.withheld_reason or "the run has no number"
     elif interval is None:
         reason = f"the run's number has no interval ({metric.certainty.no_interval or 'no error is known'})"
+    elif facts.get("by_judge") and judge != facts["judge"]:
+        shown = f"{facts['by_judge']} of {facts['n']}"
+        reason = f"{judge} read {shown} answers, and the source's judge is {facts['judge']}"
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return Ours(metric.metric, metric.filter, value, low, high, metric.certainty.score_range, reason)
 

@@ -82,6 +82,21 @@ class PublishedEntry(Struct, kw_only=True):
     """Why the two are not comparable."""
 
 
+class ReadingEntry(Struct, kw_only=True):
+    """A metric whose answers are read as a recipe states."""
+
+    recipe: str
+    """Name and variant of the recipe."""
+    rule: str
+    """Name of the rule."""
+    n: int
+    """Documents."""
+    by_judge: int
+    """Documents whose answers a judge read."""
+    judge: str
+    """The source's judge; empty if the recipe states none."""
+
+
 class SourceError(Open, kw_only=True):
     """Error and interval of a score with respect to one source of variance."""
 

@@ -39,6 +39,7 @@ from lmms_eval.results.certainty import (
     Open,
     PromptVariantsEntry,
     PublishedEntry,
+    ReadingEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
@@ -490,6 +491,8 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    readings: dict[str, dict[str, ReadingEntry]] | UnsetType = UNSET
+    """With a recipe that states how answers are read: the metrics of that reading, by task."""
     published: dict[str, list[PublishedEntry]] | UnsetType = UNSET
     """With ``--published``: published numbers of the model, by task or group."""
     prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.filters.reasoning import ANSWER_MARKS, between
 from lmms_eval.recipes.extraction import (
     RULES,
     AskedQuestion,
     ReadingRule,
     after_thoughts,
-    between,
     boxed,
     is_equal,
     rule,
@@ -113,8 +113,8 @@ def test_boxes(text: str, found: tuple[str, bool] | None) -> None:
 PARTS = {
     "thoughts twice": (after_thoughts("<think>a</think>b</think> c "), "c"),
     "thoughts that never end": (after_thoughts("<think>a "), "<think>a"),
-    "an answer between marks": (between("x <answer> 3 </answer> y", "<answer>", "</answer>"), "3"),
-    "a mark that does not close": (between("x <answer> 3", "<answer>", "</answer>"), "x <answer> 3"),
+    "an answer between marks": (between("x <answer> 3 </answer> y", ANSWER_MARKS), "3"),
+    "a mark that does not close": (between("x <answer> 3", ANSWER_MARKS), "x <answer> 3"),
     "a thought of Kimi that never ends": (read("kimi/summary", "◁think▷B"), ""),
     "the last answer of MiniCPM": (read("minicpm-v/choice", "Answer: A\nAnswer: C."), "C"),
     "a word is no letter": (read("minicpm-v/choice", "Answer: Cat"), "Answer: Cat"),
