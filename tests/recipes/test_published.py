@@ -28,10 +28,12 @@ from lmms_eval.recipes.published import (
     normalised,
     published_of,
 )
+from lmms_eval.results.tables import make_latex, make_table
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.viewer.certainty import certainty
 from tests.cases import for_each
 
 SHARES = ScoreRange(0.0, 1.0)
@@ -243,6 +245,21 @@ def test_a_run_states_the_verdicts(data: Path) -> None:
     assert first["high"] == pytest.approx(100 * interval["high"] - 68.45)
     assert first["value"] == pytest.approx(100 * results["results"]["realworldqa"]["exact_match,none"])
     assert second["kind"] == "third-party run"
+
+
+def test_the_table_and_its_latex(data: Path) -> None:
+    results = run(data, published=MODEL)
+    first = make_table(results).splitlines()[2]
+    assert "|68.5 (+1)|differs by -18.43 [" in first
+    latex = make_latex(results).splitlines()
+    assert any(line.startswith("{}realworldqa & ") and "68.5 (+1) & differs by $-$18.43" in line for line in latex)
+    assert latex[-1].startswith("% realworldqa: 68.50 (third-party run: ")
+    assert ": differs by -18.43 [" in latex[-1]
+    part = next(one for one in certainty(results)["tasks"]["realworldqa"] if one["title"] == "Published numbers")
+    assert [one["verdict"] for one in part["numbers"]] == ["differs", "differs"]
+    some = certainty(run(data, published=MODEL, limit=8))["tasks"]["realworldqa"]
+    notes = next(one for one in some if one["title"] == "Published numbers")["notes"]
+    assert notes[0].endswith("not comparable, for the run has 8 of 765 documents.")
 
 
 def test_some_documents_are_not_comparable_with_all(data: Path) -> None:

@@ -17,7 +17,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.response import Thoughts
 from lmms_eval.api.task import Answer, MetricDefinition
-from lmms_eval.errors import ItemError, UnknownNameError, UsageError
+from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -68,9 +68,29 @@ def test_the_reference_is_a_letter(truth: Any, letter: str) -> None:
     assert values(reading(), letter, truth=truth) == [{ACCURACY: {"read": letter, "score": 1.0}}]
 
 
-def test_a_reference_that_is_no_option() -> None:
-    with pytest.raises(ItemError, match=r"the reference answer 'up' is no option; there are 2"):
-        values(reading(), "A", truth="up")
+def test_a_reference_that_is_no_option_withholds_this_reading_alone() -> None:
+    made = reading()
+    (found,) = values(made, "A", truth="up")
+    fault = "recipe: the reference answer 'up' is no option; there are 2"
+    assert found == {ACCURACY: {"read": None, "score": None, "fault": fault}}
+    assert made.questions(DOC, "up", [Answer("left or right")]) == []
+    (metric,) = made.metrics([MEAN])
+    rows = [{"read": "A", "score": 1.0}, found[ACCURACY]]
+    assert metric.aggregation(rows) == Withheld(1.0, f"1 of 2 documents cannot be read; the first: {fault}")
+
+
+OPEN = {
+    "the reference": ("Three.", "three", 1.0),
+    "anything else is for the judge": ("3", "three", None),
+    "no answer": ("", "three", None),
+}
+
+
+@for_each("text, truth, score", OPEN.values(), ids=OPEN)
+def test_questions_without_options_under_a_choice_rule(text: str, truth: str, score: float | None) -> None:
+    doc = {"question": "How many?", "options": []}
+    for name in (CHOICE, KIT):
+        assert values(reading(name), text, truth=truth, doc=doc)[0][ACCURACY]["score"] == score
 
 
 def test_what_only_the_judge_decides_has_no_score() -> None:
