@@ -87,6 +87,21 @@ class AppliedRecipe(Struct, frozen=True):
             found["media.double_first"] = "the recipe states no layout for this task"
         return found
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the recipe sets in the run, by kind, for results and comparisons."""
+        layout = self.recipe.layout
+        text = b"" if layout is None else orjson.dumps(to_dict(layout), option=orjson.OPT_SORT_KEYS)
+        found = {
+            "prompt": hashlib.sha256(text).hexdigest()[:16] if text else None,
+            "system_prompt": self.recipe.system_prompt,
+            "options": dict(self.gen_kwargs),
+            "media": self.media.stated,
+            "extract": self.recipe.extract,
+            "judge": None if self.recipe.judge is None else self.recipe.judge.model,
+        }
+        return {name: value for name, value in found.items() if value not in (None, {})}
+
     def unplaced(self, objection: Callable[[str, Any], str], media_limits: frozenset[str]) -> dict[str, str]:
         """Return what a model cannot do of what is stated, by the recipe's keys, with the reason.
 
@@ -98,7 +113,7 @@ class AppliedRecipe(Struct, frozen=True):
         for name, value in self.gen_kwargs.items():
             if value not in _NEUTRAL.get(name, ()) and (why := objection(name, value)):
                 key = f"thinking.enabled ({THINKING})" if name == TEMPLATE_OPTIONS else f"gen_kwargs.{name}={value}"
-                found[key] = why
+                found[key] = why if not why.startswith("did you mean") else "the model has no such option"
         for name, value in self.media.stated.items():
             if name not in media_limits:
                 found[f"media.{name}={value}"] = "it applies no such limit to a request"
@@ -179,6 +194,7 @@ def options_with(task: YamlTask, one: AppliedRecipe, given: CommandLine) -> Task
         "readers": READERS,
         "layout": None if recipe.layout is None else to_dict(recipe.layout),
         "media": to_dict(one.media) | {"double_first": bool(recipe.media.double_first)},
+        "frames": None if layout is None else [layout.media.frames, layout.media.fps, layout.media.frame_rule],
         "system_prompt": system,
         "seed": seed,
     }
