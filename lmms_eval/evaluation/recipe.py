@@ -59,6 +59,7 @@ class RunRecipe(Struct, frozen=True):
             "variant": recipe.variant,
             "sha256": recipe.digest,
             "source": {name: value for name, value in to_dict(recipe.source).items() if value},
+            "sets": {name: one.record for name, one in self.tasks.items()},
             "differs": {name: to_dict(one.differs) for name, one in self.tasks.items() if one.differs},
             "not_stated": {name: list(one.recipe.not_stated) for name, one in self.tasks.items()},
             "missing": {name: dict(found) for name, found in self.missing.items()},

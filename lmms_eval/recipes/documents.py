@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmms_eval.api.generation import VIDEO_LIMITS, RequestLimits
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.api.messages import ChatVideoContent, visual_to_content
 from lmms_eval.errors import ItemError
 from lmms_eval.media.video import probe, uniform_indices
@@ -266,9 +266,9 @@ def names_frames(layout: Layout | None, media: MediaLimits) -> bool:
     return layout is not None and layout.frame != MEDIUM and is_stated
 
 
-def limits_of(media: MediaLimits, layout: Layout | None = None) -> RequestLimits:
-    """Return the limits that back ends apply; of frames that a layout sends as pictures only those of pictures."""
-    limits = RequestLimits(
+def limits_of(media: MediaLimits) -> RequestLimits:
+    """Return the limits in the form for back ends."""
+    return RequestLimits(
         min_pixels=media.min_pixels,
         max_pixels=media.max_pixels,
         total_pixels=media.total_pixels,
@@ -280,7 +280,6 @@ def limits_of(media: MediaLimits, layout: Layout | None = None) -> RequestLimits
         tiles_later=media.tiles_later,
         total_tiles=media.tiles_in_all,
     )
-    return replace(limits, **dict.fromkeys(VIDEO_LIMITS)) if names_frames(layout, media) else limits
 
 
 def _mmmu_pictures(doc: Doc) -> list[Any]:

@@ -271,6 +271,8 @@ def _layers(file: Path, above: tuple[Path, ...]) -> tuple[list[Mapping[str, Any]
     base = content.get("base")
     if base is None:
         return [content], digest
+    if str(base) != Path(str(base)).name:
+        raise ConfigError(f"{file}: base: give the name of a recipe, or of a file in the same folder; got {base!r:.80}")
     lower = FOLDER / f"{base}.yaml" if base in names() else file.parent / str(base)
     if not lower.is_file():
         raise ConfigError(f"{file}: base: there is no recipe {base!r}, and no file {lower}")

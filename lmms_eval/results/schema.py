@@ -351,9 +351,41 @@ class EffectiveRequest(Open, kw_only=True):
     chat_template_kwargs: dict[str, Any] | UnsetType = UNSET
     """Variables of the chat template."""
     media: dict[str, Any] | UnsetType = UNSET
-    """Limits and formats of pictures and videos, from the model's arguments."""
+    """Limits and formats of pictures and videos, from the model's arguments and the recipe."""
     generation_config: dict[str, Any] | UnsetType = UNSET
     """The checkpoint's configuration, for options that the request does not set."""
+
+
+class RecipeDifference(Struct, kw_only=True):
+    """A value that the run has in place of the recipe's."""
+
+    recipe: Any
+    """The recipe's value."""
+    run: Any
+    """The run's value."""
+
+
+class RecipePart(Open, kw_only=True):
+    """The recipe of a run (``--recipe``)."""
+
+    name: str
+    """Name of the recipe."""
+    variant: str
+    """Its variant; several are joined by ``+``."""
+    sha256: str
+    """Hash of its file, with those of the files that it builds on."""
+    source: dict[str, str]
+    """Repository, path, revision and date."""
+    sets: dict[str, dict[str, Any]]
+    """By task, what it sets: hash of the prompt's layout, system prompt, options, media, reading of answers, judge."""
+    differs: dict[str, dict[str, RecipeDifference]]
+    """By task and key, what the command line, or the judge, has in place of the recipe."""
+    not_stated: dict[str, list[str]]
+    """By task: keys that matter for a score and that it does not state."""
+    missing: dict[str, dict[str, str]]
+    """By task and key: what the model cannot do, with the reason (``--recipe_partial``)."""
+    not_covered: list[str]
+    """Tasks that it does not cover (``--recipe_partial``)."""
 
 
 class Timing(Open, kw_only=True):
@@ -475,6 +507,8 @@ class ResultsDocument(Open, kw_only=True):
     """Parts of a request other than its messages, by task; absent if no requests are sent."""
     ignored_gen_kwargs: list[str] | UnsetType = UNSET
     """Options of ``--gen_kwargs`` that the model cannot take (``--allow_ignored``)."""
+    recipe: RecipePart | UnsetType = UNSET
+    """The recipe, and what the run has in place of it (``--recipe``)."""
     timing: Timing
     """Seconds by stage, and counts."""
     cache: dict[str, Any] | UnsetType = UNSET
