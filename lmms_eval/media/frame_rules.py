@@ -7,7 +7,8 @@ Nothing here opens a video: the rules need its number of frames, its rate and it
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -140,7 +141,7 @@ class FrameRule(Struct, frozen=True):
     @property
     def _video(self) -> QwenVideo:
         names = ("fps", "min_frames", "max_frames", "min_pixels", "max_pixels", "total_pixels")
-        stated = self.limits.stated
+        stated: Mapping[str, Any] = self.limits.stated
         return QwenVideo(**{name: stated[name] for name in names if name in stated})
 
     def indices(self, frames: int, rate: float) -> list[int]:
