@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import SECOND_READING, JudgeQuestion, Verdict
 from lmms_eval.api.outcome import Estimate, Unscored, Withheld
 from lmms_eval.api.task import Answer, MetricDefinition
 from lmms_eval.errors import ItemError
@@ -203,6 +203,7 @@ class RecipeReading(Struct, frozen=True):
             functools.partial(user_turn, prompt),
             lambda reply: self._meant(reply, asked) is not None,
             _REPLY,
+            {SECOND_READING: True},
         )
 
     @property

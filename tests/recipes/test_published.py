@@ -274,3 +274,22 @@ def test_only_if_asked(data: Path) -> None:
     assert "published" not in run(data, limit=2, published=True)  # nothing is published of a baseline
     with pytest.raises(UnknownNameError, match="unknown model 'nobody'"):
         run(data, limit=2, published="nobody")
+
+
+RECIPES = (
+    ("qwen2.5-vl@vlmevalkit", "Qwen/Qwen2.5-VL-7B-Instruct", "68.5 (+1)"),
+    ("internvl3@vlmevalkit", "OpenGVLab/InternVL2-8B", "64.4"),
+    ("kimi-vl@vlmevalkit", "moonshotai/Kimi-VL-A3B-Instruct", "68.1"),
+)
+
+
+@pytest.mark.parametrize(("recipe", "model", "shown"), RECIPES)
+def test_recipes_show_published_numbers(data: Path, recipe: str, model: str, shown: str) -> None:
+    results = run(data, recipe=recipe, published=model)
+    (first, *_) = results["published"]["realworldqa"]
+    assert (first["metric"], first["verdict"]) == ("recipe_accuracy,none", "differs")
+    row = next(line for line in make_table(results).splitlines() if "recipe_accuracy" in line)
+    assert [cell.strip() for cell in row.split("|")][-3:-1] == [shown, first["shown"]]
+    assert f"& {shown} & differs by" in make_latex(results)
+    titles = [part["title"] for part in certainty(results)["tasks"]["realworldqa"]]
+    assert "Published numbers" in titles
