@@ -1,4 +1,4 @@
-"""The part ``recipe`` of a results document, and lines of text about it."""
+"""The part ``recipe`` of a results document: its types, and its lines of text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from lmms_eval.results.certainty import Open
 from lmms_eval.utils.names import some_of
-
-OWN_JUDGE = "judge.model"
-SHOWN = 8
-"""Most tasks that a line names."""
 
 
 class RecipeOverride(Struct, kw_only=True):
@@ -23,7 +20,7 @@ class RecipeOverride(Struct, kw_only=True):
     """The run's value."""
 
 
-class RecipePart(Struct, kw_only=True):
+class RecipePart(Open, kw_only=True):
     """The recipe of a run (``--recipe``)."""
 
     name: str
@@ -44,6 +41,11 @@ class RecipePart(Struct, kw_only=True):
     """By task and key: what the model cannot do, with the reason (``--recipe_partial``)."""
     not_covered: list[str]
     """Tasks that it does not cover (``--recipe_partial``)."""
+
+
+OWN_JUDGE = "judge.model"
+SHOWN = 8
+"""Most tasks that a line names."""
 
 
 def recipe_title(part: Mapping[str, Any]) -> str:
