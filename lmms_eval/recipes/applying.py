@@ -113,7 +113,7 @@ class AppliedRecipe(Struct, frozen=True):
         for name, value in self.gen_kwargs.items():
             if value not in _NEUTRAL.get(name, ()) and (why := objection(name, value)):
                 key = f"thinking.enabled ({THINKING})" if name == TEMPLATE_OPTIONS else f"gen_kwargs.{name}={value}"
-                found[key] = why
+                found[key] = why if not why.startswith("did you mean") else "the model has no such option"
         for name, value in self.media.stated.items():
             if name not in media_limits:
                 found[f"media.{name}={value}"] = "it applies no such limit to a request"

@@ -261,3 +261,50 @@ def test_a_killed_run_keeps_the_recipe(data: Path, tmp_path: Path) -> None:
     found = results(tmp_path)
     assert found["recipe"]["name"] == SCRIPTS and found["timing"]["resumed"] == held
     assert found["outcomes"]["mmmu_val"]["scored"] == 3
+
+
+def test_a_back_end_that_has_no_such_option_refuses_or_goes_without(data: Path, tmp_path: Path) -> None:
+    words = ["--model", "hf", "--model_args", "pretrained=embedded", "--tasks", "chartqa", "--data_root", data]
+    own = tmp_path / "mine.yaml"
+    own.write_text(
+        "models: [embedded]\ntasks:\n  chartqa:\n    gen_kwargs: {presence_penalty: 1.5, max_new_tokens: 3}\n", "utf-8"
+    )
+    refused = in_process(*words, "--recipe", own)
+    assert refused.code == 2, refused.shown
+    assert "model 'hf' cannot do what the recipe states: gen_kwargs.presence_penalty=1.5 (the model has" in refused.err
+    neutral = tmp_path / "neutral.yaml"
+    neutral.write_text(own.read_text("utf-8").replace("1.5", "0.0"), "utf-8")
+    for file, missing in ((own, {"gen_kwargs.presence_penalty=1.5"}), (neutral, set())):
+        ended = in_process(*words, "--recipe", file, *(["--recipe_partial"] if missing else []), "--output_path",
+                           tmp_path / file.stem)  # fmt: skip
+        assert ended.code == 0, ended.shown
+        assert set(results(tmp_path / file.stem)["recipe"]["missing"].get("chartqa", {})) == missing
+
+
+def test_a_recipe_in_a_file_of_options(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        f"model: baseline\nmodel_args: strategy=constant\ntasks: mmmu_val\ndata_root: {data}\nlimit: 1\n"
+        f"recipe: {SCRIPTS}:cot\noutput_path: {tmp_path / 'out'}\n",
+        "utf-8",
+    )
+    ended = in_process("--config", file)
+    assert ended.code == 0, ended.shown
+    assert results(tmp_path / "out")["recipe"]["variant"] == "cot"
+
+
+def test_scoring_again_keeps_the_recipe(data: Path, tmp_path: Path) -> None:
+    words = ("--recipe", SCRIPTS, "--output_path", tmp_path, "--log_samples")
+    assert constant(data, "mmmu_val", *words).code == 0
+    before = results(tmp_path)["recipe"]
+    again = in_process("score", tmp_path)
+    assert again.code == 0, again.shown
+    assert results(tmp_path)["recipe"] == before
+
+
+def test_a_dry_run_measures_what_the_recipe_sends(data: Path) -> None:
+    own, recipe = (
+        in_process(*arguments(data, "mmmu_val", "--dry_run", *more)).out for more in ([], ["--recipe", SCRIPTS])
+    )
+    assert "pictures: 4, " in recipe and "encoded anew" in recipe  # each once, scaled up
+    assert "encoded anew" not in own
