@@ -116,9 +116,12 @@ class Encoder:
             if len(whole) <= alone:
                 raise no_token(continuation)
             self._check_length(len(whole))
-            context = whole[:alone] or [prefix_token(self._loaded.tokenizer)]
-            if context == [None]:
-                raise RefusedError(NO_PREFIX)
+            context = whole[:alone]
+            if not context:
+                prefix = prefix_token(self._loaded.tokenizer)
+                if prefix is None:
+                    raise RefusedError(NO_PREFIX)
+                context = [prefix]
             pairs.append((context, whole[alone:]))
         return pairs
 
