@@ -1,4 +1,4 @@
-"""``lmms-eval export``: writes the samples of a run to one file."""
+"""``lmms-eval export``: writes the samples of a run to one file, or its results in a form that others read."""
 
 from __future__ import annotations
 
@@ -7,28 +7,54 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import add_choice_flags, choice_of, command_parser
+from lmms_eval.cli.arguments import CommandParser, add_choice_flags, choice_of, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.results.run import Run
 
+_TABLES = ("parquet", "csv", "jsonl", "xlsx")
+EEE = "eee"
+_RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
+_ONLY_FOR = {
+    **dict.fromkeys(("ids", "where"), _TABLES),
+    **dict.fromkeys(("organization", "relationship", "developer"), (EEE,)),
+}
+"""Forms that take an option; all others refuse it."""
+
 
 def run(arguments: Sequence[str]) -> int:
+    given = _parser().read(arguments)
+    for option, forms in _ONLY_FOR.items():
+        if getattr(given, option) is not None and given.to not in forms:
+            raise UsageError(f"--{option}: only with --to {', '.join(forms)}")
+    from lmms_eval.results.run import load
+
+    found = load(given.run)
+    return _records(given, found) if given.to == EEE else _table(given, found)
+
+
+def _parser() -> CommandParser:
     parser = command_parser("export")
     parser.add_argument(
         "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
     )
     parser.add_argument("task", nargs="?", default="", metavar="TASK", help="only this one")
-    parser.add_argument("--to", required=True, choices=("parquet", "csv", "jsonl", "xlsx"))
-    parser.add_argument("--out", metavar="FILE", help="default: MODEL_STAMP.FORM in the current folder")
+    parser.add_argument("--to", required=True, choices=(*_TABLES, EEE), help=f"{EEE}: records of Every Eval Ever")
+    parser.add_argument(
+        "--out", metavar="FILE|FOLDER", help=f"default: MODEL_STAMP.FORM, or the folder {EEE}, in the current folder"
+    )
     add_choice_flags(parser)
-    given = parser.read(arguments)
-    from lmms_eval.results.export import export
-    from lmms_eval.results.run import load
+    parser.add_argument("--organization", metavar="NAME", help=f"{EEE}: who provides the records; default: unknown")
+    parser.add_argument("--relationship", choices=_RELATIONSHIPS, help=f"{EEE}: evaluator and model; default: other")
+    parser.add_argument("--developer", metavar="NAME", help=f"{EEE}: of the model, if its name does not state it")
+    return parser
 
-    found = load(given.run)
+
+def _table(given: Namespace, found: Run) -> int:
+    from lmms_eval.results.export import export
+
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
     chosen = choice_of(given, found)
     path = _path(given, found)
@@ -37,6 +63,28 @@ def run(arguments: Sequence[str]) -> int:
         complain(note)
     emit(f"{path}: {written.rows} rows, {written.columns} columns, of {found.source}")
     return 0
+
+
+def _records(given: Namespace, found: Run) -> int:
+    from lmms_eval.exchange.every_eval_ever import Source, export_records
+
+    source = Source(given.organization or "unknown", given.relationship or "other", given.developer or "")
+    written = export_records(found, _folder(given, EEE), source, [given.task] if given.task else [])
+    for note in (*found.notes, *written.notes):
+        complain(note)
+    for one in written.records:
+        emit(f"{one.record}: numbers {one.results}, lines of samples {one.rows}")
+    if not written.records:
+        emit(f"nothing is written: {found.source} has no number that may leave")
+    return 0
+
+
+def _folder(given: Namespace, default: str) -> Path:
+    """Return the folder to write into. Raises ``UsageError`` if it is a file."""
+    folder = Path(given.out).expanduser() if given.out else Path(default)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out {folder}: that is a file; --to {given.to} writes into a folder")
+    return folder
 
 
 def _path(given: Namespace, found: Run) -> Path:

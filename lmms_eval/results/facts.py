@@ -174,6 +174,23 @@ def group_leaves(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(dict.fromkeys(_leaves(document, name, ()))) for name in part_of(document, "groups")}
 
 
+def selected(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the tasks and groups that were selected, each with the names of results below it, itself first."""
+    below = part_of(document, "group_subtasks")
+    inner = {str(child) for children in below.values() if isinstance(children, list) for child in children}
+    tops = [name for name in part_of(document, "results") if name not in inner]
+    return {name: tuple(dict.fromkeys(_below(document, name, ()))) for name in tops}
+
+
+def _below(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
+    if name in above:
+        return
+    yield name
+    children = part_of(document, "group_subtasks").get(name)
+    for child in children if isinstance(children, list) else ():
+        yield from _below(document, str(child), (*above, name))
+
+
 def _leaves(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
     children = part_of(document, "group_subtasks").get(name)
     if not isinstance(children, list) or not children or name in above:
