@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from lmms_eval.results.run import Run
 
 _TABLES = ("parquet", "csv", "jsonl", "xlsx")
-EEE = "eee"
+EEE, HUB = "eee", "hub-eval-results"
 _RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 _ONLY_FOR = {
     **dict.fromkeys(("ids", "where"), _TABLES),
     **dict.fromkeys(("organization", "relationship", "developer"), (EEE,)),
+    **dict.fromkeys(("push", "task_id", "source_url"), (HUB,)),
 }
 """Forms that take an option; all others refuse it."""
 
@@ -27,12 +28,13 @@ _ONLY_FOR = {
 def run(arguments: Sequence[str]) -> int:
     given = _parser().read(arguments)
     for option, forms in _ONLY_FOR.items():
-        if getattr(given, option) is not None and given.to not in forms:
+        if getattr(given, option) and given.to not in forms:
             raise UsageError(f"--{option}: only with --to {', '.join(forms)}")
     from lmms_eval.results.run import load
 
     found = load(given.run)
-    return _records(given, found) if given.to == EEE else _table(given, found)
+    forms = {EEE: _records, HUB: _hub_results}
+    return forms.get(given.to, _table)(given, found)
 
 
 def _parser() -> CommandParser:
@@ -41,14 +43,19 @@ def _parser() -> CommandParser:
         "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
     )
     parser.add_argument("task", nargs="?", default="", metavar="TASK", help="only this one")
-    parser.add_argument("--to", required=True, choices=(*_TABLES, EEE), help=f"{EEE}: records of Every Eval Ever")
+    parser.add_argument("--to", required=True, choices=(*_TABLES, EEE, HUB), help=f"{EEE}: records of Every Eval Ever")
     parser.add_argument(
-        "--out", metavar="FILE|FOLDER", help=f"default: MODEL_STAMP.FORM, or the folder {EEE}, in the current folder"
+        "--out", metavar="FILE|FOLDER", help="default: MODEL_STAMP.FORM, or the folder FORM, in the current folder"
     )
     add_choice_flags(parser)
     parser.add_argument("--organization", metavar="NAME", help=f"{EEE}: who provides the records; default: unknown")
     parser.add_argument("--relationship", choices=_RELATIONSHIPS, help=f"{EEE}: evaluator and model; default: other")
     parser.add_argument("--developer", metavar="NAME", help=f"{EEE}: of the model, if its name does not state it")
+    parser.add_argument(
+        "--task_id", action="append", default=[], metavar="TASK=ID", help=f"{HUB}: the data set's own name of a task"
+    )
+    parser.add_argument("--source_url", metavar="URL", help=f"{HUB}: address of further information")
+    parser.add_argument("--push", metavar="OWNER/MODEL", help=f"{HUB}: propose them to this repository")
     return parser
 
 
@@ -77,6 +84,31 @@ def _records(given: Namespace, found: Run) -> int:
     if not written.records:
         emit(f"nothing is written: {found.source} has no number that may leave")
     return 0
+
+
+def _hub_results(given: Namespace, found: Run) -> int:
+    from lmms_eval.exchange.hub_results import hub_results, push_results, write_results
+
+    if given.task:
+        raise UsageError(f"--to {HUB} writes all tasks of the run: leave {given.task} out")
+    task_ids = dict(_task_id(word) for word in given.task_id)
+    results = hub_results(found, task_ids, given.source_url or "")
+    for note in results.notes:
+        complain(note)
+    if not results.entries:
+        emit(f"nothing is written: {found.source} has no number that the hub's files can hold")
+        return 0
+    emit([str(path) for path in write_results(results, _folder(given, HUB))])
+    if given.push:
+        emit(f"pull request: {push_results(results, given.push)}")
+    return 0
+
+
+def _task_id(word: str) -> tuple[str, str]:
+    task, equals, name = word.partition("=")
+    if not (task and equals and name):
+        raise UsageError(f"--task_id {word}: write TASK=ID")
+    return task, name
 
 
 def _folder(given: Namespace, default: str) -> Path:

@@ -22,7 +22,7 @@ from lmms_eval.exchange.eee_samples import SCHEMA_VERSION, BestScore, Lines, Res
 from lmms_eval.exchange.numbers import ReportedNumber, ReportedNumbers, ended, numbers_of, started
 from lmms_eval.exchange.origins import DataSource, ModelFacts, RequestOptions, folder_name
 from lmms_eval.metrics.table import METRICS
-from lmms_eval.results.facts import part_of
+from lmms_eval.results.facts import leaves_of, part_of
 from lmms_eval.results.run import Choice, Run
 from lmms_eval.results.sample import json_cell
 from lmms_eval.storage.atomic import replacing
@@ -190,12 +190,11 @@ class RecordMaker:
         }
 
     def _source_data(self, name: str) -> dict[str, Any]:
-        leaves = [task for task in self._leaves(name) if task in part_of(self.document, "configs")]
         if name not in part_of(self.document, "configs"):
             return {
                 "dataset_name": name,
                 "source_type": "other",
-                "additional_details": {"tasks": ", ".join(leaves) or name},
+                "additional_details": {"tasks": ", ".join(leaves_of(self.document, name)) or name},
             }
         source = DataSource.of(self.document, name)
         kind: dict[str, Any] = {"dataset_name": source.repository or name, "source_type": "other"}
@@ -206,12 +205,6 @@ class RecordMaker:
             if source.documents is not None:
                 kind["samples_number"] = source.documents
         return kind | ({"additional_details": source.facts()} if source.facts() else {})
-
-    def _leaves(self, name: str) -> list[str]:
-        children = part_of(self.document, "group_subtasks").get(name)
-        if not isinstance(children, list) or not children:
-            return [name]
-        return [leaf for child in children if child != name for leaf in self._leaves(str(child))]
 
     def _metric(self, number: ReportedNumber) -> dict[str, Any]:
         is_general = number.metric in METRICS

@@ -45,6 +45,11 @@ class DataSource(Struct, frozen=True):
     """Names of local files, without their folders."""
     task_hash: str = ""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the documents were read from files that do not come from the hub's cache."""
+        return bool(self.files) and not self.revision
+
     @classmethod
     def of(cls, document: Mapping[str, Any], task: str) -> DataSource:
         """Read what a results document states about the data of a task."""

@@ -171,7 +171,12 @@ def _metric(document: Mapping[str, Any], task: str, metric: str) -> Mapping[str,
 
 def group_leaves(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Return the leaf tasks of each group that has a number."""
-    return {name: tuple(dict.fromkeys(_leaves(document, name, ()))) for name in part_of(document, "groups")}
+    return {name: leaves_of(document, name) for name in part_of(document, "groups")}
+
+
+def leaves_of(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the leaf tasks of a task or group; a task is its own leaf."""
+    return tuple(dict.fromkeys(_leaves(document, name, ())))
 
 
 def selected(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
