@@ -45,6 +45,7 @@ COMMANDS = {
         Command(
             "export", "samples as one file (Parquet, CSV, JSON lines, Excel), results as records for others", "export"
         ),
+        Command("card", "report card of a run: what was measured, how certain it is, what is missing", "card"),
         Command("score", "score or judge a finished run again", "score"),
         Command("judge", "draw judged answers for people to score, and find out whether a judge has drifted", "judge"),
         Command("cache", "look into, prune or check a response cache", "cache"),

@@ -33,8 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.results.run import load
 
     found = load(given.run)
-    forms = {EEE: _records, HUB: _hub_results}
-    return forms.get(given.to, _table)(given, found)
+    writers = {EEE: _records, HUB: _hub_results}
+    return writers.get(given.to, _table)(given, found)
 
 
 def _parser() -> CommandParser:

@@ -273,8 +273,9 @@ def _card(present: str, found: HubResults) -> bytes:
     from huggingface_hub import ModelCard
 
     card = ModelCard(present or "---\n{}\n---\n")
-    stated = card.data.eval_results or []
+    data: Any = card.data  # declared as the base of ModelCardData
+    stated = data.eval_results or []
     kept = [one for one in stated if not any(one.is_equal_except_value(ours) for ours in found.index)]
-    card.data.eval_results = [*kept, *found.index]
-    card.data.model_name = card.data.model_name or found.model
+    data.eval_results = [*kept, *found.index]
+    data.model_name = data.model_name or found.model
     return str(card).encode("utf-8", "replace")

@@ -17,7 +17,7 @@ from lmms_eval.results.sample import finite, json_cell
 from lmms_eval.tasks.data.splits import LOCAL_BUILDERS
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
-_IN_CACHE = re.compile(r"datasets--(?P<name>[\w.-]+)/snapshots/(?P<revision>[0-9a-f]{40})/")
+_IN_CACHE = re.compile(r"(?:^|/)datasets--(?P<name>[^/]+)/snapshots/(?P<revision>[0-9a-f]{40})/")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOCAL_ENGINES = {"hf": "transformers", "internvl": "transformers", "minicpm_v": "transformers"}
 _ENGINES = ("vllm", "sglang")
