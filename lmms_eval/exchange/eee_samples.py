@@ -266,6 +266,8 @@ def _metadata(sample: Sample) -> Iterator[tuple[str, str]]:
     for name in ("doc_hash", "filter", "finish_reason", "blank", "drew", "attempts", "status"):
         if (value := record.get(name)) not in (None, "", []):
             yield name, value if isinstance(value, str) else json_cell(value)
+    if (cluster := sample.cluster) is not None:  # it may be the path of a picture
+        yield "cluster", hashlib.sha256(cluster.encode("utf-8", "replace")).hexdigest()[:16]
     media = [one for one in record.get("sent_media") or () if isinstance(one, Mapping)]
     if media:
         yield "sent_media", json_cell([{k: v for k, v in one.items() if k not in ("path", "name")} for one in media])
