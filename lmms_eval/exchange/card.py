@@ -16,10 +16,11 @@ from msgspec import Struct
 from lmms_eval.errors import UsageError
 from lmms_eval.exchange.checklists import ABSENT, ItemAnswer, answers
 from lmms_eval.exchange.numbers import ReportedNumber
+from lmms_eval.exchange.origins import recipe_facts
 from lmms_eval.exchange.run_facts import RunDescription
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.run import Run
-from lmms_eval.results.sample import finite, json_cell
+from lmms_eval.results.sample import finite
 from lmms_eval.results.tables import interval_text
 from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.viewer.certainty import IN_WORDS
@@ -213,12 +214,16 @@ def _prompts(found: RunDescription) -> CardSection:
 
 
 def _recipe(found: RunDescription) -> CardSection:
-    recipe = found.document.get("recipe")
-    if not recipe:
-        return CardSection("Recipe", (NO_RECIPE,))
-    stated = recipe if isinstance(recipe, Mapping) else {"name": recipe}
-    texts = {str(name): value if isinstance(value, str) else json_cell(value) for name, value in stated.items()}
-    return CardSection("Recipe", facts=_facts(texts))
+    rows = []
+    for task, entries in found.part("published").items():
+        for one in entries if isinstance(entries, list) else ():
+            if isinstance(one, Mapping):
+                shown = " ".join(filter(None, (str(one.get("shown") or ""), str(one.get("reason") or ""))))
+                rows.append((task, *(str(one.get(name) or "") for name in ("metric", "published", "source")), shown))
+    facts = recipe_facts(found.document)
+    lines = () if facts else (NO_RECIPE,)
+    headings = ("task", "metric", "published", "source", "this run") if rows else ()
+    return CardSection("Recipe and published numbers", lines, _facts(facts), headings, tuple(rows), headings[2:3])
 
 
 def _controls(found: RunDescription) -> CardSection:

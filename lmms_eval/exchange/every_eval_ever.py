@@ -20,7 +20,7 @@ from lmms_eval.compare.runs import MetricColumn, RunRows
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.exchange.eee_samples import SCHEMA_VERSION, BestScore, Lines, Result, encoded
 from lmms_eval.exchange.numbers import ReportedNumber, ReportedNumbers, ended, numbers_of, started
-from lmms_eval.exchange.origins import DataSource, ModelFacts, RequestOptions, folder_name
+from lmms_eval.exchange.origins import DataSource, ModelFacts, RequestOptions, folder_name, judge_texts, recipe_facts
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.results.facts import leaves_of, part_of
 from lmms_eval.results.run import Choice, Run
@@ -29,6 +29,7 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.numbers import ScoreRange
 
 UNKNOWN = "unknown"
+_PERCENT = 100
 
 
 class Source(Struct, frozen=True):
@@ -230,8 +231,7 @@ class RecordMaker:
         part = part_of(self.document, "judge")
         if self.judge is None or task not in part_of(part, "by_task"):
             return None
-        texts = part_of(self.document, "judge_texts", task)
-        prints = [f"{name} {part_of(texts, name).get('fingerprint')}" for name in texts]
+        prints = [f"{name} {digest}" for name, digest in judge_texts(self.document, task).items()]
         stated = f"SHA-256 of its texts begins with: {', '.join(prints)}" if prints else "no fingerprint is recorded"
         counts = part_of(part_of(part, "by_task"), task)
         options = part_of(self.document, "config")
@@ -244,25 +244,7 @@ class RecordMaker:
         }
 
     def _score(self, number: ReportedNumber) -> dict[str, Any]:
-        uncertainty: dict[str, Any] = {}
-        if number.error is not None:
-            method = {"method": number.error_method} if number.error_method else {}
-            uncertainty["standard_error"] = {"value": number.error, **method}
-        if number.low is not None and number.high is not None:
-            uncertainty["confidence_interval"] = {
-                "lower": number.low,
-                "upper": number.high,
-                "confidence_level": number.level,
-                "method": number.method or UNKNOWN,
-            }
-        details = dict(number.marks)
-        column = self.column(number)
-        if column is not None and column.scale == 1:
-            known = [score for score in column.scores.tolist() if not math.isnan(score)]
-            if len(known) > 1:
-                uncertainty["standard_deviation"] = _deviation(known)
-        if number.n is not None and uncertainty:
-            uncertainty["num_samples"] = number.n
+        details, column = dict(number.marks), self.column(number)
         if number.n is not None:
             details["documents"] = str(number.n)
         if number.estimand:
@@ -272,8 +254,11 @@ class RecordMaker:
         clusters = part_of(self.document, "clusters", number.task)
         if clusters.get("by") not in (None, "none"):
             details["clusters"] = f"{clusters.get('count')} by {clusters.get('by')}"
-        found: dict[str, Any] = {"score": number.value}
-        return found | {name: part for name, part in (("details", details), ("uncertainty", uncertainty)) if part}
+        if column is not None and column.scale != 1:
+            mean = "100 times the mean" if column.scale == _PERCENT else "not known to be the mean"
+            details["aggregation"] = f"{mean} of the documents' scores"
+        parts = {"details": details, "uncertainty": _uncertainty(number, column)}
+        return {"score": number.value, **{name: part for name, part in parts.items() if part}}
 
     def _generation(self, task: str, reasons: bool) -> dict[str, Any]:
         config, sampling = part_of(self.document, "configs", task), RequestOptions.of(self.document, task)
@@ -288,7 +273,8 @@ class RecordMaker:
         template = config.get("doc_to_text")
         if isinstance(template, str) and not template.startswith("<function"):
             arguments["prompt_template"] = template
-        details = {**sampling.others()}
+        recipe = {f"recipe.{name}": text for name, text in recipe_facts(self.document).items()}
+        details = {**sampling.others(), **recipe}
         for name, value in (
             ("num_fewshot", part_of(self.document, "n-shot").get(task)),
             ("repeats", config.get("repeats")),
@@ -328,6 +314,25 @@ def _range(within: ScoreRange | None) -> dict[str, Any]:
     low = within.low if math.isfinite(within.low) else "-Infinity"
     high = within.high if math.isfinite(within.high) else "Infinity"
     return {"score_type": "continuous", "min_score": low, "max_score": high}
+
+
+def _uncertainty(number: ReportedNumber, column: MetricColumn | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if number.error is not None:
+        method = {"method": number.error_method} if number.error_method else {}
+        found["standard_error"] = {"value": number.error, **method}
+    if number.low is not None and number.high is not None:
+        found["confidence_interval"] = {
+            "lower": number.low,
+            "upper": number.high,
+            "confidence_level": number.level,
+            "method": number.method or UNKNOWN,
+        }
+    if column is not None and column.scale == 1:
+        known = [score for score in column.scores.tolist() if not math.isnan(score)]
+        if len(known) > 1:
+            found["standard_deviation"] = _deviation(known)
+    return found | ({"num_samples": number.n} if number.n is not None and found else {})
 
 
 def _deviation(scores: Sequence[float]) -> float:

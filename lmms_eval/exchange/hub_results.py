@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.exchange.numbers import ReportedNumber, ReportedNumbers, ended, numbers_of
-from lmms_eval.exchange.origins import DataSource, ModelFacts, folder_name
+from lmms_eval.exchange.origins import DataSource, ModelFacts, folder_name, recipe_facts
 from lmms_eval.results.facts import leaves_of, part_of, sample_keys
 from lmms_eval.results.run import Run
 from lmms_eval.storage.atomic import replacing
@@ -160,6 +160,8 @@ def _notes(document: Mapping[str, Any], number: ReportedNumber) -> Iterator[str]
     shots = part_of(document, "n-shot").get(number.task)
     if shots is not None:
         yield f"{shots}-shot"
+    if (recipe := recipe_facts(document).get("name")) is not None:
+        yield f"recipe {recipe}"
     judge = ModelFacts.of_judge(document)
     if judge is not None and number.task in part_of(part_of(document, "judge"), "by_task"):
         yield f"judge {judge.name}"

@@ -24,6 +24,7 @@ _ENGINES = ("vllm", "sglang")
 _SERVICES = {"anthropic": "anthropic", "gemini": "google", "openai": "openai"}
 """Developer of the models that a service offers at its own address, by back end."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_SHOWN_DIGITS = 16
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -191,3 +192,22 @@ class RequestOptions(Struct, frozen=True):
             for name, value in self.options.items()
             if name not in known and value is not None
         }
+
+
+def judge_texts(document: Mapping[str, Any], task: str) -> dict[str, str]:
+    """Return the fingerprints of the texts that a task's judge was given, by name; empty if none is recorded."""
+    texts = part_of(document, "judge_texts", task)
+    found = {str(name): str(part_of(texts, name).get("fingerprint") or "") for name in texts}
+    of_mmie = part_of(part_of(part_of(document, "mmie", task), "prompts"), "sha256")
+    found |= {str(name): str(digest)[:_SHOWN_DIGITS] for name, digest in of_mmie.items()}
+    return {name: digest for name, digest in found.items() if digest}
+
+
+def recipe_facts(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a run records about its recipe, as texts by name; empty without a recipe."""
+    recipe = document.get("recipe")
+    stated = recipe if isinstance(recipe, Mapping) else {"name": recipe} if recipe else {}
+    texts = {
+        str(name): value if isinstance(value, str) else json_cell(value) for name, value in stated.items() if value
+    }
+    return {name: text for name, text in texts.items() if text}

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from lmms_eval.exchange.numbers import ReportedNumber, ReportedNumbers, is_control, numbers_of
-from lmms_eval.exchange.origins import DataSource, ModelFacts, RequestOptions
+from lmms_eval.exchange.origins import DataSource, ModelFacts, RequestOptions, judge_texts
 from lmms_eval.results.facts import leaves_of, part_of
 from lmms_eval.results.run import Run
 from lmms_eval.results.sample import finite, json_cell
@@ -162,9 +162,8 @@ class RunDescription:
     def judge(self) -> str:
         if self.judged is None:
             return "no model grades" if "run_key" in self.document else ""
-        texts = self.part("judge_texts")
         prints = dict.fromkeys(
-            f"{name} {part_of(part_of(texts, task), name).get('fingerprint')}" for task in texts for name in texts[task]
+            f"{name} {digest}" for task in self.tasks for name, digest in judge_texts(self.document, task).items()
         )
         return "; ".join(filter(None, (self.judged.name, f"texts {', '.join(prints)}" if prints else "")))
 
@@ -230,7 +229,12 @@ class RunDescription:
             str(part_of(rows, row).get("baseline")) for rows in paired.values() for row in rows if part_of(rows, row)
         )
         chance = any(part_of(one, "chance") for one in self.part("controls").values() if isinstance(one, Mapping))
-        return "; ".join((*([f"runs: {', '.join(names)}"] if names else []), *(["chance level"] if chance else [])))
+        known = {
+            f"runs: {', '.join(names)}": names,
+            "chance level": chance,
+            "published numbers": self.part("published"),
+        }
+        return "; ".join(text for text, is_there in known.items() if is_there)
 
     def subgroups(self) -> str:
         found = [task for task in self.part("sub_scores") if not is_control(task)]

@@ -51,9 +51,11 @@ def test_a_card_states_what_the_run_does(tmp_path: Path) -> None:
 
 
 def test_a_recipe_is_shown(tmp_path: Path) -> None:
-    recipe = {"name": "qwen3vl-report", "differs": ["temperature"]}
-    markdown, html = cards(write_run(tmp_path / "run", results=document(recipe=recipe)))
+    recipe = {"name": "qwen3vl-report", "differs": {"quiz": {"temperature": 0}}}
+    published = {"quiz": [{"metric": "acc,none", "published": 51.2, "source": "its report", "shown": "agrees"}]}
+    markdown, html = cards(write_run(tmp_path / "run", results=document(recipe=recipe, published=published)))
     for card in (markdown, html):
+        assert "51.2" in card and "its report" in card and "agrees" in card
         assert "qwen3vl-report" in card and NO_RECIPE not in card
 
 

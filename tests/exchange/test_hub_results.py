@@ -59,6 +59,8 @@ def test_an_entry_is_read_back_by_the_hubs_own_package(tmp_path: Path) -> None:
     assert (entry.dataset_id, entry.task_id, entry.value) == ("birds/quiz", "hard", 0.5)
     assert (entry.dataset_revision, entry.date) == (REVISION, "2023-11-14T22:13:20Z")
     assert "metric acc; 3 documents; 95% interval [0.1000, 0.9000] (wilson); 0-shot; 1 failed" in entry.notes
+    (other,) = of_run(tmp_path, recipe={"name": "finch-report"}).entries["quiz.yaml"]
+    assert "; recipe finch-report; " in str(other.notes)
     assert entry.source_url == "https://example.org/run"
 
 
