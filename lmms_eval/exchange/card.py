@@ -233,11 +233,13 @@ def _controls(found: RunDescription) -> CardSection:
             if name in ("chance", "rotations"):
                 continue
             for row, gap in part_of(controls, name).items():
-                interval = part_of(gap, "interval") if isinstance(gap, Mapping) else {}
+                if not isinstance(gap, Mapping):
+                    continue
+                interval = part_of(gap, "interval")
                 ends = interval_text(
                     finite(interval.get("low")), finite(interval.get("high")), str(interval.get("reason", ""))
                 )
-                numbers = [finite(part_of(controls, name)[row].get(key)) for key in ("plain", "score", "gap")]
+                numbers = [finite(gap.get(key)) for key in ("plain", "score", "gap")]
                 shown = ["" if number is None else f"{number:.4f}" for number in numbers]
                 rows.append((task, name, row, *shown, ends))
     done = found.alternatives()

@@ -149,6 +149,8 @@ def _error(document: Mapping[str, Any], name: str, pair: tuple[str, str]) -> tup
     method = ""
     if known is not None and "run_key" in document:
         method = "analytic" if known.is_mean else "bootstrap" if known.bootstrap_iterations else ""
+        if known.is_mean and part_of(document, "clusters", name).get("by") not in (None, "none"):
+            method = "analytic, documents taken as independent"
     return finite(entry.get(f"{metric}_stderr,{pipeline}")), method
 
 

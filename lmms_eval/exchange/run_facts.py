@@ -121,8 +121,8 @@ class RunDescription:
                 None,
                 (
                     f"fingerprint of all prompts {str(fingerprint)[:_DIGITS]}",
-                    f"system instruction {system[:_DIGITS]}" if system else "no system instruction",
-                    f"chat template {template[:_DIGITS]}" if template else "",
+                    f"system instruction {str(system)[:_DIGITS]}" if system else "no system instruction",
+                    f"chat template {str(template)[:_DIGITS]}" if template else "",
                 ),
             )
         )
@@ -171,12 +171,7 @@ class RunDescription:
         if self.judged is None:
             return "no model grades" if "run_key" in self.document else ""
         found = self.part("human_scores")
-        return "; ".join(
-            f"{task}: {entry.get('labels')} items scored by people, judge {entry.get('judge'):.4g}, "
-            f"corrected {entry.get('corrected'):.4g}"
-            for task, entry in found.items()
-            if isinstance(entry, Mapping) and finite(entry.get("judge")) is not None
-        )
+        return "; ".join(text for task in found if (text := _agreement(task, part_of(found, task))))
 
     def quality(self) -> str:
         outcomes = {task: self.part("outcomes", task) for task in self.tasks}
@@ -219,7 +214,7 @@ class RunDescription:
 
     def _variants(self) -> Iterator[str]:
         if found := self.part("prompt_variants"):
-            yield f"{max(len(part_of(one, 'variants')) for one in found.values())} other prompts"
+            yield f"{max(len(part_of(part_of(found, task), 'variants')) for task in found)} other prompts"
         if self.part("noise_floor"):
             yield "a part of the items asked a second time"
 
@@ -271,16 +266,13 @@ class RunDescription:
         cards = f"GPUs {', '.join(map(str, gpus))}" if isinstance(gpus, Sequence) and gpus else "no GPU in this process"
         if not machine:
             return ""
-        where = "" if self.model.engine else ", of the machine that asked; the model ran elsewhere"
+        where = "" if self.model.engine else " (the machine that asked)"
         return f"{machine.get('platform', '')}, {machine.get('cpus', '?')} CPUs, {cards}{where}"
 
     def cost(self) -> str:
         total = self.part("usage", "total")
-        found = [
-            f"{name.replace('_', ' ')} {int(total[name]):,}"
-            for name in ("input_tokens", "output_tokens")
-            if name in total
-        ]
+        counts = {name: finite(total.get(name)) for name in ("input_tokens", "output_tokens")}
+        found = [f"{name.replace('_', ' ')} {count:,.0f}" for name, count in counts.items() if count is not None]
         price = self.part("usage", "cost")
         if finite(price.get("total")) is not None:
             found.append(f"cost {price['total']:.4g} {price.get('currency', '')}".strip())
@@ -298,3 +290,11 @@ def _controls_in(task: Any) -> list[str]:
 def _seconds(document: Mapping[str, Any]) -> float | None:
     begin, end = finite(document.get("start_time")), finite(document.get("end_time"))
     return None if begin is None or end is None else end - begin
+
+
+def _agreement(task: str, entry: Mapping[str, Any]) -> str:
+    """Return what people's scores of a task's documents say about its judge."""
+    judge, corrected = finite(entry.get("judge")), finite(entry.get("corrected"))
+    if judge is None or corrected is None:
+        return ""
+    return f"{task}: {entry.get('labels')} items scored by people, judge {judge:.4g}, corrected {corrected:.4g}"

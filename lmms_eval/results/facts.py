@@ -120,9 +120,10 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
 
 def _clusters(entry: Mapping[str, Any]) -> Literal["column", "sent_media", "input_media", "none"] | None:
     """Return what the clusters are by a task's entry in ``clusters``; ``None`` if it has none."""
-    if "count" not in entry or "documents" not in entry:
+    count, documents = entry.get("count"), entry.get("documents")
+    if not isinstance(count, int) or not isinstance(documents, int):
         return None
-    if entry["count"] >= entry["documents"]:
+    if count >= documents:
         return "none"
     media: MediaKey | None = next((key for key in get_args(MediaKey) if key == entry.get("media")), None)
     return media or "column"
