@@ -14,6 +14,7 @@ from lmms_eval.errors import UsageError
 if TYPE_CHECKING:
     from lmms_eval.results.run import Run
 
+_OF_RUN = "that of the run"
 _TABLES = ("parquet", "csv", "jsonl", "xlsx")
 EEE, HUB = "eee", "hub-eval-results"
 _RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
@@ -55,7 +56,10 @@ def _parser() -> CommandParser:
         "--task_id", action="append", default=[], metavar="TASK=ID", help=f"{HUB}: the data set's own name of a task"
     )
     parser.add_argument("--source_url", metavar="URL", help=f"{HUB}: address of further information")
-    parser.add_argument("--push", metavar="OWNER/MODEL", help=f"{HUB}: propose them to this repository")
+    parser.add_argument(
+        "--push", nargs="?", const=_OF_RUN, metavar="OWNER/MODEL",
+        help=f"{HUB}: propose them to this repository; default: that of the run's model",
+    )  # fmt: skip
     return parser
 
 
@@ -91,6 +95,7 @@ def _hub_results(given: Namespace, found: Run) -> int:
 
     if given.task:
         raise UsageError(f"--to {HUB} writes all tasks of the run: leave {given.task} out")
+    repository = _repository(given, found) if given.push else ""
     task_ids = dict(_task_id(word) for word in given.task_id)
     results = hub_results(found, task_ids, given.source_url or "")
     for note in results.notes:
@@ -99,9 +104,21 @@ def _hub_results(given: Namespace, found: Run) -> int:
         emit(f"nothing is written: {found.source} has no number that the hub's files can hold")
         return 0
     emit([str(path) for path in write_results(results, _folder(given, HUB))])
-    if given.push:
-        emit(f"pull request: {push_results(results, given.push)}")
+    if repository:
+        emit(f"pull request: {push_results(results, repository)}")
     return 0
+
+
+def _repository(given: Namespace, found: Run) -> str:
+    """Return the repository to push to. Raises ``UsageError`` if it is not named, and the model's name is not one."""
+    from lmms_eval.exchange.origins import ModelFacts
+
+    if given.push != _OF_RUN:
+        return str(given.push)
+    model = ModelFacts.of(found.document)
+    if not model.developer or model.platform:
+        raise UsageError(f"--push: {model.name} is not the name of a repository; give --push OWNER/MODEL")
+    return model.id
 
 
 def _task_id(word: str) -> tuple[str, str]:

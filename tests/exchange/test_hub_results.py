@@ -205,7 +205,14 @@ def test_the_command_writes_and_pushes(
         (["--task_id", "quiz"], "--task_id quiz: write TASK=ID"),
         (["--task_id", "other=x"], "--task_id other=...: the run has no number of that task; it has: quiz"),
         (["quiz"], "writes all tasks of the run: leave quiz out"),
+        (["--push"], "nothing was pushed"),
         (["--developer", "x"], "--developer: only with --to eee"),
     ]:
-        assert main(["export", str(path), *words, "--to", "hub-eval-results"]) == 2
+        assert main(["export", str(path), *words, "--to", "hub-eval-results"]) != 0
         assert reason in capsys.readouterr().err
+    hub.data_sets = {"org/model": {}}
+    assert main(["export", str(path), "--to", "hub-eval-results", "--push"]) == 0
+    assert "/org/model/discussions/2" in capsys.readouterr().out
+    local = write_run(tmp_path / "local", results=results(model_name="/models/finch"))
+    assert main(["export", str(local), "--to", "hub-eval-results", "--push"]) == 2
+    assert "/models/finch is not the name of a repository" in capsys.readouterr().err
