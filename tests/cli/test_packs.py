@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli import packs as command
-from lmms_eval.cli.completion.command import current_index
+from lmms_eval.cli.completion.command import current_index, suggest
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.packs.store import packs
@@ -296,9 +296,11 @@ def test_hostile_files_do_not_hide_the_others(tmp_path: Path, said: Words) -> No
         "kitchen/tasks/tag.yaml": "task: t\ntag: !!python/object/apply:os.system ['true']\n",
         "kitchen/tasks/cycle.yaml": "include: cycle.yaml\ntask: c\n",
         "kitchen/tasks/outside.yaml": "include: ../../../../../../../etc/passwd\ntask: o\n",
+        "kitchen/tasks/endless.yaml": "include: /dev/zero\ntask: z\n",
+        "kitchen/tasks/large.yaml": "task: l\n" + "#" * (1 << 24),
     }
     out = said("packs", "add", str(wheel(tmp_path, files=files)))
-    assert "2 tasks, 1 groups" in out and "5 files cannot be read" in out
+    assert "2 tasks, 1 groups" in out and "7 files cannot be read" in out
     assert "kit_plain" in said("tasks", "list")
 
 
@@ -400,5 +402,13 @@ def test_a_module_that_raises_is_one_line(tmp_path: Path, said: Words, refused: 
 def test_completion_follows_the_packs(tmp_path: Path, said: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert "kit_plain" not in current_index()["tasks"]
-    said("packs", "add", str(wheel(tmp_path)))
+    own = {"kitchen/tasks/own/gsm8k.yaml": PLAIN.format(name="gsm8k"), "kitchen/tasks/own/rows.jsonl": ROWS}
+    said("packs", "add", str(wheel(tmp_path, files={**TASKS, **own})))
     assert "kit_plain" in current_index()["tasks"]
+    for typed, names in {
+        "kitchen:kit_": ["kit_group", "kit_plain", "kit_tag"], "kitchen:g": ["gsm8k"],
+        "mme,kitchen:kit_p": ["kit_plain"],
+    }.items():  # fmt: skip
+        beginning = typed[: typed.index(":") + 1]
+        assert suggest(["--tasks", typed], current_index()).values == [beginning + name for name in sorted(names)]
+    assert suggest(["--tasks", "nothing:x"], current_index()).kind == "files"

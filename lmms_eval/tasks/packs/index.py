@@ -17,7 +17,7 @@ from msgspec import Struct
 from lmms_eval.errors import TaskError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.packs.store import Pack, check_files, index_file
-from lmms_eval.tasks.yaml.loader import YamlReader
+from lmms_eval.tasks.yaml.loader import LARGEST, YamlReader
 from lmms_eval.utils.files import read_text
 
 _KEYS = ("task", "group", "tag", "class", "output_type")
@@ -153,7 +153,8 @@ class _CodeFinder:
     def __call__(self, file: Path) -> bool:
         if file not in self._known:
             self._known[file] = False  # ends a cycle
-            self._known[file] = _CODE.search(read_text(file)) is not None or any(map(self, self._reader.included(file)))
+            text = read_text(file, most=LARGEST)
+            self._known[file] = _CODE.search(text) is not None or any(map(self, self._reader.included(file)))
         return self._known[file]
 
 
