@@ -8,7 +8,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,7 +21,7 @@ from lmms_eval.config.options import Option, RunConfig, environment_defaults, op
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
-from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
+from lmms_eval.utils.yaml_bounds import UniqueKeyLoader, load_bounded, yaml_mistake
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -56,23 +56,6 @@ class FileItem(Struct, frozen=True):
     """The ``env`` part as written, before expansion."""
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML loader that refuses duplicate keys. YAML would silently keep the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Hashable] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                continue  # the base class refuses it
-            if key in seen:
-                raise ConfigError(f"line {key_node.start_mark.line + 1}: the key {key!r} occurs twice")
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
 def read_config_file(path: str) -> list[FileItem]:
     """Read the runs that a configuration file describes.
 
@@ -91,11 +74,9 @@ def read_config_text(text: str, name: str) -> list[FileItem]:
     Raises ``ConfigError`` if the text is not YAML, or holds neither a mapping nor a list of mappings.
     """
     try:
-        content = load_bounded(text, _Loader)
+        content = load_bounded(text, UniqueKeyLoader)
     except yaml.YAMLError as error:
         raise ConfigError(f"--config: {name} is not valid YAML: {yaml_mistake(error)}") from None
-    except ConfigError as error:
-        raise ConfigError(f"--config: {name}, {error}") from error
     if isinstance(content, list) and content:
         return [_item(entry, f"{name}, run {number}") for number, entry in enumerate(content, start=1)]
     return [_item(content, name)]

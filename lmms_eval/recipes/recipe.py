@@ -23,7 +23,7 @@ from lmms_eval.errors import ConfigError, ItemError, TaskError, UnknownNameError
 from lmms_eval.recipes.layouts import RESERVED, filled, mistakes
 from lmms_eval.recipes.layouts import Layout as Layout
 from lmms_eval.tasks.yaml.settings import GENERATION_OPTIONS, check_generation
-from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
+from lmms_eval.utils.yaml_bounds import UniqueKeyLoader, load_bounded, yaml_mistake
 
 FOLDER = Path(__file__).parent
 _PRODUCT = re.compile(r"\d+( ?\* ?\d+)+")
@@ -292,7 +292,7 @@ def _layers(file: Path, above: tuple[Path, ...]) -> tuple[list[Mapping[str, Any]
 @functools.lru_cache(maxsize=256)
 def _parsed(file: Path, raw: bytes) -> Any:
     try:
-        return load_bounded(raw.decode("utf-8"))
+        return load_bounded(raw.decode("utf-8"), UniqueKeyLoader)
     except yaml.YAMLError as error:
         raise ConfigError(f"{file}: {yaml_mistake(error)}") from error
     except UnicodeDecodeError as error:

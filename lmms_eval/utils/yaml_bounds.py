@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -13,7 +13,27 @@ MAX_VALUES = 1_000_000
 MAX_DEPTH = 100
 _MANY_OPENED = 100
 _DEEP_BLOCKS = re.compile(r"^(?: {100}|(?:[-?:] +){50})", re.MULTILINE)
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    _LOADER = yaml.SafeLoader
+else:
+    _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class UniqueKeyLoader(_LOADER):
+    """YAML loader that refuses duplicate keys. YAML would silently keep the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                continue  # the base class refuses it
+            if key in seen:
+                raise _problem(f"the key {key!r} occurs twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
 
 
 def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
@@ -25,7 +45,7 @@ def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
 
     Raises:
         yaml.YAMLError: the text is not YAML, has more than one document, is nested more than ``MAX_DEPTH`` deep, has an
-            alias inside the value that it names, or more than ``MAX_VALUES`` values.
+            alias inside the value that it names, has more than ``MAX_VALUES`` values, or what ``loader`` refuses.
     """
     if text.count("[") + text.count("{") > _MANY_OPENED or _DEEP_BLOCKS.search(text):
         # This comes before nodes are built: the C library recurses for each level until the stack ends.

@@ -100,7 +100,7 @@ def test_a_secret_never_stands_in_an_error(tmp_path: Path) -> None:
         ("", "needs a mapping of options"),
         ("- model: a\n- 5", "run 2: needs a mapping"),
         ("a: [", "not valid YAML"),
-        ("model: a\nmodel: b", "line 2: the key 'model' occurs twice"),
+        ("model: a\nmodel: b", "line 2, column 1: the key 'model' occurs twice"),
         ("? [a]\n: 1", "unhashable key"),
         ("model_args: {a: 1, a: 2}", "the key 'a' occurs twice"),
     ],

@@ -171,6 +171,7 @@ MISTAKES = {
     "a judge without a model": ("tasks: {mme: {judge: {tries: 3}}}", "tasks.mme.judge: Object missing required"),
     "no mapping": ("- a", "must be a mapping with names, not ['a']"),
     "no YAML": ("tasks: [", "line "),
+    "a task twice": ("tasks:\n  mme: {seed: 1}\n  mme: {seed: 2}", "line 3, column 3: the key 'mme' occurs twice"),
     "an unknown base": ("base: nobody", "base: there is no recipe 'nobody'"),
     "a variant with a key of files": ("variants: {x: {models: [a]}}", "variants.x: unknown key 'models'"),
 }  # fmt: skip
