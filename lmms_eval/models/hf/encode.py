@@ -124,10 +124,10 @@ class Encoder:
             if len(whole) <= alone:
                 raise no_token(continuation)
             self._check_length(len(whole))
-            context = whole[:alone] or [prefix_token(self._loaded.tokenizer)]
-            if context == [None]:
+            before = None if alone else prefix_token(self._loaded.tokenizer)
+            if not alone and before is None:
                 raise RefusedError(NO_PREFIX)
-            pairs.append((context, whole[alone:]))
+            pairs.append((whole[:alone] if before is None else [before], whole[alone:]))
         return pairs
 
     def _ids(self, texts: Collection[str]) -> dict[str, list[int]]:
