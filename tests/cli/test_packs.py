@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -326,11 +326,11 @@ def test_names_of_packs_are_listed_searched_and_described(said: Words, capsys: p
 
 
 @pytest.mark.usefixtures("shared_name")
-def test_a_name_or_wildcard_that_others_have_too_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def logged(name: str, pack_first: bool = False) -> str:
+def test_a_name_or_wildcard_that_others_have_too_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def logged(name: str, pack_first: bool = False, include: Sequence[Path] = ()) -> str:
         caplog.clear()
         with caplog.at_level("INFO", logger="lmms_eval"):
-            choose([name], Catalogue(pack_first=pack_first))
+            choose([name], Catalogue(include, pack_first=pack_first))
         return "\n".join(record.getMessage() for record in caplog.records)
 
     assert logged("gsm8k") == "gsm8k is this package's own task; packs have kitchen:gsm8k"
@@ -338,6 +338,10 @@ def test_a_name_or_wildcard_that_others_have_too_is_logged(caplog: pytest.LogCap
     assert logged("gsm8*") == "gsm8* does not select 1 names of pack kitchen (kitchen:gsm8*)"
     assert logged("kit_*") == "kit_* selects 3 names of pack kitchen (kitchen:kit_*)"
     assert logged("kitchen:gsm8k") == logged("kit_plain") == logged("ifeval") == ""
+    (tmp_path / "mine").mkdir()  # a name that became taken after the pack was added
+    (tmp_path / "mine/mine.yaml").write_text(PLAIN.format(name="kit_plain"))
+    said = logged("kit_plain", include=[tmp_path / "mine"])
+    assert "kit_plain is this package's own task; packs have kitchen:kit_plain" in said
 
 
 RUN = ("--model", "baseline", "--model_args", "strategy=gold", "--log_samples", "--verbosity", "ERROR")

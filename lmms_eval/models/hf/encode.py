@@ -124,10 +124,13 @@ class Encoder:
             if len(whole) <= alone:
                 raise no_token(continuation)
             self._check_length(len(whole))
-            before = None if alone else prefix_token(self._loaded.tokenizer)
-            if not alone and before is None:
-                raise RefusedError(NO_PREFIX)
-            pairs.append((whole[:alone] if before is None else [before], whole[alone:]))
+            context = whole[:alone]
+            if not context:
+                start = prefix_token(self._loaded.tokenizer)
+                if start is None:
+                    raise RefusedError(NO_PREFIX)
+                context = [start]
+            pairs.append((context, whole[alone:]))
         return pairs
 
     def _ids(self, texts: Collection[str]) -> dict[str, list[int]]:

@@ -60,6 +60,25 @@ class DatasetSource:
         return self._dataset
 
 
+def source_of(made: Any, where: str, split: str) -> DatasetSource:
+    """Return the rows of a split that task code made: a ``datasets.Dataset``, a list of rows, or a stream.
+
+    Raises ``DataError`` for anything else.
+    """
+    import datasets
+
+    if isinstance(made, list | datasets.IterableDataset):
+        rows = list(made)
+        if not all(isinstance(row, Mapping) for row in rows):
+            raise DataError(
+                f"{where}: split {split!r} must be a datasets.Dataset, not a list of {type(rows[0]).__name__}"
+            )
+        made = datasets.Dataset.from_list(rows)
+    if not isinstance(made, datasets.Dataset):
+        raise DataError(f"{where}: split {split!r} must be a datasets.Dataset, not a {type(made).__name__}")
+    return DatasetSource(made, where)
+
+
 def dataset_of_table(table: pa.Table, features: Mapping[str, Any]) -> Any:
     """Make a ``datasets.Dataset`` from an Arrow table, in memory."""
     import datasets
@@ -93,6 +112,22 @@ def load_from_disk(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path}: not a folder written by save_to_disk: {error}") from error
     return dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
+
+
+def stated_features(stated: Any) -> Any:
+    """Return the types of columns for ``datasets.load_dataset``, from YAML's ``{COLUMN: {dtype: NAME}}``.
+
+    ``sequence: true`` next to ``dtype`` makes a column a list. Values of any other form are returned unchanged.
+    """
+    import datasets
+
+    if not isinstance(stated, Mapping) or not all(
+        isinstance(kind, Mapping) and "dtype" in kind for kind in stated.values()
+    ):
+        return stated
+    kinds = {name: datasets.Value(str(kind["dtype"])) for name, kind in stated.items()}
+    lists = {name: datasets.Sequence(kinds[name]) for name, kind in stated.items() if kind.get("sequence")}
+    return datasets.Features({**kinds, **lists})
 
 
 def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:

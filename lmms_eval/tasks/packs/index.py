@@ -73,6 +73,19 @@ def index_of(pack: Pack) -> PackIndex:
     return made
 
 
+def has_entry(pack: Pack, name: str) -> bool:
+    """Return whether the kept index of a pack has a task or group, without decoding it; false if none is kept."""
+    try:
+        content = index_file(pack).read_bytes()
+    except OSError:
+        return False
+    start = b"[" + msgspec.json.encode(name) + b","
+    at = content.find(start)
+    while at >= 0 and not content.startswith((b'"task",', b'"group",'), at + len(start)):
+        at = content.find(start, at + 1)  # it was a list of tags
+    return at >= 0
+
+
 def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the YAML files below a folder, unsorted, by their paths; also those without ending, which are included."""
     waiting = [str(folder)]

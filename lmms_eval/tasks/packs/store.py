@@ -54,8 +54,6 @@ class Pack(Struct, frozen=True):
     """Name of the package in the index; empty if the pack was added from a file or folder."""
     is_trusted: bool = False
     """Whether the tasks that bring Python code may run."""
-    shared: tuple[str, ...] = ()
-    """Names that this package has too."""
     models: tuple[str, ...] = ()
     """Modules of models in the wheel, which are not unpacked."""
 
