@@ -33,7 +33,9 @@ def test_options_have_help_and_a_group() -> None:
 
 
 def test_switches_are_off_by_default() -> None:
-    assert not any(option.default for option in options() if option.is_switch)
+    defaults = {option.name: option.default for option in options() if option.is_switch}
+    assert defaults.pop("fewshot_as_multiturn") is None, "as the task's family has it"
+    assert set(defaults.values()) == {False}
 
 
 def test_grace_depends_on_the_launcher_unless_given() -> None:

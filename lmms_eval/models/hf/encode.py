@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from lmms_eval.models.hf.options import HFOptions
 
 
+_KNOWN_PROMPTS = 256
+
+
 class Encoded(Struct, frozen=True, eq=False):
     """The inputs of one forward pass on the CPU, as keyword arguments of ``generate``, whose prompts end each row."""
 
@@ -58,6 +61,8 @@ class Encoder:
     def __init__(self, loaded: Loaded, options: HFOptions) -> None:
         self._loaded = loaded
         self._is_of_text = isinstance(loaded.processor, TextProcessor)
+        self._prompts: dict[str, int] = {}
+        """The last prompts of likelihoods with their numbers of tokens: later batches may have the same ones."""
         self._image_options = dict(options.extra)
         if "mm_token_type_ids" in inspect.signature(loaded.model.forward).parameters:
             # Not every processor returns by default the types of tokens that its model needs.
@@ -108,11 +113,14 @@ class Encoder:
         return scored_windows(tokens, prefix, self._max_length or context_length(tokenizer))
 
     def _pairs(self, parts: Sequence[tuple[str, str]]) -> list[ScoredTokens]:
-        """Return the tokens of prompts and continuations. Each different text is encoded once."""
-        found = self._ids({text for prompt, continuation in parts for text in (prompt + continuation, prompt)})
+        """Return the tokens of prompts and continuations. A prompt of several continuations is encoded once."""
+        wholes, prompts = [prompt + continuation for prompt, continuation in parts], {prompt for prompt, _ in parts}
+        found = self._ids({*wholes, *(prompts - self._prompts.keys())})
+        known = {**self._prompts, **{prompt: len(found[prompt]) for prompt in prompts if prompt in found}}
+        self._prompts = dict([*known.items()][-_KNOWN_PROMPTS:])
         pairs = []
-        for prompt, continuation in parts:
-            whole, alone = found[prompt + continuation], len(found[prompt])
+        for text, (prompt, continuation) in zip(wholes, parts, strict=True):
+            whole, alone = found[text], known[prompt]
             if len(whole) <= alone:
                 raise no_token(continuation)
             self._check_length(len(whole))

@@ -81,7 +81,7 @@ def load_processor(options: HFOptions, profile: Profile) -> tuple[Any, frozenset
         meaning = (
             "it takes whole videos only, and hf sends videos as pictures"
             if takes_videos_alone
-            else f"it is not {profile.architecture}, or its processor files are incomplete"
+            else f"it is not {profile.architecture}, or its files are incomplete; --model hf_text takes models of texts"
         )
         raise ModelError(
             f"hf: the processor of {options.pretrained} is a {type(processor).__name__}, which has no "

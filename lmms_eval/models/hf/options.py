@@ -118,6 +118,8 @@ def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
         inner = sorted(found.parent.name for found in folder.glob("*/config.json"))
         if inner:
             message += f". Did you mean one of its folders: {', '.join(inner[:5])}?"
+        elif len(lacking) == 1 and lacking[0] == _PARTS["image_processor"][0]:
+            message += ". If it is a model of texts alone: --model hf_text"
     raise ModelError(message)
 
 

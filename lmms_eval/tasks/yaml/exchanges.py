@@ -77,16 +77,22 @@ class MessageBuilder(Struct, frozen=True):
     """Without description and examples, as in later rounds."""
     question: str | None = None
     """The text of the task's own messages, if it has been rendered."""
+    kept: list[list[Turn]] = []
+    """The messages once they have been rendered, if they are texts alone: the choices of a document share them."""
 
     def __call__(self) -> ChatMessages:
         try:
             is_plain = self.requests.builder.is_plain(self.bare)
-            return ChatMessages.model_validate({"messages": self.turns(), "is_plain": is_plain})
+            turns = self.kept[0] if self.kept else self.turns()
+            made = ChatMessages.model_validate({"messages": turns, "is_plain": is_plain})
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])
             where = f"{self.requests.where}: doc_to_messages"
             raise RenderError(f"{where} gave what is no message: {place}: {first['msg']}") from error
+        if not self.kept and all(part.type == "text" for message in made.messages for part in message.content):
+            self.kept.append(turns)
+        return made
 
     def turns(self, doc: Mapping[str, Any] | None = None) -> list[Turn]:
         """Return the messages as plain mappings. A plugin may pass its own copy of the document as ``doc``."""
@@ -301,10 +307,9 @@ class LikelihoodExchange(TaskExchange):
         question = prompts.text(doc) if self.requests.config.doc_to_text is not None else ""
         if isinstance(question, int) and not isinstance(question, bool):
             return self._contexts(doc, choices)
-        context = self._first()
+        context, builder = self._first(), MessageBuilder(self.requests, self.doc_id)
         requests = []
         for number, choice in enumerate(choices):
-            builder = MessageBuilder(self.requests, self.doc_id)
             requests.append(self._likelihood(context, builder, delimiter + choice, number))
             if any(metric.name == "acc_mutual_info" for metric in self.requests.task.metrics):
                 nothing = MessageBuilder(self.requests, self.doc_id, lambda _doc: build_user_turn([], ""), bare=True)

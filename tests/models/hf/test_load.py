@@ -69,6 +69,7 @@ def test_an_incomplete_folder_is_named_with_what_it_lacks(tiny, tmp_path, part, 
         load(options(broken))
     assert str(broken) in str(caught.value)
     assert part in str(caught.value)
+    assert ("--model hf_text" in str(caught.value)) == (part == "an image processor")
 
 
 def test_cut_weights(tiny, tmp_path):

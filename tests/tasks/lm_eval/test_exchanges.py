@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lmms_eval.api.task import TaskOptions
+from tests.tasks.kit import Function
 from tests.tasks.lm_eval.kit import CHOSEN, asked, opened, turns
 
 
@@ -43,3 +44,12 @@ def test_a_rolling_request_is_the_whole_text_without_examples(tmp_path: Path) ->
     (request,) = asked(task)
     assert (request.kind, request.context, request.continuation) == ("loglikelihood_rolling", "", "sky is blue")
     assert turns(request) == [("user", "")]
+
+
+def test_choices_share_a_rendered_prompt_and_no_objects(tmp_path: Path) -> None:
+    code = "calls = []\n\n\ndef text(doc):\n    calls.append(doc['q'])\n    return f\"{doc['q']} {len(calls)}\"\n"
+    task = opened(tmp_path, {**CHOSEN, "doc_to_text": Function("utils.text")}, code)
+    first, second = (request.build_messages() for request in asked(task))
+    assert first == second and first.messages[0] is not second.messages[0]
+    first.messages[0].content.clear()
+    assert second.messages[0].content and asked(task)[0].build_messages().messages[0].content
