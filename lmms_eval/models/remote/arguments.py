@@ -134,6 +134,16 @@ class RemoteArguments(CommonArguments):
         return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
 
 
+class BatchArguments(RemoteArguments):
+    """The arguments of back ends whose service has a batch interface. The defaults are OpenAI's."""
+
+    batch: bool = False
+    batch_max_requests: int = Field(default=50_000, ge=1, le=50_000)
+    batch_max_mb: float = Field(default=200.0, gt=0, le=200)
+    batch_poll_s: float = Field(default=60.0, gt=0)
+    batch_timeout: float = Field(default=26 * 3600.0, gt=0)
+
+
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:
     """Check the arguments. Messages do not show values, as one of them may be a key.
 

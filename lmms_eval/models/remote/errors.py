@@ -25,6 +25,8 @@ _CONTEXT = (
 )  # fmt: skip
 _OTHER_LENGTH = "max_completion_tokens"
 _REFUSED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
+_BAD_KEY = b"API_KEY_INVALID"
+"""Gemini reports a wrong key as a bad request."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 _UNREACHABLE = frozenset({
     "ConnectError", "ConnectTimeout", "ClientConnectorError", "ClientConnectorDNSError", "ConnectionRefusedError",
@@ -70,6 +72,8 @@ def status_error(
     ``key_name`` is the environment variable of the key.
     """
     message, code = _read_error(raw)
+    if status == 400 and _BAD_KEY in raw:
+        status = 401
     shown = f"HTTP {status} from {url}" + (f": {message}" if message else "")
     if status in (401, 402, 403):
         hint = (

@@ -14,20 +14,20 @@ from msgspec.structs import replace
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import read_system_prompt
-from lmms_eval.models.openai.arguments import is_loopback_url, split_address
-from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
+from lmms_eval.models.openai.arguments import Endpoint, is_loopback_url, split_address
+from lmms_eval.models.remote.arguments import BatchArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import Turn, payload_size, read_conversation
-from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
-from lmms_eval.models.remote.reply import Reply, read_completion
+from lmms_eval.models.remote.model import BatchModel, Complete, import_sdk
+from lmms_eval.models.remote.reply import Reply, decode_body, read_completion
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """A call of a package with keyword arguments."""
-A = TypeVar("A", bound=RemoteArguments)
+A = TypeVar("A", bound=BatchArguments)
 
 
-class SdkModel(RemoteModel, Generic[A]):
+class SdkModel(BatchModel, Generic[A]):
     """A ``RemoteModel`` over a package. Its payload is the keyword arguments of a call.
 
     A back end sets the attributes, builds the call's arguments (``build``), opens the package's client (``open``),
@@ -44,6 +44,9 @@ class SdkModel(RemoteModel, Generic[A]):
     base_url_variable: ClassVar[str]
     key_variables: ClassVar[tuple[str, ...]]
     """Environment variables of the key. Messages name the first."""
+    key_header: ClassVar[str]
+    headers: ClassVar[Mapping[str, str]] = {}
+    """Further headers that the service requires."""
 
     def __init__(self, **arguments: Any) -> None:
         kind, variable = self.arguments_kind, self.key_variables[0]
@@ -60,6 +63,10 @@ class SdkModel(RemoteModel, Generic[A]):
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the keyword arguments of the call for a request."""
+        raise NotImplementedError
+
+    def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON body that the package sends for the keyword arguments of a call."""
         raise NotImplementedError
 
     def open(self) -> AbstractAsyncContextManager[Call]:
@@ -80,7 +87,7 @@ class SdkModel(RemoteModel, Generic[A]):
 
     def prepare(self, request: Request) -> Request:
         """Build the call's arguments. Raises ``MediaError`` if a medium cannot be read, or is not supported."""
-        payload = self.build(request)
+        payload = self.body(self.build(request)) if self.in_batches else self.build(request)
         return request.with_payload(payload, payload_size(payload))
 
     @asynccontextmanager
@@ -88,6 +95,24 @@ class SdkModel(RemoteModel, Generic[A]):
         """Open the package's client for single attempts."""
         async with self.open() as call:
             yield attempts(call, self.errors(), self.failure, self.read)
+
+    def endpoint(self, url: str) -> Endpoint:
+        """Return an address of the service with the key, for requests without the package."""
+        return Endpoint(
+            url=url,
+            authorization=self.key,
+            secrets=(self.key,),
+            shown=self.failures.shown,
+            is_public=True,
+            is_loopback=self.is_local,
+            header=self.key_header,
+            key_name=self.key_variables[0],
+            headers=self.headers,
+        )
+
+    def read_json(self, raw: bytes) -> Reply:
+        """Read the JSON body of an answer, as ``read`` does for the package's answer."""
+        return self.read(json_object(decode_body(raw)))
 
     @property
     def is_local(self) -> bool:
@@ -103,6 +128,32 @@ class SdkModel(RemoteModel, Generic[A]):
         """Return the system prompt, that of the arguments or of the request, and the turns of the request."""
         frames = replace(self._settings.frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
+
+
+class JsonObject:
+    """A JSON object with the attributes of a package's objects: in snake case, and ``None`` if missing."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._fields.get(name)
+        return json_object(self._fields.get(camel_case(name)) if value is None else value)
+
+
+def json_object(value: Any) -> Any:
+    """Return a JSON value with attributes for the fields of its objects."""
+    if isinstance(value, dict):
+        return JsonObject(value)
+    return [json_object(item) for item in value] if isinstance(value, list) else value
+
+
+def camel_case(name: str) -> str:
+    """Return a name in camel case."""
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
 
 
 def attempts(
