@@ -301,7 +301,8 @@ class Judging:
         driven = Driven(setup.model, setup.store, setup.cache, on_paid)
         limits = replace(setup.stream, least_requests=8)
         self._drive = Drive(driven, self._conversations, limits, is_behind)
-        self._drive.stream.is_fed = self._may_feed
+        if setup.model.collects:
+            self._drive.stream.is_fed = self._may_feed
         self._fed_at = time.monotonic()
         self._is_full = False
         """There is no room for a further document before one is judged."""

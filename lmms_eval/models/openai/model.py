@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
@@ -101,8 +100,8 @@ class OpenAI(ChatModel, BatchModel):
         """Return a client of the batch interface of OpenAI, Azure, or a server with the same interface."""
         from lmms_eval.models.remote.batch.openai import OpenAIBatches
 
-        parse = partial(PARSERS[self._arguments.api], url=self._endpoint.shown)
-        return OpenAIBatches(self._endpoint, self._arguments, parse)
+        parse, shown = PARSERS[self._arguments.api], self._endpoint.shown
+        return OpenAIBatches(self._endpoint, self._arguments, lambda raw: parse(raw, shown))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:

@@ -61,8 +61,8 @@ class MessageBatches(BatchService):
     async def _create(self, part: BatchPart) -> str:
         length = part.path.stat().st_size - 1 + self.overhead
         headers = {"Content-Type": "application/json", "Content-Length": str(length)}
-        sent = {"data": _body(part.path), "headers": headers}
-        return self._id(await self._ask("POST", BATCHES, total=max(self._timeout, TRANSFER_S), **sent))
+        total = max(self._timeout, TRANSFER_S)
+        return self._id(await self._ask("POST", BATCHES, total=total, data=_body(part.path), headers=headers))
 
     async def _find(self, part: BatchPart) -> str | None:
         found, after = None, ""

@@ -53,8 +53,8 @@ class GeminiBatches(BatchService):
                 "X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize", "Content-Length": str(size),
             }  # fmt: skip
             with open(part.path, "rb") as file:
-                sent = {"data": file, "headers": headers, "total": max(self._timeout, TRANSFER_S)}
-                answer = await self._ask("POST", address, **sent)
+                total = max(self._timeout, TRANSFER_S)
+                answer = await self._ask("POST", address, total=total, data=file, headers=headers)
             found = answer.get("file")
             return self._id(found if isinstance(found, Mapping) else {}, "name")
 
