@@ -13,12 +13,14 @@ from pydantic import Field
 from lmms_eval.api.generation import SAMPLING, TakenOptions
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, BatchArguments
+from lmms_eval.models.openai.arguments import Endpoint
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, ServiceArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel
+from lmms_eval.models.remote.streams import MessagesStream
 
 if TYPE_CHECKING:
     from lmms_eval.models.remote.batch.service import BatchService
@@ -38,7 +40,7 @@ FINISH = {
 }
 
 
-class Arguments(BatchArguments):
+class Arguments(ServiceArguments):
     """See ``docs/models/anthropic.md``."""
 
     backend: ClassVar[str] = "anthropic"
@@ -61,6 +63,7 @@ class Anthropic(SdkModel[Arguments]):
     base_url_variable = "ANTHROPIC_BASE_URL"
     key_variables = ("ANTHROPIC_API_KEY",)
     key_header = "x-api-key"
+    stream_kind = MessagesStream
     headers: ClassVar[Mapping[str, str]] = {"anthropic-version": VERSION}
 
     def batches(self) -> BatchService:
@@ -69,10 +72,14 @@ class Anthropic(SdkModel[Arguments]):
 
         return MessageBatches(self.endpoint(self.url), self._arguments, self.read_json)
 
+    def stream_endpoint(self) -> Endpoint:
+        """Return the address that answers in streams."""
+        return self.endpoint(f"{self.url}/v1/messages")
+
     def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON body of a call of ``messages.create``."""
         fields = {name: value for name, value in payload.items() if name != "extra_body"}
-        return {**fields, **payload.get("extra_body", {})}
+        return {**fields, **payload.get("extra_body", {}), **({"stream": True} if self._arguments.stream else {})}
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""

@@ -15,12 +15,14 @@ from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, BatchArguments
+from lmms_eval.models.openai.arguments import Endpoint
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, ServiceArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, picture_of_base64, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel, camel_case
+from lmms_eval.models.remote.streams import GeminiStream
 
 if TYPE_CHECKING:
     from lmms_eval.models.remote.batch.service import BatchService
@@ -43,7 +45,7 @@ REFUSED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", 
 """Finish reasons that mean a refusal; those of pictures begin with ``IMAGE_``."""
 
 
-class Arguments(BatchArguments):
+class Arguments(ServiceArguments):
     """See ``docs/models/gemini.md``."""
 
     backend: ClassVar[str] = "gemini"
@@ -99,12 +101,17 @@ class Gemini(SdkModel[Arguments]):
     base_url_variable = "GOOGLE_GEMINI_BASE_URL"
     key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     key_header = "x-goog-api-key"
+    stream_kind = GeminiStream
 
     def batches(self) -> BatchService:
         """Return a client of the batch mode."""
         from lmms_eval.models.remote.batch.gemini import GeminiBatches
 
         return GeminiBatches(self.endpoint(self.url), self._arguments, self.read_json, self._model)
+
+    def stream_endpoint(self) -> Endpoint:
+        """Return the address that answers in streams."""
+        return self.endpoint(f"{self.url}/v1beta/{self._model}:streamGenerateContent?alt=sse")
 
     @property
     def _model(self) -> str:

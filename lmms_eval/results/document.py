@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import socket
@@ -37,6 +38,8 @@ from lmms_eval.results.schema import (
     Outcome,
     PartialValue,
     SampleCounts,
+    SpeedSpread,
+    StreamSpeeds,
     Throughput,
     TokenSums,
     UsagePart,
@@ -216,6 +219,24 @@ def throughput(report: AskReport) -> dict[str, float]:
         avg_latency=report.latency / report.timed if report.timed else UNSET,
     )
     return to_dict(speeds)
+
+
+def stream_speeds(report: AskReport) -> dict[str, Any]:
+    """Return the speeds of the streamed answers of this start, by task; empty without any."""
+
+    def spread(values: Sequence[float]) -> SpeedSpread:
+        ordered, middle = sorted(values), len(values) // 2
+        median = ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        return SpeedSpread(median=median, p95=ordered[math.ceil(0.95 * len(values)) - 1])
+
+    return {
+        task: to_dict(
+            StreamSpeeds(
+                answers=len(firsts), ttft=spread(firsts), tokens_per_second=spread(speeds) if speeds else UNSET
+            )
+        )
+        for task, (firsts, speeds) in report.streams.items()
+    }
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
@@ -497,6 +518,8 @@ def _measurements(run: RunScores, facts: RunFacts) -> dict[str, Any]:
     reported = facts.model.get("reported", {})  # a plugin's own counts, used if its answers carry no counts
     if speeds := throughput(run.asking) or reported.get("throughput"):
         parts["throughput"] = speeds
+    if streams := stream_speeds(run.asking):
+        parts["streams"] = streams
     parts["usage"] = usage_part(run.tasks) or reported.get("usage", {})
     if parts["usage"] and run.asking.give_up and run.asking.give_up_kind == "budget":
         parts["usage"] = {**parts["usage"], "budget_exceeded": True}

@@ -59,6 +59,26 @@ class Throughput(Struct, kw_only=True):
     """Mean seconds per request."""
 
 
+class SpeedSpread(Struct, kw_only=True):
+    """A speed over answers."""
+
+    median: float
+    p95: float
+    """95th percentile by nearest rank."""
+
+
+class StreamSpeeds(Struct, kw_only=True):
+    """Speeds of the streamed answers to a task in this start."""
+
+    answers: int
+    """Number of answers."""
+    ttft: SpeedSpread
+    """Seconds from sending a request to the first piece of its answer."""
+    tokens_per_second: SpeedSpread | UnsetType = UNSET
+    """Output tokens after the first, per second from the first piece to the last; absent if no token counts are known,
+    or all pieces of each answer arrived together."""
+
+
 class TokenSums(Struct, kw_only=True):
     """Tokens and answers."""
 
@@ -411,6 +431,8 @@ class ResultsDocument(Open, kw_only=True):
     """Start of the run."""
     throughput: Throughput | UnsetType = UNSET
     """Requests and tokens per second in this start."""
+    streams: dict[str, StreamSpeeds] | UnsetType = UNSET
+    """Speeds of streamed answers (`stream=true`), by task."""
     usage: UsagePart
     """Tokens; empty if no back end reported any."""
     efficiency: Efficiency | UnsetType = UNSET

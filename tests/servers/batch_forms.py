@@ -50,6 +50,16 @@ def result(form: str, name: str, status: int, body: dict[str, Any]) -> dict[str,
     return {"key": name, "error": {"code": CODES[status], "message": body["error"]["message"]}}
 
 
+def spoil(line: dict[str, Any]) -> None:
+    """Make the answer in a line of results garbage."""
+    if "result" in line:
+        line["result"]["message"] = {"content": 7, "usage": 7, "stop_reason": []}
+    elif "key" in line:
+        line["response"] = {"candidates": [{"content": {"parts": 7}}], "usageMetadata": 4}
+    else:
+        line["response"]["body"] = {"choices": 7}
+
+
 def unanswered(form: str, name: str, ends: str) -> dict[str, Any] | None:
     """A line of results of a request that its batch did not answer; ``None``: there is no such line."""
     if form == "anthropic":

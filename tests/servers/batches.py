@@ -60,7 +60,8 @@ class Settings:
     hold: str = ""
     """``uploading``, ``uploaded``, ``listing``, ``creating``, ``created``, ``looking`` or ``reading``."""
     garbage: str = ""
-    """``results``: their first lines are garbage; ``look``: the first ``times`` looks get it."""
+    """``results``: their first lines are garbage; ``bodies``: so is every second answer of the first ``times`` batches;
+    ``look``: the first ``times`` looks get it."""
     thinks: bool = False
     """Answers follow thoughts with a blank line in them, at which a stop string ends them."""
     queue: int = 0
@@ -155,21 +156,26 @@ class Service:
                 if (missing := batch_forms.unanswered(batch.form, name, batch.ends)) is not None:
                     errors.append(missing)
             elif not (is_odd and self.settings.lost):
-                asked = batch_forms.chat_body(batch.form, line["body"])
-                said = answer(last_user_text(asked))
-                if self.settings.thinks:
-                    said = (
-                        "<think>hm" if batch_forms.stops_of(line["body"]) else f"<think>hm\n\nhm</think>{said}\n\nmore"
-                    )
-                status, body = completion({"model": "stub", **asked}, said)
-                if is_odd and self.settings.line_fault:
-                    status, body = error(self.settings.line_fault, "stub fault of one line", "stub")
+                status, body = self._answered(batch, line, is_odd)
                 into = output if status == 200 else errors
                 into.append(batch_forms.result(batch.form, name, status, body))
+                if is_odd and self.settings.garbage == "bodies":
+                    batch_forms.spoil(into[-1])
         if batch.form != "openai":  # one file
             output, errors = [*errors, *output], []
         batch.output_file_id = self._results(output[::-1])  # in no order that anybody promised
         batch.error_file_id = self._results(errors)
+
+    def _answered(self, batch: Batch, line: dict[str, Any], is_odd: bool) -> tuple[int, dict[str, Any]]:
+        """Status and body of the answer to a line, as chat completion."""
+        asked = batch_forms.chat_body(batch.form, line["body"])
+        said = answer(last_user_text(asked))
+        if self.settings.thinks:
+            stops = batch_forms.stops_of(line["body"])
+            said = "<think>hm" if stops else f"<think>hm\n\nhm</think>{said}\n\nmore"
+        if is_odd and self.settings.line_fault:
+            return error(self.settings.line_fault, "stub fault of one line", "stub")
+        return completion({"model": "stub", **asked}, said)
 
     def _results(self, lines: list[dict[str, Any]]) -> str | None:
         noise = GARBAGE if self.settings.garbage == "results" else b""

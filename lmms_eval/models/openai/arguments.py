@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.registry import find_key
-from lmms_eval.models.remote.arguments import SAME, BatchArguments, RemoteArguments, read_arguments
+from lmms_eval.models.remote.arguments import SAME, RemoteArguments, ServiceArguments, read_arguments
 from lmms_eval.utils.addresses import is_loopback
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
@@ -58,7 +58,7 @@ class ChatArguments(RemoteArguments):
         return REASONING_MODEL.match(self.model) is not None
 
 
-class Arguments(ChatArguments, BatchArguments):
+class Arguments(ChatArguments, ServiceArguments):
     """All arguments with their defaults. ``docs/models/openai.md`` describes them."""
 
     backend: ClassVar[str] = "openai"

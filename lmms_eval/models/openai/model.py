@@ -7,7 +7,7 @@ import importlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
@@ -26,6 +26,7 @@ from lmms_eval.models.openai.likelihood import (
 from lmms_eval.models.openai.responses import parse_response
 from lmms_eval.models.remote.model import BatchModel, Complete
 from lmms_eval.models.remote.reply import Reply, parse_reply
+from lmms_eval.models.remote.streams import ChatStream, ResponsesStream, with_stream
 from lmms_eval.utils.redaction import public_query
 
 if TYPE_CHECKING:
@@ -108,17 +109,22 @@ class OpenAI(ChatModel, BatchModel):
         """Open a pool of connections, and another one for likelihoods."""
         from lmms_eval.models.openai.client import Client
 
-        endpoint, arguments = self._endpoint, self._arguments
-        async with (
-            Client(endpoint, arguments, PARSERS[arguments.api]) as client,
-            Client(endpoint, arguments, parse_scores) as scores,
-        ):
-            scorer = LikelihoodScorer(client.complete, scores.complete)
+        endpoint, arguments, parse = self._endpoint, self._arguments, PARSERS[self._arguments.api]
+        async with AsyncExitStack() as opened:
+            client = await opened.enter_async_context(Client(endpoint, arguments, parse))
+            scores = await opened.enter_async_context(Client(endpoint, arguments, parse_scores))
+            scorer, ask = LikelihoodScorer(client.complete, scores.complete), client.complete
+            if arguments.stream:
+                kind = ResponsesStream if arguments.api == "responses" else ChatStream
+                streaming = await opened.enter_async_context(Client(endpoint, arguments, parse, kind))
+
+                async def ask(body: bytes) -> Reply:
+                    return await streaming.complete(with_stream(body, arguments.api != "responses"))
 
             async def complete(payload: bytes | Probe | TextProbe) -> Reply:
                 if isinstance(payload, TextProbe):
                     return await scorer.score_text(payload)
-                return await (scorer.score(payload) if isinstance(payload, Probe) else client.complete(payload))
+                return await (scorer.score(payload) if isinstance(payload, Probe) else ask(payload))
 
             try:
                 yield complete

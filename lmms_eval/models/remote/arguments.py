@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models import argument_names
@@ -134,14 +134,22 @@ class RemoteArguments(CommonArguments):
         return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
 
 
-class BatchArguments(RemoteArguments):
-    """The arguments of back ends whose service has a batch interface. The defaults are OpenAI's."""
+class ServiceArguments(RemoteArguments):
+    """The arguments of back ends that also send batches or read streams. The limits of batches are OpenAI's."""
 
+    stream: bool = False
+    idle_timeout: float = Field(default=300.0, gt=0)
     batch: bool = False
     batch_max_requests: int = Field(default=50_000, ge=1, le=50_000)
     batch_max_mb: float = Field(default=200.0, gt=0, le=200)
     batch_poll_s: float = Field(default=60.0, gt=0)
     batch_timeout: float = Field(default=26 * 3600.0, gt=0)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.stream and self.batch:
+            raise ValueError("a batch has no streams: leave out one of stream and batch")
+        return self
 
 
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:

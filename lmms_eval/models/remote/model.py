@@ -19,7 +19,7 @@ from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
-    from lmms_eval.models.remote.arguments import BatchArguments
+    from lmms_eval.models.remote.arguments import ServiceArguments
     from lmms_eval.models.remote.asking import RequestExchange
     from lmms_eval.models.remote.batch.service import BatchService
 
@@ -153,7 +153,7 @@ class BatchModel(RemoteModel):
         if int(os.environ.get("WORLD_SIZE") or 1) > 1:
             raise ModelError("batch=true works with one process only: start a single process")
         self.kinds = frozenset({"generate_until"})
-        self.collects = cast("BatchArguments", arguments).batch_max_requests
+        self.collects = cast("ServiceArguments", arguments).batch_max_requests
 
     def batches(self) -> BatchService:
         """Return a client of the service's batch interface."""
@@ -185,7 +185,7 @@ class BatchModel(RemoteModel):
             raise ModelError(
                 "batch=true applies to the model and the judge of a run, not to other commands: leave it out"
             )
-        arguments = cast("BatchArguments", self._settings)
+        arguments = cast("ServiceArguments", self._settings)
         async with self.batches() as service:
             max_bytes = int(arguments.batch_max_mb * 1_000_000) - service.overhead
             with Ledger(self._folder, arguments.batch_max_requests, max_bytes) as ledger:

@@ -15,16 +15,17 @@ from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import read_system_prompt
 from lmms_eval.models.openai.arguments import Endpoint, is_loopback_url, split_address
-from lmms_eval.models.remote.arguments import BatchArguments, read_arguments
+from lmms_eval.models.remote.arguments import ServiceArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import Turn, payload_size, read_conversation
 from lmms_eval.models.remote.model import BatchModel, Complete, import_sdk
 from lmms_eval.models.remote.reply import Reply, decode_body, read_completion
+from lmms_eval.models.remote.streams import StreamedAnswer
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """A call of a package with keyword arguments."""
-A = TypeVar("A", bound=BatchArguments)
+A = TypeVar("A", bound=ServiceArguments)
 
 
 class SdkModel(BatchModel, Generic[A]):
@@ -45,6 +46,7 @@ class SdkModel(BatchModel, Generic[A]):
     key_variables: ClassVar[tuple[str, ...]]
     """Environment variables of the key. Messages name the first."""
     key_header: ClassVar[str]
+    stream_kind: ClassVar[type[StreamedAnswer]]
     headers: ClassVar[Mapping[str, str]] = {}
     """Further headers that the service requires."""
 
@@ -87,14 +89,31 @@ class SdkModel(BatchModel, Generic[A]):
 
     def prepare(self, request: Request) -> Request:
         """Build the call's arguments. Raises ``MediaError`` if a medium cannot be read, or is not supported."""
-        payload = self.body(self.build(request)) if self.in_batches else self.build(request)
+        payload: Any = self.build(request)
+        if self.in_batches:
+            payload = self.body(payload)
+        elif self._arguments.stream:
+            payload = orjson.dumps(self.body(payload))
         return request.with_payload(payload, payload_size(payload))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """Open the package's client for single attempts."""
+        """Open the package's client for single attempts, or with ``stream`` one of our own."""
+        if self._arguments.stream:
+            from lmms_eval.models.openai.client import Client
+
+            def parse(raw: bytes, _: str) -> Reply:
+                return self.read_json(raw)
+
+            async with Client(self.stream_endpoint(), self._arguments, parse, self.stream_kind) as client:
+                yield client.complete
+            return
         async with self.open() as call:
             yield attempts(call, self.errors(), self.failure, self.read)
+
+    def stream_endpoint(self) -> Endpoint:
+        """Return the address that answers in streams."""
+        raise NotImplementedError
 
     def endpoint(self, url: str) -> Endpoint:
         """Return an address of the service with the key, for requests without the package."""
@@ -111,8 +130,11 @@ class SdkModel(BatchModel, Generic[A]):
         )
 
     def read_json(self, raw: bytes) -> Reply:
-        """Read the JSON body of an answer, as ``read`` does for the package's answer."""
-        return self.read(json_object(decode_body(raw)))
+        """Read the JSON body of an answer, as ``read`` does for the package's answer. Raises ``AttemptError``."""
+        try:
+            return self.read(json_object(decode_body(raw)))
+        except (AttributeError, TypeError, LookupError, ValueError) as error:
+            raise self.failures.malformed(f"an answer of an unknown form ({error})") from error
 
     @property
     def is_local(self) -> bool:

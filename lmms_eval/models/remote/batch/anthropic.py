@@ -11,6 +11,7 @@ import orjson
 
 from lmms_eval.models.remote.batch.ledger import BatchPart, BatchState
 from lmms_eval.models.remote.batch.service import LISTED, TRANSFER_S, BatchService, Outcome, counted
+from lmms_eval.models.remote.errors import STATUS_OF_TYPE
 
 BATCHES = "/v1/messages/batches"
 HEAD, TAIL = b'{"requests":[', b"]}"
@@ -20,12 +21,6 @@ UNSTAMPED = "lmms_eval-" + "0" * 32
 NUMBER = 6
 """Digits of a request's place in its batch, which holds at most 100,000."""
 PIECE = 1 << 18
-STATUS: Mapping[str, int] = {
-    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
-    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
-    "overloaded_error": 529,
-}  # fmt: skip
-"""The status that a single request gets for an error of this type."""
 ENDINGS = {"canceled": "cancelled", "expired": "expired"}
 
 
@@ -112,7 +107,7 @@ class MessageBatches(BatchService):
             body = found.get("error")
             error = body.get("error") if isinstance(body, Mapping) else None
             cause = str(error.get("type")) if isinstance(error, Mapping) else ""
-            return self.of_status(request_id, STATUS.get(cause, 500), body)
+            return self.of_status(request_id, STATUS_OF_TYPE.get(cause, 500), body)
         return request_id, self.unanswered(ENDINGS.get(kind, "completed"), f"the request is {kind}")
 
 

@@ -12,7 +12,7 @@ from time import monotonic
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.remote.arguments import BatchArguments
+from lmms_eval.models.remote.arguments import ServiceArguments
 from lmms_eval.models.remote.asking import Tally, to_response
 from lmms_eval.models.remote.batch.ledger import BatchPart, Draft, Ledger
 from lmms_eval.models.remote.batch.service import BatchService
@@ -42,7 +42,7 @@ class BatchAsker:
     """Answers the requests of a run in batches. The ledger holds the batches of earlier starts."""
 
     def __init__(
-        self, client: BatchService, ledger: Ledger, arguments: BatchArguments, stops: StopSending, tally: Tally
+        self, client: BatchService, ledger: Ledger, arguments: ServiceArguments, stops: StopSending, tally: Tally
     ) -> None:
         self._client, self._ledger, self._arguments = client, ledger, arguments
         self._stops, self._tally = stops, tally
