@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from lmms_eval.api.generation import LENGTHS, MOST
+from lmms_eval.api.generation import LENGTHS, MOST, RequestLimits
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
@@ -147,6 +147,8 @@ class Request:
     """Sampling seed: a hash of (run seed, request id)."""
     cost: float = 1.0
     """Estimate of the work, roughly in prompt tokens, from lengths and file sizes; needs no rendering."""
+    media: RequestLimits | None = None
+    """Limits on pictures and videos in place of the back end's own (``Model.media_limits``)."""
     payload: Any = None
     """``None`` before preparation, and again once the answer is recorded."""
     payload_bytes: int = 0
@@ -240,6 +242,21 @@ def task_of(request_id: str) -> str:
     return request_id.rsplit("/", 4)[0]
 
 
+class QuestionLayout(Protocol):
+    """Makes the messages of a document in place of the task's own prompt."""
+
+    def __call__(self, doc: Mapping[str, Any], visuals: Callable[[], Sequence[Any]]) -> list[dict[str, Any]]:
+        """Return the messages as plain mappings.
+
+        Args:
+            doc: the full document.
+            visuals: returns the media of the document as the task gives them.
+
+        Raises:
+            ItemError: the document lacks what the layout shows.
+        """
+
+
 MODEL_FACTS = ("max_length", "max_model_len", "model", "pretrained", "tokenizer")
 """Arguments of models that tasks get: those that say which model it is, and the length of its context."""
 
@@ -288,6 +305,12 @@ class TaskOptions(Struct, frozen=True):
     """Texts before and after each question, in addition to those of the task (``--prompt_variants``)."""
     option_labels: tuple[str, ...] = ()
     """Labels that options have in place of A, B, C, ... (``--prompt_variants``); empty for the task's own letters."""
+    layout: QuestionLayout | None = None
+    """Makes the messages of documents in place of the task's prompt functions (``--recipe``)."""
+    media: RequestLimits | None = None
+    """Limits on the media of requests (``--recipe``)."""
+    asked_by: str = ""
+    """Hash of the layout, the limits, the system prompt and the seed of a recipe; empty without one."""
     judge_repeats: int = 1
     """Number of times that each question is put to the judge; repetitions are named ``NAME~2``, ..."""
 

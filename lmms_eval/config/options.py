@@ -297,6 +297,13 @@ class RunConfig:
         "money that the run may spend, in the currency of --prices; a larger number resumes the run", least=0)
     trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
     trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
+    recipe: str | None = run(None, GENERATION,
+        "what a model's authors evaluate it with: prompts, generation options, limits of media; a name of `lmms-eval "
+        "recipes`, or a YAML file, with :VARIANT after it. Over the task's settings, below all other options",
+        form="recipe", metavar="NAME[:VARIANT]|FILE")
+    recipe_partial: bool = run(False, GENERATION,
+        "run even if the model cannot do all that the recipe states, or the recipe does not cover a task; the results "
+        "list what is missing")
     pack_first: bool = run(False, TASKS, "a name that a pack and this package have is the pack's (lmms-eval packs)")
     # fmt: on
 

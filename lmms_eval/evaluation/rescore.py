@@ -232,12 +232,14 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         raise UsageError(f"score: {folder} was recorded by an earlier version: start its command again with --resume")
     choice = recorded_choice(config.model, model)
     results = ResultFiles(folder.parent.parent, str(record.get("stamp"))).results
-    described, requests, ignored = {}, {}, ()
+    described, requests, ignored, missing = {}, {}, (), {}
     if results.is_file():
         try:
             earlier = read_document(results) or {}
             described, requests = earlier.get("model", {}), earlier.get("effective_requests", {})
             ignored = tuple(earlier.get("ignored_gen_kwargs", ()))
+            missing = earlier.get("recipe", {}).get("missing", {})
         except UsageError as error:  # the file is written again anyway
             logger.warning("{}; the model's description of itself is not known", error)
-    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder), requests), ignored)
+    closed = ClosedModel(model["identity"], described, ScoredAnswers(folder), requests)
+    return RecordedModel(choice, closed, ignored, missing)

@@ -184,6 +184,7 @@ def write_results(
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
     lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *found]
+    lines += [] if collected.recipe is None else collected.recipe.lines()
     lines += notes(result, facts, written)
     if config.show_config:
         lines.append(json_text(document, indent=2))
@@ -279,6 +280,7 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: R
         tariffs=collected.tariffs,
         requests=effective_requests(collected.model, collected.plans),
         ignored=collected.ignored,
+        recipe={} if collected.recipe is None else collected.recipe.as_record(),
     )
 
 

@@ -23,6 +23,7 @@ from lmms_eval.models.remote.sdk import Call, SdkModel
 from lmms_eval.models.remote.streams import MessagesStream
 
 if TYPE_CHECKING:
+    from lmms_eval.media.encode import WireOptions
     from lmms_eval.models.remote.batch.service import BatchService
 
 VERSION = "2023-06-01"
@@ -85,14 +86,14 @@ class Anthropic(SdkModel[Arguments]):
         """Return the arguments of ``messages.create``."""
         system, turns = self.conversation(request)
         pictures = sum(part.kind == "picture" for _, parts in turns for part in parts)  # frames included
-        side = MAX_SIDE if pictures <= MANY else MAX_SIDE_OF_MANY
+        side, images = MAX_SIDE if pictures <= MANY else MAX_SIDE_OF_MANY, self.form_of(request).images
         call: dict[str, Any] = {
             "model": self._arguments.model,
             "messages": [
                 {
                     "role": role,
                     "content": [
-                        self._block(part, side)
+                        self._block(part, side, images)
                         for part in parts
                         if part.kind != "text" or part.value.strip()  # the service rejects blank texts
                     ],
@@ -146,7 +147,7 @@ class Anthropic(SdkModel[Arguments]):
         """Return the stop strings of white space, which the service rejects."""
         return [stop for stop in stop_strings(request.generation) if not stop.strip()]
 
-    def _block(self, part: Part, side: int) -> dict[str, Any]:
+    def _block(self, part: Part, side: int, images: WireOptions) -> dict[str, Any]:
         if part.kind == "text":
             return {"type": "text", "text": part.value}
         if part.kind == "picture":
@@ -156,7 +157,7 @@ class Anthropic(SdkModel[Arguments]):
             value, facts = part.value, header(part.value)
             if max(facts.width, facts.height) > side:
                 value = shrink(load_image(value), max_side=side)
-            image = wire_image(value, options=self.images)
+            image = wire_image(value, options=images)
             source = {"type": "base64", "media_type": image.mime, "data": image.base64}
             return {"type": "image", "source": source}
         raise MediaError("the Messages API takes no sound: leave out such tasks, or choose another model")

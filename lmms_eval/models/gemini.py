@@ -25,6 +25,7 @@ from lmms_eval.models.remote.sdk import Call, SdkModel, camel_case
 from lmms_eval.models.remote.streams import GeminiStream
 
 if TYPE_CHECKING:
+    from lmms_eval.media.encode import WireOptions
     from lmms_eval.models.remote.batch.service import BatchService
 
 MAX_IMAGE_BYTES = 7_000_000
@@ -134,8 +135,10 @@ class Gemini(SdkModel[Arguments]):
         """Return the arguments of ``generate_content``."""
         arguments = self._arguments
         system, turns = self.conversation(request, whole_videos=arguments.pass_video)
+        images = self.form_of(request).images
         contents = [
-            {"role": ROLES.get(role, role), "parts": [self._part(part) for part in parts]} for role, parts in turns
+            {"role": ROLES.get(role, role), "parts": [self._part(part, images) for part in parts]}
+            for role, parts in turns
         ]
         config = self._config(self.wanted(request))
         if system:
@@ -186,13 +189,13 @@ class Gemini(SdkModel[Arguments]):
         """Return the stop strings beyond the maximum of the service."""
         return stop_strings(request.generation)[MAX_STOPS:]
 
-    def _part(self, part: Part) -> dict[str, Any]:
+    def _part(self, part: Part, images: WireOptions) -> dict[str, Any]:
         if part.kind == "text":
             return {"text": part.value}
         if part.kind == "picture":
             from lmms_eval.media.encode import wire_image
 
-            image = wire_image(part.value, options=self.images)
+            image = wire_image(part.value, options=images)
             return _inline(image.mime, base64.b64decode(image.base64))
         if part.kind == "sound":
             from lmms_eval.media.audio import wire_audio

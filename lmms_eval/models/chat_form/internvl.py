@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.api.generation import TILE_LIMITS, RequestLimits
 from lmms_eval.models.chat_form.form import ChatConversation, ChatForm, ChatPrompt, Piece, call, media_of
 from lmms_eval.models.hf.batching import RefusedError
 
@@ -120,6 +121,7 @@ class InternVLForm(ChatForm):
     name = "internvl"
     parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
     marks = (PLACEHOLDER, _CONTEXT)
+    limits = TILE_LIMITS
 
     @property
     def media(self) -> frozenset[str]:
@@ -129,9 +131,10 @@ class InternVLForm(ChatForm):
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
             raise RefusedError(f"{self.name}: {type(self.model).__name__} has no system_message to put the prompt into")
         pictures = len(media_of(conversation, "image"))
-        most = int(self.extra.get("max_num", MAX_TILES))
-        if "total_max_num" in self.extra:
-            most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
+        limits = conversation.limits or RequestLimits()
+        most = limits.tiles or int(self.extra.get("max_num", MAX_TILES))
+        if total := limits.total_tiles or self.extra.get("total_max_num"):
+            most = min(most, max(1, total // max(1, pictures)))
         writer = _Writer(pictures > 1, most, int(self.config.get("force_image_size") or TILE))
         *earlier, question = ["".join(map(writer.write, pieces)) for _, pieces in conversation.turns]
         return InternVLPrompt(

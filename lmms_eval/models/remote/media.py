@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.errors import MediaError
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from lmms_eval.media import Bounds
+    from lmms_eval.media.encode import WireOptions
     from lmms_eval.media.video import VideoFrames
 
 
@@ -41,6 +45,10 @@ class Frames(Struct, frozen=True):
     whole: bool = False
     total_pixels: int | None = None
     """The limit for all frames together."""
+    least: int = 1
+    """Minimum number of frames, as far as the video has them."""
+    merged: int = 1
+    """The number of frames is rounded down to a multiple of it."""
 
     def pictures(self, found: VideoFrames) -> list[Image.Image]:
         """Return frames as pictures within ``total_pixels``."""
@@ -48,6 +56,36 @@ class Frames(Struct, frozen=True):
 
         bounds = Bounds().of_frames(len(found), self.total_pixels)
         return [fit(image, bounds) for image in found.images()]
+
+    def limited(self, limits: RequestLimits) -> Frames:
+        """Return this form with the limits of a request in place of its own."""
+        total = limits.total_pixels
+        return replace(
+            self,
+            count=limits.max_frames or self.count,
+            fps=limits.fps or self.fps,
+            total_pixels=self.total_pixels if total is None else total * limits.merged_frames,
+            least=limits.min_frames or self.least,
+            merged=limits.merged_frames,
+        )
+
+    def number(self, seconds: float, total: int) -> int:
+        """Return the number of frames to take of a part of a video of ``total`` frames in all."""
+        wanted = self.count if self.fps is None else int(seconds * self.fps)
+        wanted = min(max(wanted, self.least), self.count, total)
+        return max(wanted - wanted % self.merged, 1)
+
+
+class SentForm(Struct, frozen=True):
+    """The form of videos and pictures that are sent over a network."""
+
+    frames: Frames
+    images: WireOptions
+
+    def limited(self, limits: RequestLimits) -> SentForm:
+        """Return this form with the limits of a request in place of its own."""
+        images = replace(self.images, bounds=self.images.bounds.limited(limits))
+        return SentForm(self.frames.limited(limits), images)
 
 
 def read_conversation(
@@ -98,10 +136,16 @@ def _parts(
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     """Read the frames of a video part within its time bounds. Raises ``MediaError`` if the video cannot be read."""
-    from lmms_eval.media.video import Sampling, read_frames
+    from lmms_eval.media.video import Sampling, probe, read_frames
 
     start, end = bounds_of(part)
-    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+    sampling = Sampling(count=frames.count, fps=frames.fps, start=start, end=end)
+    if frames.least > 1 or frames.merged > 1:
+        info = probe(part.url)
+        seconds = info.frames / info.fps if info.fps else 0.0
+        seconds = max(0.0, min(seconds, math.inf if end is None else end) - (start or 0.0))
+        sampling = replace(sampling, count=frames.number(seconds, info.frames), fps=None)
+    return read_frames(part.url, sampling)
 
 
 def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated
@@ -542,6 +542,7 @@ class YamlTask(FamilyInterface, Task):
         scoring += "".join(f" {name}" for name in self.options.reduce)
         # Answers with this stop differ from answers without it.
         implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
+        implied += [self.options.asked_by] if self.options.asked_by else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         pack = used_pack(Path(self.source.file))
         return {
@@ -581,7 +582,7 @@ class YamlTask(FamilyInterface, Task):
             "base": self.source.base,
             "change": self.source.change,
             "documents": documents,
-            "options": to_dict(self.options),
+            "options": to_dict(structs.replace(self.options, layout=None, media=None)),
             "included": included_folders(),
         }
 
