@@ -62,6 +62,7 @@ class Arguments(ServiceArguments):
         Literal["BLOCK_NONE", "BLOCK_ONLY_HIGH", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_LOW_AND_ABOVE", "OFF"] | None
     ) = None
     pass_video: bool = False
+    use_audio_in_video: bool = False
     response_modalities: tuple[Literal["TEXT", "IMAGE"], ...] | None = None
 
     @field_validator("safety_threshold", mode="before")
@@ -134,7 +135,7 @@ class Gemini(SdkModel[Arguments]):
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``generate_content``."""
         arguments = self._arguments
-        system, turns = self.conversation(request, whole_videos=arguments.pass_video)
+        system, turns = self.conversation(request, arguments.pass_video, arguments.use_audio_in_video)
         images = self.form_of(request).images
         contents = [
             {"role": ROLES.get(role, role), "parts": [self._part(part, images) for part in parts]}

@@ -238,6 +238,8 @@ class OfflineModel(Model):
     def __init__(self, **arguments: Any) -> None:
         kind = self.engine
         settings = self._settings = read_settings(first_names(arguments, self.arguments_kind.same), kind.name)
+        if settings.use_audio_in_video and kind.decodes_videos:
+            raise ModelError(f"the back end {kind.name} opens videos itself: leave use_audio_in_video out, or use vllm")
         self.concurrency = settings.num_concurrent
         before = descendants(os.getpid())
         with _own_place(settings, kind.name):

@@ -31,6 +31,7 @@ class ChatArguments(RemoteArguments):
     api: Literal["chat", "completions", "responses"] = "chat"
     reasoning_model: bool | None = None
     pass_video_url: bool = False
+    use_audio_in_video: bool = False
     message_format: Literal["openai", "qwen3_vl"] = "openai"
     is_qwen3_vl: bool = False
     enable_thinking_kwarg: bool | str | None = None

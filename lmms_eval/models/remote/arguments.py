@@ -37,7 +37,7 @@ _FORM = (
 )  # fmt: skip
 ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
 """The common arguments that can change an answer."""
-MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
+MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps", "use_audio_in_video")
 """Arguments and derived properties that determine how media are sent. Not all back ends have all of them."""
 
 

@@ -14,11 +14,18 @@ from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessa
 from lmms_eval.errors import MediaError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from PIL import Image
 
     from lmms_eval.media import Bounds
+    from lmms_eval.media.audio import Audio
     from lmms_eval.media.encode import WireOptions
     from lmms_eval.media.video import VideoFrames
+
+
+UNKNOWN_FPS = 24.0
+"""The rate that the processors of transformers assume for a video of unknown rate."""
 
 
 class Part(Struct, frozen=True):
@@ -45,6 +52,8 @@ class Frames(Struct, frozen=True):
     whole: bool = False
     total_pixels: int | None = None
     """The limit for all frames together."""
+    with_sound: bool = False
+    """Whether frames are followed by the sound of their video."""
     least: int = 1
     """Minimum number of frames, as far as the video has them."""
     merged: int = 1
@@ -132,6 +141,8 @@ def _parts(
         yield Part("video", part.url)
     else:
         yield from (Part("picture", image) for image in frames.pictures(read_video(part, frames)))
+        if frames.with_sound and (sound := read_sound(part)) is not None:
+            yield Part("sound", sound.value)
 
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
@@ -148,6 +159,23 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     return read_frames(part.url, sampling)
 
 
+def read_sound(part: ChatVideoContent, sampling_rate: int | None = None) -> Audio | None:
+    """Read the sound of a video part within its time bounds; ``None`` if the video has no sound.
+
+    Raises ``MediaError`` if the video cannot be read.
+    """
+    from lmms_eval.media.audio import Audio, has_sound, load_audio
+
+    if is_listed(part.url) or not has_sound(part.url):
+        return None
+    sound = load_audio(part.url, sampling_rate=sampling_rate)
+    start, end = bounds_of(part)
+    first = int((start or 0.0) * sound.sampling_rate)
+    last = None if end is None else int(end * sound.sampling_rate)
+    samples = sound.samples[first:last]
+    return Audio(samples, sound.sampling_rate) if len(samples) else None
+
+
 def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
     """Read the frames of a video, or of a list, as pictures. Raises ``MediaError`` if one cannot be read."""
     from lmms_eval.media import fit, load_rgb
@@ -159,6 +187,48 @@ def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> lis
     found = read_video(part, frames)
     each = bounds.of_frames(len(found), frames.total_pixels)
     return [fit(image, each) for image in found.images()]
+
+
+def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
+    """Read the frames of a video. A list contains the frames themselves, as if recorded at ``frames.fps``.
+
+    Returns:
+        The frames as ``(frames, height, width, 3)``, RGB, in order of time, and the properties of the video by the
+        names of transformers' ``VideoMetadata``.
+
+    Raises:
+        MediaError: the video or one of its pictures cannot be read.
+    """
+    import numpy as np
+
+    if is_listed(part.url):
+        images = read_pictures(part, frames, bounds)
+        size = images[0].size
+        array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
+        return array, _film_metadata(chosen_frames(part.url, frames), frames.fps, len(part.url))
+    from lmms_eval.media import fit
+    from lmms_eval.media.video import probe
+
+    found = read_video(part, frames)
+    each = bounds.of_frames(len(found), frames.total_pixels)
+    array, (height, width) = found.array, found.array.shape[1:3]
+    if each.size((width, height)) != (width, height):
+        array = np.stack([np.asarray(fit(image, each)) for image in found.images()])
+    total = max(probe(part.url).frames, found.indices[-1] + 1)
+    return array, _film_metadata(found.indices, found.fps, total)
+
+
+def _film_metadata(indices: Sequence[int], fps: float | None, total: int) -> dict[str, Any]:
+    """Return the properties of a video of ``total`` frames. The frames must not be sampled again."""
+    rate = fps or UNKNOWN_FPS
+    return {
+        "total_num_frames": total,
+        "fps": rate,
+        "duration": total / rate,
+        "video_backend": "pyav",
+        "frames_indices": list(indices),
+        "do_sample_frames": False,
+    }
 
 
 def is_listed(value: Any) -> bool:

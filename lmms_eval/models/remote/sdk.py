@@ -151,9 +151,11 @@ class SdkModel(BatchModel, Generic[A]):
         """Return the form of the request's pictures and videos."""
         return self._form if request.media is None else self._form.limited(request.media)
 
-    def conversation(self, request: Request, whole_videos: bool = False) -> tuple[str, tuple[Turn, ...]]:
+    def conversation(
+        self, request: Request, whole_videos: bool = False, with_sound: bool = False
+    ) -> tuple[str, tuple[Turn, ...]]:
         """Return the system prompt, that of the arguments or of the request, and the turns of the request."""
-        frames = replace(self.form_of(request).frames, whole=whole_videos)
+        frames = replace(self.form_of(request).frames, whole=whole_videos, with_sound=with_sound)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
 
 

@@ -18,7 +18,7 @@ from lmms_eval.media.video import Sampling
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.body import BodyBuilder
 from tests.cases import for_each
-from tests.media.draw import encoded, number_of, picture, tone, write_video
+from tests.media.draw import encoded, number_of, picture, tone, write_talkie, write_video
 from tests.models.openai.support import make_request
 
 
@@ -179,6 +179,27 @@ def test_part_of_a_video_and_timestamps(tmp_path: Path) -> None:
     mapping = {"type": "video", "url": {"video": path, "video_start": 1.0, "video_end": 1.6}}
     same = parts_of(build(make_request("one", messages=conversation(("user", [mapping]))), nframes=2, is_qwen3_vl=True))
     assert same == parts
+
+
+def test_frames_are_followed_by_the_sound_of_their_video(tmp_path: Path) -> None:
+    loud, silent = write_talkie(tmp_path / "loud.mkv"), write_video(tmp_path / "silent.mp4", 12)
+    for path, bounds, seconds in ((loud, {}, 2.0), (loud, {"end_time": 0.5}, 0.5), (silent, {}, None)):
+        part = {"type": "video", "url": str(path), **bounds}
+        messages = ChatMessages.model_validate({"messages": [{"role": "user", "content": [part]}]})
+        parts = parts_of(build(make_request("one", messages=messages), use_audio_in_video=True, max_frames_num=3))
+        assert [one["type"] for one in parts] == ["image_url"] * 3 + ["input_audio"] * (seconds is not None)
+        if seconds is not None:
+            wav = base64.b64decode(parts[-1]["input_audio"]["data"])
+            assert (
+                len(wav) == pytest.approx(seconds * 16000 * 2, abs=100) and parts[-1]["input_audio"]["format"] == "wav"
+            )
+
+
+def test_a_server_that_opens_videos_is_asked_for_their_sound(tmp_path: Path) -> None:
+    request = make_request("one", visuals=[str(write_talkie(tmp_path / "loud.mkv"))])
+    body = build(request, use_audio_in_video=True, pass_video_url=True, extra_body={"mm_processor_kwargs": {"fps": 1}})
+    assert body["mm_processor_kwargs"] == {"fps": 1, "use_audio_in_video": True}
+    assert [part["type"] for part in parts_of(body)] == ["video_url", "text"]
 
 
 def test_video_by_address(tmp_path: Path) -> None:
