@@ -37,24 +37,25 @@ class RequestLimits(Struct, frozen=True):
     """Frames per second of a video."""
     min_frames: int | None = None
     max_frames: int | None = None
-    merged_frames: int = 1
-    """Frames that the model merges into one, which ``total_pixels`` counts once."""
+    frame_rule: str | None = None
+    """How frames are chosen and scaled (``media.frame_rules.RULES``); ``None``: evenly spaced, as usual."""
     tiles: int | None = None
     """Most tiles that a picture is cut into."""
+    tiles_later: int | None = None
+    """The same for all pictures of a request but the first."""
     total_tiles: int | None = None
     """Most tiles of all pictures together."""
 
     @property
-    def stated(self) -> dict[str, int | float]:
+    def stated(self) -> dict[str, int | float | str]:
         """The limits that are set, by name."""
-        found = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
-        return {name: value for name, value in found.items() if name != "merged_frames"}
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
 PIXEL_LIMITS = frozenset({"min_pixels", "max_pixels"})
-VIDEO_LIMITS = frozenset({"total_pixels", "fps", "min_frames", "max_frames"})
+VIDEO_LIMITS = frozenset({"total_pixels", "fps", "min_frames", "max_frames", "frame_rule"})
 """Names of the limits that back ends apply which open media themselves."""
-TILE_LIMITS = frozenset({"tiles", "total_tiles"})
+TILE_LIMITS = frozenset({"tiles", "tiles_later", "total_tiles"})
 ALL_LIMITS = PIXEL_LIMITS | VIDEO_LIMITS | TILE_LIMITS
 LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens", "max_gen_toks")
 """Names of the option for the maximum number of tokens of an answer, by precedence."""

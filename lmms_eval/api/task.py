@@ -257,6 +257,45 @@ class QuestionLayout(Protocol):
         """
 
 
+class SecondReading(Protocol):
+    """Reads and scores answers in another way than the task, for metrics next to the task's own."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that changes its scores, as a text."""
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether it puts questions to a judge."""
+
+    def metrics(self, own: Sequence[MetricDefinition]) -> tuple[MetricDefinition, ...]:
+        """Return its metrics, given the task's own."""
+
+    def line(self, task: str, own: Sequence[MetricDefinition]) -> str:
+        """Return a sentence about its metrics of a task."""
+
+    def questions(self, doc: Mapping[str, Any], truth: Any, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+        """Return the questions to the judge about a document's answers; names count the answers."""
+
+    def values(
+        self,
+        doc: Mapping[str, Any],
+        truth: Any,
+        answers: Sequence[Answer],
+        evaluate: Callable[[str], Mapping[str, Any]],
+        verdicts: Sequence[Verdict],
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return the values of each answer by metric.
+
+        Args:
+            doc: the document.
+            truth: its reference answer.
+            answers: the answers, one per repeat.
+            evaluate: the task's own scoring of a text.
+            verdicts: those of ``questions``, among others.
+        """
+
+
 MODEL_FACTS = ("max_length", "max_model_len", "model", "pretrained", "tokenizer")
 """Arguments of models that tasks get: those that say which model it is, and the length of its context."""
 
@@ -309,6 +348,8 @@ class TaskOptions(Struct, frozen=True):
     """Makes the messages of documents in place of the task's prompt functions (``--recipe``)."""
     media: RequestLimits | None = None
     """Limits on the media of requests (``--recipe``)."""
+    second_reading: SecondReading | None = None
+    """Scores answers in another way too (``--recipe``)."""
     asked_by: str = ""
     """Hash of the layout, the limits, the system prompt and the seed of a recipe; empty without one."""
     judge_repeats: int = 1
@@ -340,6 +381,8 @@ class MetricDefinition(Struct, frozen=True):
     """Factor between the value and the mean over ``Task.strata`` of their means; 0: it is not such a mean."""
     reduces: str = ""
     """The metric whose scores of a document's answers this metric reduces (``--reduce``)."""
+    pipelines: tuple[str, ...] = ()
+    """Filter pipelines that have the metric; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,9 @@ class EvaluateArguments(TypedDict, total=False):
     max_cost: float | None
     trackio_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     trackio_log_samples: bool | None
+    published: bool | str | None
+    recipe: str | None
+    recipe_partial: bool | None
     pack_first: bool | None
     random_seed: int | None
     numpy_random_seed: int | None

@@ -297,6 +297,9 @@ class RunConfig:
         "money that the run may spend, in the currency of --prices; a larger number resumes the run", least=0)
     trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
     trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
+    published: bool | str | None = run(None, STATISTICS,
+        "compare each score with the published ones of the model (on with --recipe); with MODEL, with those of this "
+        "model", form="folder_or_switch", metavar="MODEL", optional_value=True)
     recipe: str | None = run(None, GENERATION,
         "what a model's authors evaluate it with: prompts, generation options, limits of media; a name of `lmms-eval "
         "recipes`, or a YAML file, with :VARIANT after it. Over the task's settings, below all other options",

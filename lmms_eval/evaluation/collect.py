@@ -298,6 +298,10 @@ def collect(
     registry = ModelRegistry(config.names("plugins"))
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
+    if isinstance(config.published, str):
+        from lmms_eval.recipes.published import check_model
+
+        check_model(config.published)
     tariffs = tariffs_of(config)
     selection, plans = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, plans, place)
@@ -342,6 +346,15 @@ def collect(
     )
 
 
+def _with_reading(config: RunConfig, selection: Selection, start: Start) -> Selection:
+    """Have the answers also read as a recipe states: that of the run, or one that is given to score it again."""
+    if not (config.recipe or start.reading):
+        return selection
+    from lmms_eval.evaluation.recipe import with_reading
+
+    return with_reading(start.reading or config.recipe or "", selection, must=bool(start.reading))
+
+
 def _recipe(config: RunConfig, plans: Sequence[TaskPlan]) -> RunRecipe | None:
     if not config.recipe:
         return None
@@ -378,10 +391,10 @@ def plan_run(
     if config.recipe:
         from lmms_eval.evaluation.recipe import check_layouts, with_recipe  # most runs have no recipe
 
-        selection = load_tasks(with_recipe(config, selection))
+        selection = load_tasks(_with_reading(config, with_recipe(config, selection), start))
         check_layouts(config, selection.tasks)
     else:
-        selection = load_tasks(selection)
+        selection = load_tasks(_with_reading(config, selection, start))
     if config.check_integrity and place.rank == 0:
         check_integrity(selection.tasks)
     chosen: Chosen = {}

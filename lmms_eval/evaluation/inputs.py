@@ -71,6 +71,8 @@ class Start(Struct, frozen=True):
     """True if the caller gets the samples with the results."""
     recorded: RecordedModel | None = None
     """The model of an earlier run that is only scored again."""
+    reading: str = ""
+    """The recipe whose reading the answers of that run get too."""
     began: float = field(default_factory=time.time)
     """Seconds since 1970."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from loguru import logger
 from msgspec import Struct, structs
@@ -18,7 +18,7 @@ from lmms_eval.errors import DataError, ItemError, ModelError, UsageError
 from lmms_eval.evaluation.judge import judge_options, model_names
 from lmms_eval.models.argument_names import FRAMES, RATE
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.recipes.applying import AppliedRecipe, CommandLine, applied, options_with
+from lmms_eval.recipes.applying import AppliedRecipe, CommandLine, applied, options_with, read_as
 from lmms_eval.recipes.recipe import Recipe, read
 from lmms_eval.results.recipe import recipe_lines
 from lmms_eval.tasks.selection import rebuilt
@@ -59,6 +59,7 @@ class RunRecipe(Struct, frozen=True):
             "variant": recipe.variant,
             "sha256": recipe.digest,
             "source": {name: value for name, value in to_dict(recipe.source).items() if value},
+            "sets": {name: one.record for name, one in self.tasks.items()},
             "differs": {name: to_dict(one.differs) for name, one in self.tasks.items() if one.differs},
             "not_stated": {name: list(one.recipe.not_stated) for name, one in self.tasks.items()},
             "missing": {name: dict(found) for name, found in self.missing.items()},
@@ -172,6 +173,36 @@ def with_recipe(config: RunConfig, selection: Selection) -> Selection:
         return rebuilt(task, options_with(task, one, given))
 
     return structs.replace(selection, tasks=tuple(map(made, selection.tasks)))
+
+
+def with_reading(name: str, selection: Selection, must: bool = False) -> Selection:
+    """Build the tasks of a selection again so that their answers are also read as a recipe states.
+
+    ``must``: the recipe must state a reading for a task at least.
+
+    Raises:
+        ConfigError: the recipe's file cannot be read, or says something wrong.
+        UnknownNameError: there is no recipe or variant of this name, or no rule that it names.
+        UsageError: it states a reading for no task, but must.
+    """
+    recipe = read(name)
+    found = {task.name: recipe.task(task.source.base or task.name) for task in selection.tasks if _is_own(task)}
+    stated = {task: one for task, one in found.items() if one is not None and one.extract is not None}
+    if must and not stated:
+        tasks = some_of(tuple(found), SHOWN) or "no task"
+        raise UsageError(f"--recipe {name}: it states no reading of the answers for {tasks}; leave it out")
+
+    def made(task: Task) -> Task:
+        one = stated.get(task.name)
+        if one is None or not isinstance(task, YamlTask):
+            return task
+        return rebuilt(task, read_as(task, one, f"{recipe.name}:{recipe.variant}"))
+
+    return structs.replace(selection, tasks=tuple(map(made, selection.tasks)))
+
+
+def _is_own(task: Task) -> TypeGuard[YamlTask]:
+    return isinstance(task, YamlTask) and not task.control_of
 
 
 def check_layouts(config: RunConfig, tasks: Sequence[Task]) -> None:

@@ -31,7 +31,7 @@ from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
     "judge_base_url", "judge_error_budget", "judge_model", "judge_prompts", "judge_repeats", "judge_retries",
-    "launcher_args", "log_samples", "nltk_data",
+    "launcher_args", "log_samples", "nltk_data", "published", "recipe",
     "reduce", "score_workers", "show_config", "thinking_tags", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given again; all others are the recorded ones."""
@@ -161,9 +161,11 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
         record = RunFolder(folder).read()
     except DamagedRecord as error:
         raise UsageError(f"score: {error}; the run's own command writes it again") from error
-    config = _config(folder, record, given)
+    reading = str(given.get("recipe") or "")
+    config = _config(folder, record, {name: value for name, value in given.items() if name != "recipe"})
     # The run's own command asks for missing answers; this one does not.
-    start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
+    recorded = _model(folder, record, config)
+    start = Start(str(record.get("command") or command or this_command()), recorded=recorded, reading=reading)
     return EvaluationRun(config, start=start).report(ends)
 
 

@@ -7,8 +7,12 @@ Nothing here opens a video: the rules need its number of frames, its rate and it
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from lmms_eval.api.generation import RequestLimits
 
 _PATCH = 32
 """Pixels of the side of a token of Qwen3-VL: two patches of 16."""
@@ -76,10 +80,13 @@ class QwenVideo(Struct, frozen=True):
 
     def size(self, count: int, height: int, width: int) -> tuple[int, int]:
         """Return height and width of each of ``count`` frames that a model gets."""
+        return smart_size(height, width, _PATCH, self.min_pixels, self.most_pixels(count))
+
+    def most_pixels(self, count: int) -> int:
+        """Return the most pixels of each of ``count`` frames."""
         most = min(768 * _PATCH * _PATCH, self.total_pixels / count * _FRAMES_PER_TOKEN)
         most = max(most, int(self.min_pixels * _MARGIN))
-        most = min(most, self.max_pixels or most)
-        return smart_size(height, width, _PATCH, self.min_pixels, int(most))
+        return int(min(most, self.max_pixels or most))
 
     def tokens(self, count: int, height: int, width: int) -> int:
         """Return the number of tokens of ``count`` frames of this size, before they are resized."""
@@ -117,3 +124,47 @@ def middle_frames(frames: int, count: int, rate: float = 0.0, part: tuple[float,
         first, last = max(first, round(part[0] * rate)), min(round(part[1] * rate), last)
     length = (last - first) / count
     return [int(first + length / 2 + round(length * place)) for place in range(count)]
+
+
+QWEN, INNER, BY_RATE, MIDDLE = "qwen-vl-utils", "inner", "by-rate", "middle"
+RULES = (QWEN, INNER, BY_RATE, MIDDLE)
+"""Names of the rules: ``QwenVideo``, ``inner_frames``, ``frames_by_rate``, ``middle_frames``."""
+
+
+class FrameRule(Struct, frozen=True):
+    """A rule with the limits of a request."""
+
+    name: str
+    limits: RequestLimits
+
+    @property
+    def _video(self) -> QwenVideo:
+        names = ("fps", "min_frames", "max_frames", "min_pixels", "max_pixels", "total_pixels")
+        stated = self.limits.stated
+        return QwenVideo(**{name: stated[name] for name in names if name in stated})
+
+    def indices(self, frames: int, rate: float) -> list[int]:
+        """Return the numbers of the frames to take of a video.
+
+        Raises:
+            ValueError: the rule has none for this video, or needs a number that the limits do not state.
+        """
+        if self.name == QWEN:
+            return self._video.indices(frames, rate)
+        if self.name == BY_RATE:
+            if not self.limits.fps or not rate:
+                raise ValueError("frames by rate need the rate of the video, and fps")
+            return frames_by_rate(frames, rate, self.limits.fps)
+        if not self.limits.max_frames:
+            raise ValueError(f"the rule {self.name} needs a number of frames")
+        if self.name == MIDDLE:
+            return middle_frames(frames, self.limits.max_frames)
+        return inner_frames(frames, self.limits.max_frames)
+
+    def pixels(self, count: int) -> tuple[int, int] | None:
+        """Return the least and the most pixels of each of ``count`` frames; ``None`` if the rule does not scale them.
+
+        The sides that a token needs are left to the model's processor.
+        """
+        video = self._video
+        return (video.min_pixels, video.most_pixels(count)) if self.name == QWEN else None

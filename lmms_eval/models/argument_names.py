@@ -20,7 +20,7 @@ RATE = ("fps", "video_fps")
 """Names of the frames per second of a video."""
 
 
-def limits_as_arguments(limits: RequestLimits, most_frames: str, rate: str) -> dict[str, int | float]:
+def limits_as_arguments(limits: RequestLimits, most_frames: str, rate: str) -> dict[str, int | float | str]:
     """Return the limits of a request by the names that a back end's arguments have."""
     names = {"max_frames": most_frames, "fps": rate}
     return {names.get(name, name): value for name, value in limits.stated.items()}

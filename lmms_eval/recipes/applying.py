@@ -12,12 +12,13 @@ from typing import Any
 import orjson
 from msgspec import Struct, structs
 
-from lmms_eval.api.generation import LENGTHS, STOPS, TEMPLATE_OPTIONS, RequestLimits
+from lmms_eval.api.generation import LENGTHS, STOPS, TEMPLATE_OPTIONS, TILE_LIMITS, VIDEO_LIMITS, RequestLimits
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import UsageError
-from lmms_eval.recipes.documents import READERS, LaidOut, reader_of
+from lmms_eval.recipes.documents import READERS, LaidOut, limits_of, names_frames, reader_of
 from lmms_eval.recipes.layouts import Fields
-from lmms_eval.recipes.recipe import MediaLimits, TaskRecipe
+from lmms_eval.recipes.reading import reading_of
+from lmms_eval.recipes.recipe import TaskRecipe
 from lmms_eval.tasks.yaml.settings import is_above_zero
 from lmms_eval.tasks.yaml.task import YamlTask
 from lmms_eval.utils.records import to_dict
@@ -70,7 +71,7 @@ class AppliedRecipe(Struct, frozen=True):
     gen_kwargs: Mapping[str, Any]
     """The recipe's generation options that the command line does not replace."""
     media: RequestLimits
-    """The recipe's limits that the command line does not replace."""
+    """The recipe's limits, or those of the command line in their place."""
     differs: Mapping[str, Difference]
     """What the command line replaces, by the recipe's keys (``gen_kwargs.temperature``)."""
 
@@ -86,6 +87,21 @@ class AppliedRecipe(Struct, frozen=True):
             found["media.double_first"] = "the recipe states no layout for this task"
         return found
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the recipe sets in the run, by kind, for results and comparisons."""
+        layout = self.recipe.layout
+        text = b"" if layout is None else orjson.dumps(to_dict(layout), option=orjson.OPT_SORT_KEYS)
+        found = {
+            "prompt": hashlib.sha256(text).hexdigest()[:16] if text else None,
+            "system_prompt": self.recipe.system_prompt,
+            "options": dict(self.gen_kwargs),
+            "media": self.media.stated,
+            "extract": self.recipe.extract,
+            "judge": None if self.recipe.judge is None else self.recipe.judge.model,
+        }
+        return {name: value for name, value in found.items() if value not in (None, {})}
+
     def unplaced(self, objection: Callable[[str, Any], str], media_limits: frozenset[str]) -> dict[str, str]:
         """Return what a model cannot do of what is stated, by the recipe's keys, with the reason.
 
@@ -97,7 +113,7 @@ class AppliedRecipe(Struct, frozen=True):
         for name, value in self.gen_kwargs.items():
             if value not in _NEUTRAL.get(name, ()) and (why := objection(name, value)):
                 key = f"thinking.enabled ({THINKING})" if name == TEMPLATE_OPTIONS else f"gen_kwargs.{name}={value}"
-                found[key] = why
+                found[key] = why if not why.startswith("did you mean") else "the model has no such option"
         for name, value in self.media.stated.items():
             if name not in media_limits:
                 found[f"media.{name}={value}"] = "it applies no such limit to a request"
@@ -143,13 +159,18 @@ def _options_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Dif
 
 
 def _limits_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Difference]) -> RequestLimits:
-    """Return the limits that the command line leaves, and note those that it replaces."""
+    """Return the limits with those of the command line in their places, which are noted."""
     limits = limits_of(recipe.media)
     for name, stated in limits.stated.items():
         if name in given.media:
-            limits = structs.replace(limits, **{name: None})
+            # A rule of frames needs the number; of tiles the model has its own argument.
+            limits = structs.replace(limits, **{name: None if name in TILE_LIMITS else given.media[name]})
             if given.media[name] != stated:
                 differs[f"media.{name}"] = Difference(stated, given.media[name])
+    if limits.max_frames is not None and limits.min_frames is not None:
+        limits = structs.replace(limits, min_frames=min(limits.min_frames, limits.max_frames))
+    if names_frames(recipe.layout, recipe.media):  # the layout takes the frames itself, and sends pictures
+        return structs.replace(limits, **dict.fromkeys(VIDEO_LIMITS))
     return limits
 
 
@@ -157,21 +178,6 @@ def _overriding(name: str, given: Mapping[str, Any]) -> tuple[Any] | None:
     """Return the value of the command line that takes the place of an option, perhaps under another name."""
     names = next((names for names in (LENGTHS, STOPS) if name in names), (name,))
     return next(((given[one],) for one in names if one in given), None)
-
-
-def limits_of(media: MediaLimits) -> RequestLimits:
-    """Return the limits that back ends apply."""
-    return RequestLimits(
-        min_pixels=media.min_pixels,
-        max_pixels=media.max_pixels,
-        total_pixels=media.total_pixels,
-        fps=media.fps,
-        min_frames=media.min_frames if media.frames is None else media.frames,
-        max_frames=media.max_frames if media.frames is None else media.frames,
-        merged_frames=media.merged_frames or 1,
-        tiles=media.tiles,
-        total_tiles=media.tiles_in_all,
-    )
 
 
 def options_with(task: YamlTask, one: AppliedRecipe, given: CommandLine) -> TaskOptions:
@@ -188,6 +194,7 @@ def options_with(task: YamlTask, one: AppliedRecipe, given: CommandLine) -> Task
         "readers": READERS,
         "layout": None if recipe.layout is None else to_dict(recipe.layout),
         "media": to_dict(one.media) | {"double_first": bool(recipe.media.double_first)},
+        "frames": None if layout is None else [layout.media.frames, layout.media.fps, layout.media.frame_rule],
         "system_prompt": system,
         "seed": seed,
     }
@@ -204,6 +211,15 @@ def options_with(task: YamlTask, one: AppliedRecipe, given: CommandLine) -> Task
     )
 
 
+def read_as(task: YamlTask, recipe: TaskRecipe, name: str) -> TaskOptions:
+    """Return the options of a task whose answers are also read as the recipe ``name`` states; the prompts stay.
+
+    Raises ``UsageError`` if the recipe names an unknown rule.
+    """
+    fields = reader_of(task.name) or _reader_by_columns(task)
+    return structs.replace(task.options, second_reading=reading_of(recipe, fields, task.options.run_options, name))
+
+
 def _laid_out(task: YamlTask, recipe: TaskRecipe, given: CommandLine) -> LaidOut:
     if task.output_type != "generate_until":
         raise UsageError(
@@ -218,7 +234,12 @@ def _laid_out(task: YamlTask, recipe: TaskRecipe, given: CommandLine) -> LaidOut
         )
     assert recipe.layout is not None
     read = reader_of(task.name) or _reader_by_columns(task)
-    return LaidOut(task.name, recipe.layout, recipe.media, read, task.prompts.kwargs)
+    media, over = recipe.media, given.media
+    if media.frames is not None and "max_frames" in over:
+        media = structs.replace(media, frames=over["max_frames"])
+    if media.fps is not None and "fps" in over:
+        media = structs.replace(media, fps=over["fps"])
+    return LaidOut(task.name, recipe.layout, media, read, task.prompts.kwargs)
 
 
 def _reader_by_columns(task: YamlTask) -> Callable[[Mapping[str, Any]], Fields]:

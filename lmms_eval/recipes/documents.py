@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmms_eval.api.messages import visual_to_content
+from lmms_eval.api.generation import RequestLimits
+from lmms_eval.api.messages import ChatVideoContent, visual_to_content
 from lmms_eval.errors import ItemError
 from lmms_eval.media.video import probe, uniform_indices
-from lmms_eval.recipes.layouts import Fields, Layout, render
+from lmms_eval.models.remote.media import Frames, read_video
+from lmms_eval.recipes.layouts import MEDIUM, Fields, Layout, answer_start, render
 from lmms_eval.recipes.recipe import MediaLimits
 from lmms_eval.tasks._task_utils.question import LETTERS, read_list
 from lmms_eval.tasks.mathvista.prompts import question as mathvista_question
-from lmms_eval.tasks.videomme.utils import VIDEOS, read
+from lmms_eval.tasks.videomme.utils import VIDEOS
 from lmms_eval.tasks.videomme.utils import doc_to_visual as video_of
+from lmms_eval.tasks.videomme.utils import read as read_subtitles
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -78,7 +81,8 @@ def _unlettered(column: str, doc: Doc) -> Fields:
     found = [_LETTERED.match(option) for option in listed]
     if not all(match and match[1] == letter for match, letter in zip(found, LETTERS, strict=False)):
         return Fields(question=_text(doc, "question"), options=tuple(listed))
-    return Fields(question=_text(doc, "question"), options=tuple(match[2] for match in found if match))
+    options = tuple(match[2] for match in found if match)
+    return Fields(question=_text(doc, "question"), options=options, option_lines=tuple(listed))
 
 
 def _mmmu(doc: Doc) -> Fields:
@@ -87,7 +91,7 @@ def _mmmu(doc: Doc) -> Fields:
 
 
 def _mmmu_pro_vision(doc: Doc) -> Fields:
-    return Fields(options=tuple(read_list(doc, "options")), letters_in_picture=True)
+    return Fields(options=tuple(read_list(doc, "options")))
 
 
 def _mathvision(doc: Doc) -> Fields:
@@ -191,7 +195,7 @@ def subtitles_of(doc: Doc, settings: Mapping[str, Any] | None, media: MediaLimit
     wanted = round(info.frames / info.fps) * media.fps if media.fps and not media.frames else most
     count = min(max(int(wanted), media.min_frames or 1), most, info.frames)
     times = [number / info.fps for number in uniform_indices(info.frames, count)]
-    blocks = read(file.read_text(encoding="utf-8-sig", errors="replace"))
+    blocks = read_subtitles(file.read_text(encoding="utf-8-sig", errors="replace"))
     shown = [" ".join(block.lines) for block in blocks if any(block.start <= time < block.end for time in times)]
     return " ".join(dict.fromkeys(line.replace("\\N", " ") for line in shown))
 
@@ -209,11 +213,16 @@ class LaidOut(Struct, frozen=True):
     def __call__(self, doc: Doc, visuals: Callable[[], Sequence[Any]]) -> list[dict[str, Any]]:
         """Return a user's turn, and the beginning of the answer if the layout has one.
 
-        Raises ``ItemError`` if the document has another form than the reader knows, or lacks a picture.
+        Raises:
+            ItemError: the document has another form than the reader knows, or lacks a picture.
+            MediaError: a video that is sent as numbered frames cannot be read.
         """
         media = [visual_to_content(one) for one in self._media(doc, visuals)]
-        by_kind = {kind: [part for part in media if part["type"] == kind] for kind in ("image", "video")}
-        fields = self.fields(doc, len(by_kind["image"]), len(by_kind["video"]))
+        by_kind: dict[str, list[dict[str, Any]]] = {
+            kind: [part for part in media if part["type"] == kind] for kind in ("image", "video")
+        }
+        by_kind["frame"] = [part for video in by_kind["video"] for part in self._frames(video)]
+        fields = self.fields(doc, **{f"{kind}s": len(parts) for kind, parts in by_kind.items()})
         content: list[dict[str, Any]] = []
         for part in render(self.layout, fields):
             if isinstance(part, str):
@@ -221,21 +230,56 @@ class LaidOut(Struct, frozen=True):
             else:
                 content.append(by_kind[part.kind][part.index])
         turns = [{"role": "user", "content": content}]
-        if start := self.layout.answer_start:
+        if start := answer_start(self.layout, fields):
             turns.append({"role": "assistant", "content": [{"type": "text", "text": start}]})
         return turns
 
-    def fields(self, doc: Doc, images: int, videos: int) -> Fields:
-        """Return the fields of a document with so many pictures and videos."""
+    def fields(self, doc: Doc, images: int = 0, videos: int = 0, frames: int = 0) -> Fields:
+        """Return the fields of a document with so many pictures, videos and frames."""
         has_subtitles = self.task.startswith("videomme") and self.task.endswith("_w_subtitle")
         subtitles = subtitles_of(doc, self.settings, self.media) if has_subtitles else ""
-        return replace(self.read(doc), images=images, videos=videos, subtitles=subtitles)
+        return replace(self.read(doc), images=images, videos=videos, frames=frames, subtitles=subtitles)
 
     def _media(self, doc: Doc, visuals: Callable[[], Sequence[Any]]) -> list[Any]:
         shown = _mmmu_pictures(doc) if self.task.startswith("mmmu_") and "vision" not in self.task else list(visuals())
         if self.media.double_first and shown:
             shown[0] = doubled(shown[0])
         return shown
+
+    def _frames(self, video: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the frames of a video as pictures if the layout names each of them, and their number is stated."""
+        if not names_frames(self.layout, self.media):
+            return []
+        limits = limits_of(self.media)
+        form = Frames(limits.max_frames or MOST_FRAMES).limited(limits)
+        part = ChatVideoContent.model_validate(video)
+        return [{"type": "image", "url": picture} for picture in read_video(part, form).images()]
+
+
+MOST_FRAMES = 1024
+"""Most frames of a video that are sent as numbered pictures if a recipe states their rate alone."""
+
+
+def names_frames(layout: Layout | None, media: MediaLimits) -> bool:
+    """Return whether videos are sent as numbered pictures, whose number or rate is stated."""
+    is_stated = media.frames is not None or media.fps is not None
+    return layout is not None and layout.frame != MEDIUM and is_stated
+
+
+def limits_of(media: MediaLimits) -> RequestLimits:
+    """Return the limits in the form for back ends."""
+    return RequestLimits(
+        min_pixels=media.min_pixels,
+        max_pixels=media.max_pixels,
+        total_pixels=media.total_pixels,
+        fps=media.fps,
+        min_frames=media.min_frames if media.frames is None else media.frames,
+        max_frames=media.max_frames if media.frames is None else media.frames,
+        frame_rule=media.frame_rule,
+        tiles=media.tiles,
+        tiles_later=media.tiles_later,
+        total_tiles=media.tiles_in_all,
+    )
 
 
 def _mmmu_pictures(doc: Doc) -> list[Any]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from msgspec import Struct, field
 
 from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.filters.reasoning import ANSWER_MARKS, BOX_MARKS, between
 from lmms_eval.metrics.answers import is_contained
 from lmms_eval.metrics.math_answers import MAX_NUMBER_CHARS, latex_number
 from lmms_eval.metrics.vqa import without_punctuation
@@ -29,8 +30,8 @@ from lmms_eval.utils.answer_reading import (
 )
 
 
-class Question(Struct, frozen=True):
-    """What a rule knows of the question whose answer it reads."""
+class AskedQuestion(Struct, frozen=True):
+    """The question whose answer a rule reads."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     """Texts of the options by letter; empty for an open question."""
@@ -38,15 +39,15 @@ class Question(Struct, frozen=True):
     """The reference answer: a letter, or the text of an open question."""
 
 
-class Rule(Struct, frozen=True):
+class ReadingRule(Struct, frozen=True):
     """A way to read answers."""
 
     name: str
     about: str
     """What it does, in a sentence."""
-    read: Callable[[str, Question], str | None]
+    read: Callable[[str, AskedQuestion], str | None]
     """Returns the read answer; ``None`` if the source asks its judge about it."""
-    is_right: Callable[[str, Question], bool] | None = None
+    is_right: Callable[[str, AskedQuestion], bool] | None = None
     """Decides on a read answer; ``None`` if the benchmark's own metric scores it."""
 
 
@@ -87,7 +88,7 @@ def _option_in(text: str, options: Mapping[str, str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _qwen_choice(text: str, question: Question) -> str | None:
+def _qwen_choice(text: str, question: AskedQuestion) -> str | None:
     answer = after_thoughts(text)
     return _letter_in(answer, question.options, _is_no_article) or _option_in(answer, question.options)
 
@@ -96,7 +97,7 @@ def _is_no_article(letter: str, words: list[str]) -> bool:  # noqa: ARG001 - an 
     return "A" not in words or len(words) <= _ARTICLE
 
 
-def _kit_choice(text: str, question: Question) -> str | None:
+def _kit_choice(text: str, question: AskedQuestion) -> str | None:
     options = question.options
     if letter := _letter_in(text, options, _is_near_the_end):
         return letter
@@ -110,21 +111,21 @@ def _is_near_the_end(letter: str, words: list[str]) -> bool:
     return words.index(letter) > len(words) - _LAST_WORDS
 
 
-def is_letter(read: str, question: Question) -> bool:
+def is_letter(read: str, question: AskedQuestion) -> bool:
     """Return whether a letter is the reference."""
     return read == question.truth.strip()
 
 
-def _as_choice(question: Question) -> Question:
+def _as_choice(question: AskedQuestion) -> AskedQuestion:
     """Return an open question of MMMU as the choice between its reference and anything else."""
-    return Question({"A": question.truth, "B": OTHER_ANSWERS}, "A")
+    return AskedQuestion({"A": question.truth, "B": OTHER_ANSWERS}, "A")
 
 
-def _qwen_mmmu(text: str, question: Question) -> str | None:
+def _qwen_mmmu(text: str, question: AskedQuestion) -> str | None:
     return _qwen_choice(text, question if question.options else _as_choice(question))
 
 
-def _is_right_in_mmmu(read: str, question: Question) -> bool:
+def _is_right_in_mmmu(read: str, question: AskedQuestion) -> bool:
     return is_letter(read, question if question.options else _as_choice(question))
 
 
@@ -134,7 +135,7 @@ _NAMES = re.compile(r"\\(?!(?:[dt]?frac|cdot|times|div|left|right|text|mbox|[,;!
 """A command of LaTeX that is no arithmetic: the source reads neither roots nor names of numbers."""
 
 
-def _qwen_mathvision(text: str, question: Question) -> str | None:
+def _qwen_mathvision(text: str, question: AskedQuestion) -> str | None:
     if question.options:
         return _qwen_choice(text, question)
     answer = after_thoughts(text)
@@ -142,7 +143,7 @@ def _qwen_mathvision(text: str, question: Question) -> str | None:
     return answer if is_equal(answer, question.truth) else None
 
 
-def _is_right_in_mathvision(read: str, question: Question) -> bool:
+def _is_right_in_mathvision(read: str, question: AskedQuestion) -> bool:
     return is_letter(read, question) if question.options else is_equal(read, question.truth)
 
 
@@ -195,7 +196,7 @@ def _value(node: ast.expr) -> float:
     return value
 
 
-def _kit_yes_no(text: str, question: Question) -> str | None:  # noqa: ARG001 - the form of all rules
+def _kit_yes_no(text: str, question: AskedQuestion) -> str | None:  # noqa: ARG001 - the form of all rules
     words = without_punctuation(text.lower()).split()
     said = [word for word in ("yes", "no") if word in words]
     note_reading(WORD_ALONE if said else NOTHING, *said)
@@ -206,13 +207,13 @@ _NO_LETTERS = re.compile(r"(?:the )?(?:best |correct |final )?(?:answer|option)(
 """Phrases that are left out before the first capital from A to D is taken."""
 
 
-def _kit_videomme(text: str, question: Question) -> str | None:  # noqa: ARG001 - the form of all rules
+def _kit_videomme(text: str, question: AskedQuestion) -> str | None:  # noqa: ARG001 - the form of all rules
     found = re.search("[ABCD]", _NO_LETTERS.sub("", text))
     note_reading("first capital" if found else NOTHING, *([found[0]] if found else ()))
     return found[0] if found else ""
 
 
-def _is_mvbench(answer: str, question: Question) -> bool:
+def _is_mvbench(answer: str, question: AskedQuestion) -> bool:
     """Return whether the first word of an answer is in that of the right option, or the other way around."""
     said, _, _ = answer.lower().partition(" ")
     right = f"({question.truth.strip().lower()})"
@@ -220,16 +221,16 @@ def _is_mvbench(answer: str, question: Question) -> bool:
     return said in right or right in said
 
 
-def _whole(text: str, question: Question) -> str | None:  # noqa: ARG001 - the form of all rules
+def _whole(text: str, question: AskedQuestion) -> str | None:  # noqa: ARG001 - the form of all rules
     note_reading(WHOLE_ANSWER)
     return text.strip()
 
 
-def _scripts_mvbench(text: str, question: Question) -> str | None:
+def _scripts_mvbench(text: str, question: AskedQuestion) -> str | None:
     return (_whole(text, question) or "").removeprefix("Answer:").strip()
 
 
-def _kit_mmmu_pro(text: str, question: Question) -> str | None:  # noqa: ARG001 - the form of all rules
+def _kit_mmmu_pro(text: str, question: AskedQuestion) -> str | None:  # noqa: ARG001 - the form of all rules
     for line in reversed(text.split("\n")):
         if line.strip().startswith("Answer:"):
             said = line.strip().removeprefix("Answer:")
@@ -253,7 +254,7 @@ def boxed(text: str) -> tuple[str, bool] | None:
     return text[begin:], False
 
 
-def _box(text: str, question: Question) -> str | None:
+def _box(text: str, question: AskedQuestion) -> str | None:
     found = boxed(text)
     if found is None or not found[1]:
         return _whole(text, question)
@@ -261,15 +262,15 @@ def _box(text: str, question: Question) -> str | None:
     return found[0].strip()
 
 
-def _box_to_the_end(text: str, question: Question) -> str | None:
+def _box_to_the_end(text: str, question: AskedQuestion) -> str | None:
     found = boxed(text)
     return _whole(text, question) if found is None else found[0].strip()
 
 
-def _line_after(*marks: str) -> Callable[[str, Question], str | None]:
+def _line_after(*marks: str) -> Callable[[str, AskedQuestion], str | None]:
     """Return a rule that takes the rest of the line after the first of the marks that occurs."""
 
-    def read(text: str, question: Question) -> str | None:
+    def read(text: str, question: AskedQuestion) -> str | None:
         for mark in marks:
             if mark in text:
                 said = text.partition(mark)[2].strip().split("\n")[0].strip()
@@ -280,7 +281,7 @@ def _line_after(*marks: str) -> Callable[[str, Question], str | None]:
     return read
 
 
-def _scripts_mmmu(text: str, question: Question) -> str | None:
+def _scripts_mmmu(text: str, question: AskedQuestion) -> str | None:
     text = text.strip()
     if not question.options or not text:
         return text
@@ -292,17 +293,6 @@ def _scripts_mmmu(text: str, question: Question) -> str | None:
     return found[0] if found else text
 
 
-_ANSWER = ("<answer>", "</answer>")
-_BOX = ("<|begin_of_box|>", "<|end_of_box|>")
-
-
-def between(text: str, opening: str, closing: str) -> str:
-    """Return the text between the first marks, stripped; the text itself without both."""
-    _, is_open, rest = text.partition(opening)
-    inside, is_closed, _ = rest.partition(closing)
-    return inside.strip() if is_open and is_closed else text
-
-
 def _without(opening: str, closing: str, text: str) -> str:
     """Return the text without what each opening mark and the next closing one enclose; other marks stay."""
     kept, at = [], 0
@@ -312,11 +302,11 @@ def _without(opening: str, closing: str, text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def _glm(*marks: tuple[str, str]) -> Callable[[str, Question], str | None]:
-    def read(text: str, question: Question) -> str | None:  # noqa: ARG001 - the form of all rules
+def _glm(*marks: tuple[str, str]) -> Callable[[str, AskedQuestion], str | None]:
+    def read(text: str, question: AskedQuestion) -> str | None:  # noqa: ARG001 - the form of all rules
         said = _without("<think>", "</think>", text).strip()
-        for opening, closing in marks:
-            said = between(said, opening, closing)
+        for pair in marks:
+            said = between(said, pair)
         note_reading(WHOLE_ANSWER if said == text else "marked answer", said)
         return said
 
@@ -326,21 +316,21 @@ def _glm(*marks: tuple[str, str]) -> Callable[[str, Question], str | None]:
 _KIMI = ("◁think▷", "◁/think▷")
 
 
-def _kimi(text: str, question: Question) -> str | None:
+def _kimi(text: str, question: AskedQuestion) -> str | None:
     before, closing, after = text.partition(_KIMI[1])
     if closing:
         return _whole(after, question)
     return "" if _KIMI[0] in before else _whole(text, question)
 
 
-def _kimi_box(text: str, question: Question) -> str | None:
+def _kimi_box(text: str, question: AskedQuestion) -> str | None:
     return _box(_kimi(text, question) or "", question)
 
 
 _LETTER_AFTER_ANSWER = re.compile(r"Answer:\s*([A-I])(?![a-zA-Z])")
 
 
-def _minicpm_choice(text: str, question: Question) -> str | None:
+def _minicpm_choice(text: str, question: AskedQuestion) -> str | None:
     found = _LETTER_AFTER_ANSWER.findall(text)
     if not found:
         return _whole(text, question)
@@ -348,7 +338,7 @@ def _minicpm_choice(text: str, question: Question) -> str | None:
     return str(found[-1])
 
 
-def _minicpm_free(text: str, question: Question) -> str | None:
+def _minicpm_free(text: str, question: AskedQuestion) -> str | None:
     _, mark, said = text.partition("Answer:")
     if not mark:
         return _whole(text, question)
@@ -356,16 +346,19 @@ def _minicpm_free(text: str, question: Question) -> str | None:
     return said.strip()
 
 
-def _after(pattern: str, has_thoughts: bool = False) -> Callable[[str, Question], str | None]:
-    """Return a rule that takes what follows the last match of a pattern, whatever its case."""
-    phrase = re.compile(pattern, re.IGNORECASE)
+_THE_ANSWER_IS = re.compile(r"\bthe answer is:?", re.IGNORECASE)
+_FINAL_ANSWER = re.compile(r"\bfinal answer(?: is)?:", re.IGNORECASE)
 
-    def read(text: str, question: Question) -> str | None:
+
+def _after(phrase: re.Pattern[str], has_thoughts: bool = False) -> Callable[[str, AskedQuestion], str | None]:
+    """Return a rule that takes what follows the last match of a pattern."""
+
+    def read(text: str, question: AskedQuestion) -> str | None:
         said = after_thoughts(text) if has_thoughts else text
-        *_, last = [None, *phrase.finditer(said)]
-        if last is None:
+        ends = [match.end() for match in phrase.finditer(said)]
+        if not ends:
             return _whole(said, question)
-        found = said[last.end() :].strip()
+        found = said[ends[-1] :].strip()
         note_reading("after a phrase", found)
         return found
 
@@ -374,63 +367,65 @@ def _after(pattern: str, has_thoughts: bool = False) -> Callable[[str, Question]
 
 _FINAL_LINE = _line_after("Final answer:", "Answer:")
 
-RULES: Mapping[str, Rule] = MappingProxyType(
+RULES: Mapping[str, ReadingRule] = MappingProxyType(
     {
         rule.name: rule
         for rule in (
-            Rule(
+            ReadingRule(
                 "qwen-evaluation/choice_rule",
                 "the only letter among the words, else the only option whose text occurs, else the judge",
                 _qwen_choice,
                 is_letter,
             ),
-            Rule(
+            ReadingRule(
                 "qwen-evaluation/mmmu",
                 "the choice rule; an open question is a choice between its reference (A) and Other Answers (B)",
                 _qwen_mmmu,
                 _is_right_in_mmmu,
             ),
-            Rule(
+            ReadingRule(
                 "qwen-evaluation/mathvision",
                 "the choice rule; of an open question the whole answer if it equals the reference, else the judge",
                 _qwen_mathvision,
                 _is_right_in_mathvision,
             ),
-            Rule(
+            ReadingRule(
                 "vlmevalkit/choice_rule",
                 "the only letter among the words, if it is one of the last five, else the letter after a phrase, else "
                 "the only option whose text occurs, else the judge",
                 _kit_choice,
                 is_letter,
             ),
-            Rule("vlmevalkit/yes_no_rule", "yes or no, if only one of them is among the words", _kit_yes_no),
-            Rule("vlmevalkit/videomme_letter", "the first capital from A to D", _kit_videomme, is_letter),
-            Rule("vlmevalkit/mvbench_check", "the first word, against the right letter", _whole, _is_mvbench),
-            Rule("vlmevalkit/mmmu_pro_cot", "the last line that begins with 'Answer:'", _kit_mmmu_pro),
-            Rule("vlmevalkit/qwen_boxed", "the last box, also one that is not closed", _box_to_the_end),
-            Rule("internvl/boxed", "the last box", _box),
-            Rule("internvl/mpo", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
-            Rule("internvl-scripts/mmmu", "the first character if it is an option's letter", _scripts_mmmu),
-            Rule("internvl-scripts/mathvista_quick", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
-            Rule("internvl-scripts/mvbench", "the first word, without 'Answer:'", _scripts_mvbench, _is_mvbench),
-            Rule("glm/answer", "what <answer> and the box marks enclose, without thoughts", _glm(_ANSWER, _BOX)),
-            Rule("glm/answer_without_box", "what <answer> encloses, without thoughts", _glm(_ANSWER)),
-            Rule("kimi/summary", "what follows the thoughts", _kimi),
-            Rule("kimi/summary+boxed", "the last box of what follows the thoughts", _kimi_box),
-            Rule("minicpm-v/choice", "the last letter after 'Answer:'", _minicpm_choice),
-            Rule("minicpm-v/free", "what follows 'Answer:'", _minicpm_free),
-            Rule("ovis2/answer", "what follows 'the answer is'", _after(r"\bthe answer is:?")),
-            Rule(
+            ReadingRule("vlmevalkit/yes_no_rule", "yes or no, if only one of them is among the words", _kit_yes_no),
+            ReadingRule("vlmevalkit/videomme_letter", "the first capital from A to D", _kit_videomme, is_letter),
+            ReadingRule("vlmevalkit/mvbench_check", "the first word, against the right letter", _whole, _is_mvbench),
+            ReadingRule("vlmevalkit/mmmu_pro_cot", "the last line that begins with 'Answer:'", _kit_mmmu_pro),
+            ReadingRule("vlmevalkit/qwen_boxed", "the last box, also one that is not closed", _box_to_the_end),
+            ReadingRule("internvl/boxed", "the last box", _box),
+            ReadingRule("internvl/mpo", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
+            ReadingRule("internvl-scripts/mmmu", "the first character if it is an option's letter", _scripts_mmmu),
+            ReadingRule("internvl-scripts/mathvista_quick", "the line after 'Final answer:' or 'Answer:'", _FINAL_LINE),
+            ReadingRule("internvl-scripts/mvbench", "the first word, without 'Answer:'", _scripts_mvbench, _is_mvbench),
+            ReadingRule(
+                "glm/answer", "what <answer> and the box marks enclose, without thoughts", _glm(ANSWER_MARKS, BOX_MARKS)
+            ),
+            ReadingRule("glm/answer_without_box", "what <answer> encloses, without thoughts", _glm(ANSWER_MARKS)),
+            ReadingRule("kimi/summary", "what follows the thoughts", _kimi),
+            ReadingRule("kimi/summary+boxed", "the last box of what follows the thoughts", _kimi_box),
+            ReadingRule("minicpm-v/choice", "the last letter after 'Answer:'", _minicpm_choice),
+            ReadingRule("minicpm-v/free", "what follows 'Answer:'", _minicpm_free),
+            ReadingRule("ovis2/answer", "what follows 'the answer is'", _after(_THE_ANSWER_IS)),
+            ReadingRule(
                 "ovis2.5/answer",
                 "what follows 'Final answer:', without thoughts",
-                _after(r"\bfinal answer(?: is)?:", has_thoughts=True),
+                _after(_FINAL_ANSWER, has_thoughts=True),
             ),
         )
     }
 )
 
 
-def rule(name: str) -> Rule:
+def rule(name: str) -> ReadingRule:
     """Return the rule of a name, or several rules in a row: ``FIRST | SECOND`` reads with both, in this order.
 
     Raises ``UsageError`` if there is no such rule, or one that decides on answers precedes another.
@@ -442,7 +437,7 @@ def rule(name: str) -> Rule:
     if len(parts) == 1:
         return parts[0]
 
-    def read(text: str, question: Question) -> str | None:
+    def read(text: str, question: AskedQuestion) -> str | None:
         found: str | None = text
         for part in parts:
             if found is None:
@@ -451,10 +446,10 @@ def rule(name: str) -> Rule:
         return found
 
     about = "; then ".join(part.about for part in parts)
-    return Rule(" | ".join(part.name for part in parts), about, read, parts[-1].is_right)
+    return ReadingRule(" | ".join(part.name for part in parts), about, read, parts[-1].is_right)
 
 
-def _known(name: str) -> Rule:
+def _known(name: str) -> ReadingRule:
     if name not in RULES:
         raise UnknownNameError("extraction rule", name, RULES, "(a recipe's key 'extract')")
     return RULES[name]

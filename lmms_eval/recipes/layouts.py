@@ -1,7 +1,8 @@
 """Layouts: the messages of a document, written as templates over its named fields.
 
-A layout is data. Its templates are Jinja's in a sandbox, with the fields of :class:`Fields` as their only variables,
-the filters ``lettered``, ``marked`` and ``numbered``, and the test ``chinese``.
+A layout is data. Its templates are Jinja's in a sandbox, without calls. Their only variables are the fields of
+:class:`Fields`. In addition to some of Jinja's filters they have ``lettered``, ``marked``, ``numbered`` and the test
+``chinese``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import math
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -25,11 +27,30 @@ if TYPE_CHECKING:
 Kind = Literal["image", "video", "frame"]
 MEDIUM = "{{ media }}"
 TEXT = "{{ text }}"
+FILTERS = (
+    "capitalize", "default", "first", "join", "last", "length", "list", "lower", "regex_replace", "replace", "reverse",
+    "trim", "upper",
+)  # fmt: skip
+"""Filters that templates may use, in addition to those defined here."""
+NOT_PART: Mapping[str, str] = MappingProxyType(
+    {
+        "Call": "calls of functions and methods",
+        "Mul": "products",
+        "Pow": "powers",
+        "Mod": "remainders and the formatting of texts",
+        "Include": "other templates",
+        "Extends": "other templates",
+        "Import": "other templates",
+        "FromImport": "other templates",
+        "Macro": "macros",
+    }
+)
+"""Parts of Jinja (its nodes) that layouts do not have, in words."""
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _NAMED = re.compile(r"<image(?: (\d+))?>")
 _NONCE = secrets.token_hex(8)
 """Drawn for each process, so that no document can contain the mark of a picture."""
-_MARK = re.compile(rf"\x02{_NONCE}:(image|video|frame):(\d+)\x03")
+_MARK = re.compile(r"\x02([0-9a-f]{16}):(image|video|frame):([0-9]{1,9})\x03")
 
 
 class Fields(Struct, frozen=True, kw_only=True):
@@ -40,7 +61,7 @@ class Fields(Struct, frozen=True, kw_only=True):
     """The whole text that the benchmark asks, if its data state one: MathVista's, or MathVision's in that form."""
     hint: str = ""
     options: tuple[str, ...] = ()
-    """Texts of the options without letters. Empty: an open question."""
+    """Texts of the options without letters; an empty one is a letter without an option. None: an open question."""
     option_lines: tuple[str, ...] = ()
     """The options as the data state them, with letters if they have some; without any, the options with letters."""
     subtitles: str = ""
@@ -52,14 +73,19 @@ class Fields(Struct, frozen=True, kw_only=True):
     """Frames that are sent instead of the videos. 0: the videos are sent."""
 
 
+RESERVED = frozenset({*Fields.__struct_fields__, "media", "n", "count", "text"})
+"""Names that templates know, which named texts cannot have."""
+
+
 class Layout(Struct, frozen=True, kw_only=True):
     """The user's turn of one benchmark."""
 
     parts: tuple[str, ...]
     """A template for each text of the turn."""
     pictures: Literal["first", "last", "marked", "placed"] = "first"
-    """``first`` and ``last``: before or after the texts; ``marked``: in place of ``<image>`` and ``<image N>`` (which
-    are cut out), first if there are none; ``placed``: where the templates name ``images``, ``videos`` or ``frames``."""
+    """``first`` and ``last``: before or after the texts; ``marked``: in place of ``<image>`` and ``<image N>``, which
+    are cut out, or first in texts without marks; ``placed``: where the templates name ``images``, ``videos`` or
+    ``frames``."""
     picture: str = MEDIUM
     """A template for each picture or video: ``media``, its number ``n`` and their ``count``."""
     frame: str = MEDIUM
@@ -69,7 +95,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     most: int | None = None
     """Pictures that are sent: the first ones in their places. ``None``: all."""
     join: str | None = None
-    """What is put between texts and pictures, which become one text around the pictures."""
+    """Text between texts and pictures, which become one text around the pictures."""
     gather: bool = False
     """Put the pictures, in the order of their places, before the texts."""
     rstrip: bool = False
@@ -82,14 +108,14 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Named texts that the templates may use."""
 
 
-class Medium(NamedTuple):
+class MediaReference(Struct, frozen=True):
     """A reference to a picture, video or frame of the document, counted from 0."""
 
     kind: Kind
     index: int
 
 
-Part = str | Medium
+Part = str | MediaReference
 
 
 def render(layout: Layout, fields: Fields) -> list[Part]:
@@ -114,7 +140,9 @@ def answer_start(layout: Layout, fields: Fields) -> str:
 
 
 def filled(template: str, texts: Mapping[str, str]) -> str:
-    """Return a text with its named texts. Raises ``ItemError`` if it names another."""
+    """Return a text with its named texts. Raises ``ItemError`` if it names another, or is no template."""
+    if mistake := _mistake(template, frozenset(texts)):
+        raise ItemError(mistake)
     return _fill(template, texts)
 
 
@@ -135,9 +163,13 @@ def mistakes(layout: Layout) -> Iterator[tuple[str, str]]:
 
 
 def lettered(options: Sequence[str], form: str = "X. ", between: str = "\n") -> str:
-    """Return the options with letters, one on each line: ``form`` with the letter for its ``X`` before each text."""
+    """Return the options with letters, one on each line: ``form`` with the letter for its ``X`` before each text.
+
+    An empty option is left out with its letter.
+    """
     before, _, after = form.partition("X")
-    return between.join(f"{before}{chr(ord('A') + place)}{after}{text}" for place, text in enumerate(options))
+    lines = [f"{before}{chr(ord('A') + place)}{after}{text}" for place, text in enumerate(options) if text]
+    return between.join(lines)
 
 
 def numbered(text: str, form: str) -> str:
@@ -160,7 +192,8 @@ def _is_chinese(text: str) -> bool:
 @functools.cache
 def _environment() -> Environment:
     environment = sandbox(keeps_newline=True)
-    environment.filters.update(lettered=lettered, numbered=numbered, marked=marked)
+    known = {name: environment.filters[name] for name in FILTERS}
+    environment.filters = {**known, "lettered": lettered, "numbered": numbered, "marked": marked}
     environment.tests["chinese"] = _is_chinese
     environment.globals.clear()
     return environment
@@ -171,14 +204,19 @@ def _compiled(template: str) -> Template:
     return _environment().from_string(template)
 
 
+@functools.lru_cache(maxsize=4096)
 def _mistake(template: str, known: frozenset[str]) -> str:
-    from jinja2 import TemplateSyntaxError, meta
+    from jinja2 import TemplateSyntaxError, meta, nodes
 
     try:
-        named = meta.find_undeclared_variables(_environment().parse(template))
+        tree = _environment().parse(template)
+        named = meta.find_undeclared_variables(tree)
         _compiled(template)
     except TemplateSyntaxError as error:
-        return f"template {template!r}: {error}"
+        return f"template {template!r}: {error.message}"
+    for kind, words in NOT_PART.items():
+        if tree.find(getattr(nodes, kind)) is not None:
+            return f"template {template!r}: {words} are not part of layouts"
     unknown = sorted(named - known)
     if not unknown:
         return ""
@@ -245,17 +283,19 @@ def _with_marked(texts: list[str], images: Sequence[str]) -> list[str]:
 def _split(text: str) -> Iterator[Part]:
     place = 0
     for mark in _MARK.finditer(text):
+        if mark[1] != _NONCE:
+            continue
         if before := text[place : mark.start()]:
             yield before
-        kind: Any = mark[1]
-        yield Medium(kind, int(mark[2]))
+        kind: Any = mark[2]
+        yield MediaReference(kind, int(mark[3]))
         place = mark.end()
     if rest := text[place:]:
         yield rest
 
 
 def _shaped(layout: Layout, values: Mapping[str, Any], piece: Part) -> Part:
-    return piece if isinstance(piece, Medium) else _fill(layout.text, {**values, "text": piece})
+    return piece if isinstance(piece, MediaReference) else _fill(layout.text, {**values, "text": piece})
 
 
 def _put_together(layout: Layout, pieces: list[list[Part]]) -> list[Part]:
@@ -265,13 +305,13 @@ def _put_together(layout: Layout, pieces: list[list[Part]]) -> list[Part]:
         piece
         for part in pieces
         for piece in part
-        if (next(places) < most if isinstance(piece, Medium) and piece.kind == "image" else piece != "")
+        if (next(places) < most if isinstance(piece, MediaReference) and piece.kind == "image" else piece != "")
     ]
     media: list[Part] = []
     if layout.gather:
-        media = [piece for piece in flat if isinstance(piece, Medium)]
-        flat = [piece for piece in flat if not isinstance(piece, Medium)]
+        media = [piece for piece in flat if isinstance(piece, MediaReference)]
+        flat = [piece for piece in flat if not isinstance(piece, MediaReference)]
     if layout.join is None:
         return media + flat
-    marks = [piece if isinstance(piece, str) else _mark(*piece) for piece in flat]
+    marks = [piece if isinstance(piece, str) else _mark(piece.kind, piece.index) for piece in flat]
     return media + list(_split(layout.join.join(marks)))

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -20,8 +20,8 @@ import yaml
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, ItemError, TaskError, UnknownNameError
+from lmms_eval.recipes.layouts import RESERVED, filled, mistakes
 from lmms_eval.recipes.layouts import Layout as Layout
-from lmms_eval.recipes.layouts import filled, mistakes
 from lmms_eval.tasks.yaml.settings import GENERATION_OPTIONS, check_generation
 from lmms_eval.utils.yaml_bounds import load_bounded, yaml_mistake
 
@@ -43,8 +43,8 @@ class MediaLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_frames: int | None = None
     frames: int | None = None
     """Frames of each video, whatever its length."""
-    merged_frames: int | None = None
-    """Frames that the model merges into one: ``total_pixels`` counts them once."""
+    frame_rule: Literal["qwen-vl-utils", "inner", "by-rate", "middle"] | None = None
+    """How frames are chosen and scaled (``media.frame_rules``)."""
     tiles: int | None = None
     """Most tiles of a picture."""
     tiles_later: int | None = None
@@ -84,7 +84,7 @@ class Thinking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TaskRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a recipe states for one benchmark. ``None`` and empty: not stated."""
+    """Statements of a recipe about one benchmark. ``None`` and empty: not stated."""
 
     gen_kwargs: dict[str, Any] = {}
     repeats: int | None = None
@@ -101,15 +101,15 @@ class TaskRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: str | None = None
     """The file of questions that the source reads, if it is not the task's own."""
     engine: dict[str, Any] = {}
-    """What the source starts its engine with. Recorded, not applied."""
+    """Arguments of the source's engine. Recorded, not applied."""
     not_reproducible: tuple[str, ...] = ()
-    """What the source does that no run can repeat."""
+    """Steps of the source that no run can repeat."""
     stated: dict[str, str] = {}
-    """Where each value is stated, by key (``gen_kwargs.top_p``): ``FILE:LINE``."""
+    """The place of each value in the source, by key (``gen_kwargs.top_p``): ``FILE:LINE``."""
 
     @property
     def values(self) -> dict[str, Any]:
-        """What is stated, by key: ``layout``, ``gen_kwargs.top_p``, ``media.max_pixels``, ..."""
+        """The stated values by key: ``layout``, ``gen_kwargs.top_p``, ``media.max_pixels``, ..."""
         found: dict[str, Any] = {}
         for key in _SINGLE:
             if (value := getattr(self, key)) not in (None, ()):
@@ -127,7 +127,7 @@ class TaskRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a recipe was read."""
+    """The place where the authors' settings were read."""
 
     repository: str
     path: str = ""
@@ -146,7 +146,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
     contradictions: tuple[str, ...]
     variant: str
     variants: Mapping[str, str]
-    """What each variant is, by name; the first is the one without a name."""
+    """Descriptions of the variants by name; the first variant is the recipe as it is."""
     tasks: Mapping[str, TaskRecipe]
     """By name or pattern of names."""
     digest: str
@@ -160,10 +160,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
 
     def fits(self, model: str) -> bool:
         """Return whether a model's name, or the end of its path, matches one of the recipe's patterns."""
-        tail = "/".join(model.rstrip("/").lower().split("/")[-2:])
-        short = tail.split("/")[-1]
-        patterns = [pattern.lower() for pattern in self.models]
-        return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in patterns)
+        return fits(self.models, model)
 
 
 _NESTED = ("gen_kwargs", "media", "thinking", "judge", "engine")
@@ -187,7 +184,24 @@ def names() -> tuple[str, ...]:
 
 def fitting(model: str) -> tuple[str, ...]:
     """Return the shipped recipes that fit a model's name or path."""
-    return tuple(name for name in names() if read(name).fits(model))
+    return tuple(name for name in names() if fits(_patterns(FOLDER / f"{name}.yaml"), model))
+
+
+def fits(patterns: Sequence[str], model: str) -> bool:
+    """Return whether a model's name, or the end of its path, matches one of the shell patterns of names."""
+    tail = "/".join(model.rstrip("/").lower().split("/")[-2:])
+    short = tail.split("/")[-1]
+    lowered = [pattern.lower() for pattern in patterns]
+    return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in lowered)
+
+
+_MODELS = re.compile(r"^models:.*\n(?:[ \-].*\n)*", re.MULTILINE)
+
+
+def _patterns(file: Path) -> tuple[str, ...]:
+    """Return the key ``models`` of a shipped recipe without reading the rest: every run of a named model asks."""
+    found = _MODELS.search(file.read_text("utf-8"))
+    return () if found is None else tuple(load_bounded(found[0])["models"])
 
 
 def read(name_or_path: str, variant: str = "") -> Recipe:
@@ -213,15 +227,18 @@ def read(name_or_path: str, variant: str = "") -> Recipe:
     chosen = [part for part in variant.split("+") if part and part != first]
     for part in chosen:
         if part not in states:
-            raise UnknownNameError("variant", part, states, f"{file}: it has {', '.join([first, *states])}", "; ")
+            raise UnknownNameError("variant", part, states, f"({file} has {', '.join([first, *states])})")
+    source = _record(top.get("source") or {"repository": ""}, Source, f"{file}: source")
     stack = _Stack(file)
-    for layer in [*layers, *(states[part] for part in chosen)]:
-        stack.add(layer)
+    for layer in layers:
+        stack.add(layer, str((layer.get("source") or {}).get("path") or file.name))
+    for part in chosen:
+        stack.add(states[part], f"{source.path or file.name}, variant {part}")
     return Recipe(
         name=name,
         models=tuple(top.get("models") or ()),
         about=str(top.get("about") or ""),
-        source=_record(top.get("source") or {}, Source, f"{file}: source"),
+        source=source,
         contradictions=tuple(top.get("contradictions") or ()),
         variant="+".join(chosen) or first,
         variants={first: "", **{key: str(value.get("about") or "") for key, value in states.items()}},
@@ -240,7 +257,9 @@ def _located(given: str) -> tuple[str, Path, str]:
             return Path(text).stem, Path(text), variant
     if given.endswith((".yaml", ".yml")):
         raise ConfigError(f"recipe {given}: there is no such file")
-    raise UnknownNameError("recipe", before if before in names() else given, names(), "lmms-eval recipes list", " see ")
+    raise UnknownNameError(
+        "recipe", before if before in names() else given, names(), "(lmms-eval recipes list shows them)"
+    )
 
 
 def _layers(file: Path, above: tuple[Path, ...]) -> tuple[list[Mapping[str, Any]], str]:
@@ -252,6 +271,8 @@ def _layers(file: Path, above: tuple[Path, ...]) -> tuple[list[Mapping[str, Any]
     base = content.get("base")
     if base is None:
         return [content], digest
+    if str(base) != Path(str(base)).name:
+        raise ConfigError(f"{file}: base: give the name of a recipe, or of a file in the same folder; got {base!r:.80}")
     lower = FOLDER / f"{base}.yaml" if base in names() else file.parent / str(base)
     if not lower.is_file():
         raise ConfigError(f"{file}: base: there is no recipe {base!r}, and no file {lower}")
@@ -293,23 +314,33 @@ class _Stack:
         self._layouts: dict[str, dict[str, Any]] = {}
         self._defaults: dict[str, Any] = {}
         self._tasks: dict[str, dict[str, Any]] = {}
+        self._layer = 0
+        self._changed: dict[str, tuple[int, str]] = {}
+        """The layer that last set a text, layout or task's layout, by key, and where that is stated."""
 
-    def add(self, layer: Mapping[str, Any]) -> None:
-        """Lay a file or variant over those before it."""
+    def add(self, layer: Mapping[str, Any], where: str) -> None:
+        """Lay a file or variant, which is stated at ``where``, over those before it."""
+        self._layer += 1
         for name, text in self._items(layer, "texts"):
             if not isinstance(text, str):
                 raise ConfigError(f"{self._file}: texts.{name}: must be a text, not {text!r:.80}")
+            if name in RESERVED:
+                raise ConfigError(f"{self._file}: texts.{name}: the name of a field; templates could not show both")
             self._texts[name] = text
+            self._changed[f"texts.{name}"] = (self._layer, where)
         for name, layout in self._items(layer, "layouts"):
             self._layouts[name] = _laid(self._layouts.get(name), _layout(layout, f"{self._file}: layouts.{name}"))
+            self._changed[f"layouts.{name}"] = (self._layer, where)
         if "defaults" in layer:
             self._defaults = _merged(self._defaults, self._block(layer["defaults"], "defaults"))
         for keys, block in self._items(layer, "tasks"):
             for key in re.split(r"[\s,]+", keys):
                 if block is None:
                     self._tasks.pop(key, None)
-                else:
-                    self._tasks[key] = _merged(self._tasks.get(key, {}), self._block(block, f"tasks.{key}"))
+                    continue
+                self._tasks[key] = _merged(self._tasks.get(key, {}), self._block(block, f"tasks.{key}"))
+                if "layout" in block:
+                    self._changed[f"tasks.{key}"] = (self._layer, "")
 
     def tasks(self) -> dict[str, TaskRecipe]:
         """Return what is stated for each task: its own keys over the defaults."""
@@ -339,15 +370,21 @@ class _Stack:
                 given[key] = _record(given[key], kind, f"{where}.{key}")
         if given.get("system_prompt"):
             given["system_prompt"] = self._filled(given["system_prompt"], f"{where}.system_prompt")
-        if "layout" in given:
-            given["layout"] = self._made(given["layout"], f"{where}.layout")
+        if "layout" in given or "parts" in self._resolved(self._defaults.get("layout") or {}, where, ()):
+            layout = given.get("layout") or {}
+            given["layout"] = self._made(layout, f"{where}.layout")
+            keys = (f"tasks.{name}", *self._likes(layout), *(f"texts.{text}" for text in given["layout"].texts))
+            changed = [self._changed[key] for key in keys if key in self._changed]
+            last = max(changed, key=lambda found: found[0], default=(0, ""))
+            if last[1]:
+                given["stated"] = {**given["stated"], "layout": last[1]}
         return _record(given, TaskRecipe, where)
 
     def _filled(self, text: Any, where: str) -> str:
         try:
             return filled(str(text), self._texts)
         except ItemError as error:
-            raise ConfigError(f"{where}: {error}; there are {', '.join(self._texts) or 'no texts'}") from error
+            raise ConfigError(f"{where}: {error}") from error
 
     def _made(self, layout: Mapping[str, Any], where: str) -> Layout:
         over = {**self._resolved(self._defaults.get("layout") or {}, where, ()), **self._resolved(layout, where, ())}
@@ -357,6 +394,13 @@ class _Stack:
         for key, mistake in mistakes(made):
             raise ConfigError(f"{where}.{key}: {mistake}")
         return made
+
+    def _likes(self, layout: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the keys of the layouts that a layout is like."""
+        like = layout.get("like")
+        while like is not None:
+            yield f"layouts.{like}"
+            like = self._layouts[like].get("like")
 
     def _resolved(self, layout: Mapping[str, Any], where: str, above: tuple[str, ...]) -> dict[str, Any]:
         """Return a layout with the keys of the one that it is like."""

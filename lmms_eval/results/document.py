@@ -30,20 +30,16 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import AnchorsEntry, intervals_of, noise_of, plain, sampled_of, variances_of
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
-from lmms_eval.results.schema import (
+from lmms_eval.results.measures import (
     Cost,
-    EarlyStopEntry,
     EfficiencyEntry,
-    JudgeCounts,
-    Outcome,
-    PartialValue,
-    SampleCounts,
     SpeedSpread,
     StreamSpeeds,
     Throughput,
     TokenSums,
     UsagePart,
 )
+from lmms_eval.results.schema import EarlyStopEntry, JudgeCounts, Outcome, PartialValue, SampleCounts
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs

@@ -25,7 +25,7 @@ from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.engine.columns import TruncationScores
 from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.engine.uncertainty import MissingBounds
-from lmms_eval.results import certainty
+from lmms_eval.results import certainty, measures
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import (
     AnchorsEntry,
@@ -38,122 +38,15 @@ from lmms_eval.results.certainty import (
     NoiseFloorEntry,
     Open,
     PromptVariantsEntry,
+    PublishedEntry,
+    ReadingEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
 )
+from lmms_eval.results.measures import Efficiency, StreamSpeeds, Throughput, UsagePart
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
-
-
-class Throughput(Struct, kw_only=True):
-    """Speed of the requests of this start."""
-
-    total_gen_tokens: float
-    """Output tokens."""
-    total_elapsed_time: float
-    """Seconds."""
-    avg_speed: float
-    """Tokens per second."""
-    avg_latency: float | UnsetType = UNSET
-    """Mean seconds per request."""
-
-
-class SpeedSpread(Struct, kw_only=True):
-    """A speed over answers."""
-
-    median: float
-    p95: float
-    """95th percentile by nearest rank."""
-
-
-class StreamSpeeds(Struct, kw_only=True):
-    """Speeds of the streamed answers to a task in this start."""
-
-    answers: int
-    """Number of answers."""
-    ttft: SpeedSpread
-    """Seconds from sending a request to the first piece of its answer."""
-    tokens_per_second: SpeedSpread | UnsetType = UNSET
-    """Output tokens after the first, per second from the first piece to the last; absent if no token counts are known,
-    or all pieces of each answer arrived together."""
-
-
-class TokenSums(Struct, kw_only=True):
-    """Tokens and answers."""
-
-    input_tokens: int
-    """Tokens of prompts, including media if the back end counts them."""
-    output_tokens: int
-    """Tokens of answers, including reasoning."""
-    reasoning_tokens: int
-    """Tokens of reasoning, if the back end reports them."""
-    total_tokens: int
-    """Input and output tokens."""
-    n_api_calls: int
-    """Number of answers, or of a judge's replies."""
-
-
-class Cost(Struct, kw_only=True):
-    """Cost of all starts of the run, at the prices that the user gave; null if it is not known."""
-
-    model: float | None
-    """Cost of the model under test."""
-    judge: float | None
-    """Cost of the judge."""
-    total: float | None
-    """Cost of model and judge."""
-    currency: str
-    """Currency of the price list."""
-    price: str
-    """Source of the price."""
-    judge_price: str | UnsetType = UNSET
-    """Source of the judge's price."""
-
-
-class UsagePart(Struct, kw_only=True):
-    """Tokens over all answers of the run; only ``cost`` if no back end reported tokens."""
-
-    total: TokenSums | UnsetType = UNSET
-    """Over all tasks."""
-    by_task: dict[str, TokenSums] | UnsetType = UNSET
-    """By task."""
-    by_source: dict[str, TokenSums] | UnsetType = UNSET
-    """``model`` and ``judge``."""
-    budget_exceeded: bool | UnsetType = UNSET
-    """A limit of tokens or cost ended the run."""
-    cost: Cost | UnsetType = UNSET
-    """Cost, if prices were given."""
-
-
-class EfficiencyEntry(Struct, kw_only=True):
-    """Tokens per document and per right answer. Each document counts once."""
-
-    docs: float
-    """Documents."""
-    docs_with_token_counts: float
-    """Documents with token counts."""
-    total_input_tokens: float
-    """Input tokens of all documents."""
-    total_output_tokens: float
-    """Output tokens of all documents."""
-    total_tokens: float
-    """Input and output tokens of all documents."""
-    total_correct_score: float
-    """Sum of the documents' scores above 0."""
-    avg_output_tokens_per_sample: float
-    """Mean over all documents."""
-    tokens_per_correct_answer: float | None
-    """Output tokens per point of the score."""
-
-
-class Efficiency(Open, kw_only=True):
-    """Tokens of each task and of all tasks."""
-
-    by_task: dict[str, EfficiencyEntry]
-    """By task."""
-    overall: EfficiencyEntry
-    """Over all tasks."""
 
 
 class JudgeCounts(Open, kw_only=True):
@@ -369,9 +262,41 @@ class EffectiveRequest(Open, kw_only=True):
     chat_template_kwargs: dict[str, Any] | UnsetType = UNSET
     """Variables of the chat template."""
     media: dict[str, Any] | UnsetType = UNSET
-    """Limits and formats of pictures and videos, from the model's arguments."""
+    """Limits and formats of pictures and videos, from the model's arguments and the recipe."""
     generation_config: dict[str, Any] | UnsetType = UNSET
     """The checkpoint's configuration, for options that the request does not set."""
+
+
+class RecipeDifference(Struct, kw_only=True):
+    """A value that the run has in place of the recipe's."""
+
+    recipe: Any
+    """The recipe's value."""
+    run: Any
+    """The run's value."""
+
+
+class RecipePart(Open, kw_only=True):
+    """The recipe of a run (``--recipe``)."""
+
+    name: str
+    """Name of the recipe."""
+    variant: str
+    """Its variant; several are joined by ``+``."""
+    sha256: str
+    """Hash of its file, with those of the files that it builds on."""
+    source: dict[str, str]
+    """Repository, path, revision and date."""
+    sets: dict[str, dict[str, Any]]
+    """By task, what it sets: hash of the prompt's layout, system prompt, options, media, reading of answers, judge."""
+    differs: dict[str, dict[str, RecipeDifference]]
+    """By task and key, what the command line, or the judge, has in place of the recipe."""
+    not_stated: dict[str, list[str]]
+    """By task: keys that matter for a score and that it does not state."""
+    missing: dict[str, dict[str, str]]
+    """By task and key: what the model cannot do, with the reason (``--recipe_partial``)."""
+    not_covered: list[str]
+    """Tasks that it does not cover (``--recipe_partial``)."""
 
 
 class Timing(Open, kw_only=True):
@@ -495,6 +420,8 @@ class ResultsDocument(Open, kw_only=True):
     """Parts of a request other than its messages, by task; absent if no requests are sent."""
     ignored_gen_kwargs: list[str] | UnsetType = UNSET
     """Options of ``--gen_kwargs`` that the model cannot take (``--allow_ignored``)."""
+    recipe: RecipePart | UnsetType = UNSET
+    """The recipe, and what the run has in place of it (``--recipe``)."""
     timing: Timing
     """Seconds by stage, and counts."""
     cache: dict[str, Any] | UnsetType = UNSET
@@ -511,6 +438,10 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    readings: dict[str, dict[str, ReadingEntry]] | UnsetType = UNSET
+    """With a recipe that states how answers are read: the metrics of that reading, by task."""
+    published: dict[str, list[PublishedEntry]] | UnsetType = UNSET
+    """With ``--published``: published numbers of the model, by task or group."""
     prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
     """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
@@ -671,7 +602,7 @@ def schema_file(name: str) -> Path:
 
 _CLASSES = {
     name: value
-    for name, value in (*vars(records).items(), *vars(certainty).items(), *globals().items())
+    for name, value in (*vars(records).items(), *vars(certainty).items(), *vars(measures).items(), *globals().items())
     if isinstance(value, type) and value.__module__.startswith("lmms_eval.")
 }
 

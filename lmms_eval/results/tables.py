@@ -68,6 +68,10 @@ class TableRow(Struct, frozen=True):
     """Documents that emitted the metric."""
     answers: str = ""
     """Counts and shares of answers that are empty or truncated."""
+    published: str = ""
+    """A published number of the model; ``(+N)`` if there are others too."""
+    verdict: str = ""
+    """The comparison with it."""
     is_file: bool = False
     """The aggregation only wrote a file, whose name is printed below the table."""
 
@@ -213,6 +217,8 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         column("CI95", lambda row: row.interval, is_text=True),
         column("N", lambda row: "" if row.scored is None else str(row.scored)),
         column("Answers", lambda row: row.answers, is_text=True),
+        column("Published", lambda row: row.published),
+        column("Verdict", lambda row: row.verdict, is_text=True),
     )
     yield from (one for one in added if any(one.cells))
 
@@ -381,8 +387,9 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
             ``intervals[task]["METRIC,FILTER"]`` (``{"low", "high"}`` or ``{"reason"}``) for the column ``CI95``;
             ``outcomes[task]["n"]["METRIC,FILTER"]``, else ``outcomes[task]["scored"]``, for the column ``N``;
             ``noise_floor[task]["scores"]["METRIC,FILTER"]`` for the columns of changed scores;
-            ``early_stop[task]`` for marks of tasks that stopped early, ``sampled[task]`` of random samples; and
-            ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline.
+            ``early_stop[task]`` for marks of tasks that stopped early, ``sampled[task]`` of random samples;
+            ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline; and
+            ``published[task]`` for the columns of published numbers.
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
     heading = "Tasks" if column == "results" else column.capitalize()
@@ -438,7 +445,18 @@ def _rows(
             is_file=key in outcome.get("wrote_files", ()),
             flips=number_text(flips["share"]) if flips else "",
             flips_interval=interval_text(flips.get("low"), flips.get("high")) if flips else "",
+            **_published((results.get("published") or {}).get(task, ()), key),
         )
+
+
+def _published(known: Iterable[Mapping[str, Any]], key: str) -> dict[str, str]:
+    """Return number and verdict of the first published number that is compared with a row."""
+    fitting = [one for one in known if one["metric"] == key]
+    if not fitting:
+        return {}
+    first = str(fitting[0]["published"])
+    more = f" (+{len(fitting) - 1})" if len(fitting) > 1 else ""
+    return {"published": f"{first}{more}", "verdict": str(fitting[0]["shown"])}
 
 
 def _pairs_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

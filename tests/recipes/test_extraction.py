@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import UnknownNameError, UsageError
-from lmms_eval.recipes.extraction import RULES, Question, Rule, after_thoughts, between, boxed, is_equal, rule
+from lmms_eval.filters.reasoning import ANSWER_MARKS, between
+from lmms_eval.recipes.extraction import (
+    RULES,
+    AskedQuestion,
+    ReadingRule,
+    after_thoughts,
+    boxed,
+    is_equal,
+    rule,
+)
 from lmms_eval.utils.answer_reading import scoring_notes
 from tests.cases import for_each
 
@@ -14,7 +23,7 @@ QWEN, KIT = "qwen-evaluation/choice_rule", "vlmevalkit/choice_rule"
 
 
 def read(name: str, text: str, truth: str = "B", options: dict[str, str] | None = None) -> str | None:
-    return rule(name).read(text, Question(CARS if options is None else options, truth))
+    return rule(name).read(text, AskedQuestion(CARS if options is None else options, truth))
 
 
 CHOICES = {
@@ -53,7 +62,7 @@ OPEN = {
 
 @for_each("text, truth, found, is_right", OPEN.values(), ids=OPEN)
 def test_open_questions_of_mmmu_are_choices(text: str, truth: str, found: str | None, is_right: bool) -> None:
-    question, own = Question({}, truth), rule("qwen-evaluation/mmmu")
+    question, own = AskedQuestion({}, truth), rule("qwen-evaluation/mmmu")
     assert own.read(text, question) == found
     assert own.is_right is not None
     assert own.is_right(found or "", question) is is_right
@@ -104,8 +113,8 @@ def test_boxes(text: str, found: tuple[str, bool] | None) -> None:
 PARTS = {
     "thoughts twice": (after_thoughts("<think>a</think>b</think> c "), "c"),
     "thoughts that never end": (after_thoughts("<think>a "), "<think>a"),
-    "an answer between marks": (between("x <answer> 3 </answer> y", "<answer>", "</answer>"), "3"),
-    "a mark that does not close": (between("x <answer> 3", "<answer>", "</answer>"), "x <answer> 3"),
+    "an answer between marks": (between("x <answer> 3 </answer> y", ANSWER_MARKS), "3"),
+    "a mark that does not close": (between("x <answer> 3", ANSWER_MARKS), "x <answer> 3"),
     "a thought of Kimi that never ends": (read("kimi/summary", "◁think▷B"), ""),
     "the last answer of MiniCPM": (read("minicpm-v/choice", "Answer: A\nAnswer: C."), "C"),
     "a word is no letter": (read("minicpm-v/choice", "Answer: Cat"), "Answer: Cat"),
@@ -124,9 +133,11 @@ def test_parts_of_answers(found: str | None, expected: str | None) -> None:
 def test_rules_in_a_row() -> None:
     both = rule("glm/answer | vlmevalkit/choice_rule")
     assert both.name == "glm/answer | vlmevalkit/choice_rule"
-    assert both.read("<think>A or C</think><answer><|begin_of_box|>D<|end_of_box|></answer>", Question(CARS)) == "D"
+    assert (
+        both.read("<think>A or C</think><answer><|begin_of_box|>D<|end_of_box|></answer>", AskedQuestion(CARS)) == "D"
+    )
     assert both.is_right is rule(KIT).is_right
-    assert rule("vlmevalkit/yes_no_rule | kimi/summary").read("maybe", Question()) is None
+    assert rule("vlmevalkit/yes_no_rule | kimi/summary").read("maybe", AskedQuestion()) is None
 
 
 def test_bad_names() -> None:
@@ -151,8 +162,8 @@ HOSTILE = {
 @for_each("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_answers_are_read_soon(text: str) -> None:
     for own in RULES.values():
-        assert isinstance(own, Rule)
-        own.read(text, Question(CARS, "B"))
+        assert isinstance(own, ReadingRule)
+        own.read(text, AskedQuestion(CARS, "B"))
 
 
 def test_the_audit_names_what_was_read() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from lmms_eval.api.generation import RequestLimits
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.errors import MediaError
+from lmms_eval.media.reference import resolve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lmms_eval.media import Bounds
     from lmms_eval.media.audio import Audio
     from lmms_eval.media.encode import WireOptions
+    from lmms_eval.media.frame_rules import FrameRule
     from lmms_eval.media.video import VideoFrames
 
 
@@ -54,35 +55,34 @@ class Frames(Struct, frozen=True):
     """The limit for all frames together."""
     with_sound: bool = False
     """Whether frames are followed by the sound of their video."""
-    least: int = 1
-    """Minimum number of frames, as far as the video has them."""
-    merged: int = 1
-    """The number of frames is rounded down to a multiple of it."""
+    rule: FrameRule | None = None
+    """Chooses and scales the frames of whole videos."""
 
     def pictures(self, found: VideoFrames) -> list[Image.Image]:
         """Return frames as pictures within ``total_pixels``."""
         from lmms_eval.media.image import Bounds, fit
 
-        bounds = Bounds().of_frames(len(found), self.total_pixels)
+        bounds = self.bounds_of(found, Bounds())
         return [fit(image, bounds) for image in found.images()]
+
+    def bounds_of(self, found: VideoFrames, bounds: Bounds) -> Bounds:
+        """Return the bounds of each frame of a video, given those of pictures."""
+        pixels = None if self.rule is None else self.rule.pixels(len(found))
+        if pixels is None:
+            return bounds.of_frames(len(found), self.total_pixels)
+        return replace(bounds, min_pixels=pixels[0], max_pixels=pixels[1])
 
     def limited(self, limits: RequestLimits) -> Frames:
         """Return this form with the limits of a request in place of its own."""
-        total = limits.total_pixels
+        from lmms_eval.media.frame_rules import FrameRule
+
         return replace(
             self,
             count=limits.max_frames or self.count,
             fps=limits.fps or self.fps,
-            total_pixels=self.total_pixels if total is None else total * limits.merged_frames,
-            least=limits.min_frames or self.least,
-            merged=limits.merged_frames,
+            total_pixels=limits.total_pixels or self.total_pixels,
+            rule=None if limits.frame_rule is None else FrameRule(limits.frame_rule, limits),
         )
-
-    def number(self, seconds: float, total: int) -> int:
-        """Return the number of frames to take of a part of a video of ``total`` frames in all."""
-        wanted = self.count if self.fps is None else int(seconds * self.fps)
-        wanted = min(max(wanted, self.least), self.count, total)
-        return max(wanted - wanted % self.merged, 1)
 
 
 class SentForm(Struct, frozen=True):
@@ -147,16 +147,26 @@ def _parts(
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     """Read the frames of a video part within its time bounds. Raises ``MediaError`` if the video cannot be read."""
-    from lmms_eval.media.video import Sampling, probe, read_frames
+    from lmms_eval.media.video import Sampling, read_frames
 
     start, end = bounds_of(part)
-    sampling = Sampling(count=frames.count, fps=frames.fps, start=start, end=end)
-    if frames.least > 1 or frames.merged > 1:
-        info = probe(part.url)
-        seconds = info.frames / info.fps if info.fps else 0.0
-        seconds = max(0.0, min(seconds, math.inf if end is None else end) - (start or 0.0))
-        sampling = replace(sampling, count=frames.number(seconds, info.frames), fps=None)
-    return read_frames(part.url, sampling)
+    if frames.rule is not None and start is None and end is None:
+        return read_frames(part.url, Sampling(indices=ruled_frames(part.url, frames.rule)))
+    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+
+
+def ruled_frames(value: Any, rule: FrameRule) -> tuple[int, ...]:
+    """Return the numbers of the frames of a video by a rule. Raises ``MediaError`` if it has none."""
+    from lmms_eval.media.video import probe
+
+    info = probe(value)
+    try:
+        found = rule.indices(info.frames, info.fps)
+    except ValueError as error:
+        raise MediaError(f"{resolve(value).describe()}: {error}") from error
+    if not found:
+        raise MediaError(f"{resolve(value).describe()}: too short for a frame by the rule {rule.name}")
+    return tuple(found)
 
 
 def read_sound(part: ChatVideoContent, sampling_rate: int | None = None) -> Audio | None:
@@ -185,7 +195,7 @@ def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> lis
         each = bounds.of_frames(len(chosen), frames.total_pixels)
         return [load_rgb(part.url[index], bounds=each) for index in chosen]
     found = read_video(part, frames)
-    each = bounds.of_frames(len(found), frames.total_pixels)
+    each = frames.bounds_of(found, bounds)
     return [fit(image, each) for image in found.images()]
 
 
@@ -210,7 +220,7 @@ def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[n
     from lmms_eval.media.video import probe
 
     found = read_video(part, frames)
-    each = bounds.of_frames(len(found), frames.total_pixels)
+    each = frames.bounds_of(found, bounds)
     array, (height, width) = found.array, found.array.shape[1:3]
     if each.size((width, height)) != (width, height):
         array = np.stack([np.asarray(fit(image, each)) for image in found.images()])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.recipes.extraction import Question, Rule, after_thoughts, rule
+from lmms_eval.recipes.extraction import AskedQuestion, ReadingRule, after_thoughts, rule
 from tests.parity.keys import keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
 
@@ -61,7 +61,7 @@ def extracted_by_qwen(vector: Vector) -> Verdict:
     is_open = record["form"] == "open as choice"
     options = {} if is_open else _options(item)
     truth = item["A"] if is_open else str(item.get("GT", item.get("answer")))
-    question, own = Question(options, truth), rule(QWEN[record["benchmark"]])
+    question, own = AskedQuestion(options, truth), rule(QWEN[record["benchmark"]])
     thoughts = after_thoughts(record["raw_output"])
     if thoughts != record["after_thoughts"]:
         return failed(f"after the thoughts: {thoughts!r}")
@@ -76,7 +76,7 @@ def extracted_by_qwen(vector: Vector) -> Verdict:
     return _decided(own, final, question, record["correct"])
 
 
-def _decided(own: Rule, found: str, question: Question, is_right: bool) -> Verdict:
+def _decided(own: ReadingRule, found: str, question: AskedQuestion, is_right: bool) -> Verdict:
     assert own.is_right is not None
     decided = own.is_right(found, question)
     return PASSED if decided == is_right else failed(f"{found!r} is {'right' if decided else 'wrong'}")
@@ -92,7 +92,7 @@ def extracted_by_others(vector: Vector) -> Verdict:
     record = vector.record
     given = record["rule"]
     gold = _TRUTH.search(given)
-    question = Question(record["options"] or {}, gold["letter"] if gold else "")
+    question = AskedQuestion(record["options"] or {}, gold["letter"] if gold else "")
     own = rule(NAMES.get(_TRUTH.sub("", given), _TRUTH.sub("", given)))
     found = own.read(record["raw_output"], question)
     if gold:

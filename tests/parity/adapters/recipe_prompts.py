@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from lmms_eval.recipes import recipe as recipes
-from lmms_eval.recipes.layouts import Fields, Medium, Part, answer_start, lettered, render
+from lmms_eval.recipes.layouts import Fields, MediaReference, Part, answer_start, lettered, render
 from lmms_eval.recipes.recipe import Recipe, TaskRecipe
 from tests.parity.adapters.recipe_frames import OF_KIND
 from tests.parity.keys import keyed
@@ -51,7 +52,14 @@ def _options(document: Mapping[str, Any]) -> list[str]:
     for column in ("options", "candidates", "choices"):
         if isinstance(document.get(column), list) or (column != "choices" and document.get(column)):
             return _literal(document[column])
-    return [str(value) for key, value in document.items() if _LETTER.match(key) and value not in (None, "")]
+    lettered_columns = {key: _text(value) for key, value in document.items() if _LETTER.match(key)}
+    last = max((key for key, text in lettered_columns.items() if text), default="")
+    return [lettered_columns.get(letter, "") for letter in string.ascii_uppercase if letter <= last]
+
+
+def _text(value: Any) -> str:
+    """A cell of a table as text; empty cells may be no numbers."""
+    return "" if value is None or value != value else str(value)
 
 
 def pictures_of(document: Mapping[str, Any]) -> list[str]:
@@ -64,13 +72,13 @@ def pictures_of(document: Mapping[str, Any]) -> list[str]:
 def fields_of(record: Mapping[str, Any], **media: int) -> Fields:
     """A document's columns as the fields that layouts name."""
     document = record["document"]
-    question, benchmark = str(document.get("question") or ""), record["benchmark"]
+    question, benchmark = _text(document.get("question")), record["benchmark"]
     lines = _options(document)
     has_letters = benchmark.startswith("videomme")
     return Fields(
         question=question,
         query=question if benchmark in QUERIES else "",
-        hint=str(document.get("hint") or ""),
+        hint=_text(document.get("hint")),
         options=tuple(re.sub(r"^[A-Z]\. ?", "", line) for line in lines) if has_letters else tuple(lines),
         option_lines=tuple(lines) if has_letters else (),
         letters_in_picture=bool(document.get("abcLabel")),
@@ -114,17 +122,17 @@ def _named(medium: str) -> tuple[str, str]:
 
 def _ours(parts: Sequence[Part], names: Sequence[str]) -> list[Any]:
     """Rendered parts, with the names of media in place of their numbers."""
-    return [_shown(part, names) if isinstance(part, Medium) else part for part in parts]
+    return [_shown(part, names) if isinstance(part, MediaReference) else part for part in parts]
 
 
-def _shown(medium: Medium, names: Sequence[str]) -> tuple[str, str]:
+def _shown(medium: MediaReference, names: Sequence[str]) -> tuple[str, str]:
     if medium.kind == "image":
         return ("image", names[medium.index])
     return (medium.kind, str(medium.index + 1) if medium.kind == "frame" else "")
 
 
 def _joined(parts: Sequence[Part], picture: str) -> str:
-    return "".join(picture if isinstance(part, Medium) else part for part in parts)
+    return "".join(picture if isinstance(part, MediaReference) else part for part in parts)
 
 
 def _chat(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Any]]:
@@ -277,7 +285,7 @@ def _prompt_differs(parts: Sequence[Part], shown: Sequence[str], request: Mappin
     prompt = request["prompt"]
     if prompt.startswith("<|user|>"):
         numbers = iter(range(1, len(parts) + 1))
-        turn = "".join(f"<|image_{next(numbers)}|>" if isinstance(part, Medium) else part for part in parts)
+        turn = "".join(f"<|image_{next(numbers)}|>" if isinstance(part, MediaReference) else part for part in parts)
         ours = f"<|user|>{turn}<|end|><|assistant|>"
     else:
         blank = prompt[len("<|im_start|>User:") :][:1].strip(" ") == ""  # before a text, but not before a picture
