@@ -397,7 +397,9 @@ def neutral(text: str, placeholders: Sequence[str]) -> str:
 
 def frames_of(options: HFOptions) -> Frames:
     """Return the frames to take of videos."""
-    return Frames(options.max_num_frames, options.fps, total_pixels=options.total_pixels)
+    least, total = options.min_frames or 1, options.total_pixels
+    frames = Frames(options.max_num_frames, options.fps, total_pixels=total, least=least)
+    return frames.with_rule(options.frame_rule, picture_bounds(options))
 
 
 def video_frames(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:

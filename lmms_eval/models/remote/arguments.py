@@ -37,7 +37,9 @@ _FORM = (
 )  # fmt: skip
 ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
 """The common arguments that can change an answer."""
-MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps", "use_audio_in_video")
+MEDIA_ARGUMENTS = (
+    *_FORM, "min_frames", "frame_rule", "pass_video", "pass_video_url", "timestamps", "use_audio_in_video",
+)  # fmt: skip
 """Arguments and derived properties that determine how media are sent. Not all back ends have all of them."""
 
 
@@ -46,6 +48,8 @@ class CommonArguments(BaseModel):
 
     max_new_tokens: int = Field(default=1024, ge=1)
     max_frames_num: int = Field(default=32, ge=1)
+    min_frames: int | None = Field(default=None, ge=1)
+    frame_rule: Literal["qwen-vl-utils", "inner", "by-rate", "middle"] | None = None
     system_prompt: str | None = None
     video_fps: float | None = Field(default=None, gt=0)
     max_pixels: int | None = Field(default=None, ge=1)
@@ -66,7 +70,8 @@ class CommonArguments(BaseModel):
     @property
     def frames(self) -> Frames:
         """The frames to read of a video."""
-        return Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels)
+        frames = Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels, least=self.min_frames or 1)
+        return frames.with_rule(self.frame_rule, self.bounds)
 
 
 class RemoteArguments(CommonArguments):

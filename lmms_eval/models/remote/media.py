@@ -55,6 +55,8 @@ class Frames(Struct, frozen=True):
     """The limit for all frames together."""
     with_sound: bool = False
     """Whether frames are followed by the sound of their video."""
+    least: int = 1
+    """Minimum number of frames with ``fps``, as far as the video has them."""
     rule: FrameRule | None = None
     """Chooses and scales the frames of whole videos."""
 
@@ -81,8 +83,25 @@ class Frames(Struct, frozen=True):
             count=limits.max_frames or self.count,
             fps=limits.fps or self.fps,
             total_pixels=limits.total_pixels or self.total_pixels,
-            rule=None if limits.frame_rule is None else FrameRule(limits.frame_rule, limits),
+            least=limits.min_frames or self.least,
+            rule=self.rule if limits.frame_rule is None else FrameRule(limits.frame_rule, limits),
         )
+
+    def with_rule(self, name: str | None, bounds: Bounds) -> Frames:
+        """Return this form with a rule, named by a model argument, that has the limits of this form and ``bounds``."""
+        if name is None:
+            return self
+        from lmms_eval.media.frame_rules import FrameRule
+
+        limits = RequestLimits(
+            min_pixels=bounds.min_pixels,
+            max_pixels=bounds.max_pixels,
+            total_pixels=self.total_pixels,
+            fps=self.fps,
+            min_frames=self.least if self.least > 1 else None,
+            max_frames=self.count,
+        )
+        return replace(self, rule=FrameRule(name, limits))
 
 
 class SentForm(Struct, frozen=True):
@@ -152,7 +171,7 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     start, end = bounds_of(part)
     if frames.rule is not None and start is None and end is None:
         return read_frames(part.url, Sampling(indices=ruled_frames(part.url, frames.rule)))
-    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end, least=frames.least))
 
 
 def ruled_frames(value: Any, rule: FrameRule) -> tuple[int, ...]:

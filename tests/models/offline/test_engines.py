@@ -91,6 +91,16 @@ def test_vllm_media_are_passed_as_they_are(tmp_path: Path, folder: str, seen: Re
     assert set(calls["two"]) == {"prompt_token_ids"}
 
 
+def test_vllm_frames_by_a_rule(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    film = write_video(tmp_path / "film.mp4", 61, fps=30)
+    limits = {"fps": 2, "min_frames": 4, "max_frames_num": 512, "frame_rule": "qwen-vl-utils"}
+    ask(build("vllm", folder, **limits), [make_request("one", visuals=[str(film)])])
+    _, facts = seen.calls[0]["prompt"]["multi_modal_data"]["video"][0]
+    assert facts["frames_indices"] == [0, 20, 40, 60]
+    with pytest.raises(ModelError, match="sglang opens videos itself: leave frame_rule, min_frames out"):
+        build("sglang", folder, **limits)
+
+
 def test_vllm_hears_the_sound_of_videos(tmp_path: Path, folder: str, seen: Recorder) -> None:
     loud, silent = write_talkie(tmp_path / "loud.mkv"), write_video(tmp_path / "silent.mp4", 12)
     sound = {"array": tone(), "sampling_rate": 8000}
