@@ -7,7 +7,7 @@ Nothing here opens a video: the rules need its number of frames, its rate and it
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -140,8 +140,8 @@ class FrameRule(Struct, frozen=True):
     @property
     def _video(self) -> QwenVideo:
         names = ("fps", "min_frames", "max_frames", "min_pixels", "max_pixels", "total_pixels")
-        stated = self.limits.stated
-        return QwenVideo(**{name: stated[name] for name in names if name in stated})
+        stated: dict[str, Any] = {name: value for name, value in self.limits.stated.items() if name in names}
+        return QwenVideo(**stated)
 
     def indices(self, frames: int, rate: float) -> list[int]:
         """Return the numbers of the frames to take of a video.

@@ -175,7 +175,7 @@ _READERS: tuple[tuple[str, Callable[[Doc], Fields]], ...] = (
 
 
 def reader_of(task: str) -> Callable[[Doc], Fields] | None:
-    """Return the function that reads a task's documents as fields; ``None`` if there is none."""
+    """Return the function that reads a task's documents as fields; ``None`` for an unknown task."""
     return next((reader for pattern, reader in _READERS if fnmatchcase(task, pattern)), None)
 
 

@@ -300,3 +300,11 @@ def test_scoring_again_keeps_the_recipe(data: Path, tmp_path: Path) -> None:
     again = in_process("score", tmp_path)
     assert again.code == 0, again.shown
     assert results(tmp_path)["recipe"] == before
+
+
+def test_a_dry_run_measures_what_the_recipe_sends(data: Path) -> None:
+    own, recipe = (
+        in_process(*arguments(data, "mmmu_val", "--dry_run", *more)).out for more in ([], ["--recipe", SCRIPTS])
+    )
+    assert "pictures: 4, " in recipe and "encoded anew" in recipe  # each once, scaled up
+    assert "encoded anew" not in own
