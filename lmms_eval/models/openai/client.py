@@ -110,7 +110,7 @@ class Client:
                     first, last = first or arrived, arrived
         if not streamed.is_complete:
             raise AttemptError("connection", f"{streamed.shown} ended its stream in the middle of an answer")
-        reply = self._parse(orjson.dumps(streamed.body), streamed.shown)
+        reply = self._parse(orjson.dumps(streamed.whole()), streamed.shown)
         return replace(reply, timing=(first - began, last - first)) if first else reply
 
     async def _events(self, content: Any) -> AsyncIterator[tuple[float, bytes]]:

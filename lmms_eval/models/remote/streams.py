@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from lmms_eval.api.request import ErrorKind
 from lmms_eval.models.remote.errors import STATUS_OF_TYPE, AttemptError, error_in_body, status_error
 from lmms_eval.models.remote.reply import REASONING, THOUGHT_TYPES, decode_body
 
@@ -62,7 +63,7 @@ class StreamedAnswer(abc.ABC):
     def __init__(self, shown: str) -> None:
         self.shown = shown
         self.body: dict[str, Any] = {}
-        """The body of the whole answer."""
+        """The body so far."""
         self.is_complete = False
 
     def add(self, data: bytes) -> bool:
@@ -86,6 +87,10 @@ class StreamedAnswer(abc.ABC):
             return self.take(event)
         except (AttributeError, TypeError, LookupError, ValueError) as error:
             raise AttemptError("malformed", f"{self.shown} sent an event of an unknown form ({error})") from error
+
+    def whole(self) -> dict[str, Any]:
+        """Return the body of the whole answer, after the last event."""
+        return self.body
 
     def failure(self, event: Mapping[str, Any], data: bytes) -> AttemptError:
         """Return the failure that an event reports."""
@@ -114,6 +119,13 @@ class ChatStream(StreamedAnswer):
                 is_piece |= self._take_choice(choice)
         return is_piece
 
+    def whole(self) -> dict[str, Any]:
+        """Return the body of the whole answer. Tool calls lose their numbers, which only pieces have."""
+        for call in self._message.get("tool_calls") or ():
+            if isinstance(call, dict):
+                call.pop("index", None)
+        return self.body
+
     def _take_choice(self, choice: dict[str, Any]) -> bool:
         delta, text = choice.pop("delta", None), choice.pop("text", None)
         if isinstance(text, str):  # of a plain completion
@@ -134,7 +146,8 @@ class ResponsesStream(StreamedAnswer):
     def take(self, event: dict[str, Any]) -> bool:
         kind = str(event.get("type"))
         if kind == "error":
-            raise AttemptError("server_error", f"{self.shown} ended its stream with an error: {event.get('message')}")
+            cause: ErrorKind = "rate_limit" if event.get("code") == "rate_limit_exceeded" else "server_error"
+            raise AttemptError(cause, f"{self.shown} ended its stream with an error: {event.get('message')}")
         if kind in ("response.completed", "response.incomplete", "response.failed"):
             self.body, self.is_complete = event.get("response") or {}, True
         return kind.endswith(".delta")

@@ -169,11 +169,12 @@ def test_tool_calls_in_pieces() -> None:
         {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "turn", "arguments": "{}"}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]},
     )
-    reply = read_completion(stream.body, b"", "http://x")
+    reply = read_completion(stream.whole(), b"", "http://x")
     assert [(call.id, call.name, call.arguments) for call in reply.calls] == [
         ("a", "look", '{"x": 1}'),
         ("b", "turn", "{}"),
     ]
+    assert all("index" not in call.fields for call in reply.calls), "they are sent back to the server"
 
 
 def test_thoughts_in_pieces() -> None:
