@@ -113,7 +113,7 @@ class Service:
     names: list[str] = field(default_factory=list)
     batches: dict[str, Batch] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
-    """Requests by their text, in batches that did not fail as a whole."""
+    """Requests by id (those of Anthropic's form by text), in batches that did not fail as a whole."""
     reached: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     keys: set[str] = field(default_factory=set)
@@ -269,7 +269,10 @@ class Handlers:
             batch.ends, batch.ready_at, batch.code = "failed", 0.0, "token_limit_exceeded"
         service.batches[batch.id] = batch
         if batch.ends != "failed":
-            service.asked.update(last_user_text(batch_forms.chat_body(form, line["body"])) for line in lines)
+            service.asked.update(
+                last_user_text(batch_forms.chat_body(form, line["body"])) if form == "anthropic" else line["custom_id"]
+                for line in lines
+            )
         return batch
 
     async def foreign(self, request: web.Request) -> web.Response:
