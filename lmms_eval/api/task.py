@@ -494,6 +494,11 @@ class Task(abc.ABC):
     asks_again: bool = False
     """This control asks the same requests as its task a second time (``--repeat_share``)."""
 
+    @property
+    def has_judged_scores(self) -> bool:
+        """Whether the task's own scores depend on the judge: a second reading may ask it too."""
+        return self.is_judged
+
     def add_metrics(self, returned: Sequence[str]) -> None:
         """Add to ``metrics`` those that scoring returned and the task does not declare; by default none is added."""
 

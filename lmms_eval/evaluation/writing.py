@@ -231,6 +231,12 @@ def _about_readings(result: RunScores) -> list[str]:
         if second is not None and not one.task.control_of:
             own = [metric for metric in one.task.metrics if not metric.pipelines]
             found.append(second.line(one.task.name, own))
+            names = {metric.name for metric in second.metrics(own)}
+            found += [
+                f"reading: {one.task.name}: {metric.metric} is withheld: {metric.withheld_reason}"
+                for metric in one.metrics
+                if metric.metric in names and metric.withheld_reason
+            ]
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a recipe changes about a task in a run: the task's own settings, over them the recipe, over it the command line.
+"""Changes of a task by a recipe: the task's own settings come first, over them the recipe, over it the command line.
 
 Each value of the recipe that the command line replaces is listed, and so is what the recipe does not state.
 """
@@ -40,7 +40,7 @@ _NEUTRAL: Mapping[str, tuple[float, ...]] = {
 
 
 class CommandLine(Struct, frozen=True):
-    """What the command line states about things that recipes state too."""
+    """Settings of the command line that recipes have too."""
 
     gen_kwargs: Mapping[str, Any] = {}
     repeats: int | None = None
@@ -56,7 +56,7 @@ class CommandLine(Struct, frozen=True):
     """Names in ``--task_kwargs``."""
 
 
-class Difference(Struct, frozen=True):
+class Replaced(Struct, frozen=True):
     """A value that the run has in place of the recipe's."""
 
     recipe: Any
@@ -72,12 +72,12 @@ class AppliedRecipe(Struct, frozen=True):
     """The recipe's generation options that the command line does not replace."""
     media: RequestLimits
     """The recipe's limits, or those of the command line in their place."""
-    differs: Mapping[str, Difference]
+    differs: Mapping[str, Replaced]
     """What the command line replaces, by the recipe's keys (``gen_kwargs.temperature``)."""
 
     @property
     def cannot(self) -> dict[str, str]:
-        """What no run here does, by the recipe's keys, with the reason."""
+        """Statements that no run can follow, by the recipe's keys, with the reason."""
         found = {f"not_reproducible.{number}": text for number, text in enumerate(self.recipe.not_reproducible, 1)}
         if self.recipe.thinking.budget is not None:
             found["thinking.budget"] = "no back end closes thoughts after a number of tokens"
@@ -89,7 +89,7 @@ class AppliedRecipe(Struct, frozen=True):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What the recipe sets in the run, by kind, for results and comparisons."""
+        """The recipe's settings in the run by kind, for results and comparisons."""
         layout = self.recipe.layout
         text = b"" if layout is None else orjson.dumps(to_dict(layout), option=orjson.OPT_SORT_KEYS)
         found = {
@@ -122,7 +122,7 @@ class AppliedRecipe(Struct, frozen=True):
 
 def applied(task: str, recipe: TaskRecipe, given: CommandLine) -> AppliedRecipe:
     """Return what a recipe changes about a task, given what the command line states."""
-    differs: dict[str, Difference] = {}
+    differs: dict[str, Replaced] = {}
     gen_kwargs = _options_left(recipe, given, differs)
     limits = _limits_left(recipe, given, differs)
     for key, in_recipe, in_run in (
@@ -131,34 +131,34 @@ def applied(task: str, recipe: TaskRecipe, given: CommandLine) -> AppliedRecipe:
         ("system_prompt", recipe.system_prompt, given.system_prompt),
     ):
         if in_recipe is not None and in_run is not None and in_recipe != in_run:
-            differs[key] = Difference(in_recipe, in_run)
+            differs[key] = Replaced(in_recipe, in_run)
     if recipe.judge is not None:
         judge = None if recipe.judge.model == NO_JUDGE else recipe.judge.model
         if judge != given.judge:
-            differs["judge.model"] = Difference(judge, given.judge)
+            differs["judge.model"] = Replaced(judge, given.judge)
     return AppliedRecipe(task, recipe, gen_kwargs, limits, differs)
 
 
-def _options_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Difference]) -> dict[str, Any]:
+def _options_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Replaced]) -> dict[str, Any]:
     """Return the generation options that the command line leaves, and note those that it replaces."""
     stated, enabled = dict(recipe.gen_kwargs), recipe.thinking.enabled
     if enabled is not None and given.thinking is None:
         stated[TEMPLATE_OPTIONS] = {**stated.get(TEMPLATE_OPTIONS, {}), THINKING: enabled}
     elif enabled not in (None, given.thinking):
-        differs["thinking.enabled"] = Difference(enabled, given.thinking)
+        differs["thinking.enabled"] = Replaced(enabled, given.thinking)
     kept = {}
     for name, value in stated.items():
         over = _overriding(name, given.gen_kwargs)
         if over is None:
             kept[name] = value
         elif over[0] != value:
-            differs[f"gen_kwargs.{name}"] = Difference(value, over[0])
+            differs[f"gen_kwargs.{name}"] = Replaced(value, over[0])
     if "temperature" in given.gen_kwargs and not is_above_zero(given.gen_kwargs["temperature"]):
         kept.pop("do_sample", None)  # it would contradict the temperature
     return kept
 
 
-def _limits_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Difference]) -> RequestLimits:
+def _limits_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Replaced]) -> RequestLimits:
     """Return the limits with those of the command line in their places, which are noted."""
     limits = limits_of(recipe.media)
     for name, stated in limits.stated.items():
@@ -166,7 +166,7 @@ def _limits_left(recipe: TaskRecipe, given: CommandLine, differs: dict[str, Diff
             # A rule of frames needs the number; of tiles the model has its own argument.
             limits = structs.replace(limits, **{name: None if name in TILE_LIMITS else given.media[name]})
             if given.media[name] != stated:
-                differs[f"media.{name}"] = Difference(stated, given.media[name])
+                differs[f"media.{name}"] = Replaced(stated, given.media[name])
     if limits.max_frames is not None and limits.min_frames is not None:
         limits = structs.replace(limits, min_frames=min(limits.min_frames, limits.max_frames))
     if names_frames(recipe.layout, recipe.media):  # the layout takes the frames itself, and sends pictures

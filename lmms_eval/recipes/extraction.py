@@ -90,6 +90,8 @@ def _option_in(text: str, options: Mapping[str, str]) -> str | None:
 
 def _qwen_choice(text: str, question: AskedQuestion) -> str | None:
     answer = after_thoughts(text)
+    if not question.options:
+        return _reference(answer, question)
     return _letter_in(answer, question.options, _is_no_article) or _option_in(answer, question.options)
 
 
@@ -99,6 +101,8 @@ def _is_no_article(letter: str, words: list[str]) -> bool:  # noqa: ARG001 - an 
 
 def _kit_choice(text: str, question: AskedQuestion) -> str | None:
     options = question.options
+    if not options:
+        return _reference(text, question)
     if letter := _letter_in(text, options, _is_near_the_end):
         return letter
     if (stated := _ANSWER_IS.search(text)) and stated[1] in options:
@@ -111,9 +115,20 @@ def _is_near_the_end(letter: str, words: list[str]) -> bool:
     return words.index(letter) > len(words) - _LAST_WORDS
 
 
+def _reference(text: str, question: AskedQuestion) -> str | None:
+    """Return the answer to a question without options if it is the reference; choice rules know no other answer."""
+    note_reading(WHOLE_ANSWER)
+    return text.strip() if _is_reference(text, question) else None
+
+
+def _is_reference(text: str, question: AskedQuestion) -> bool:
+    said, truth = (one.strip().rstrip(".").casefold() for one in (text, question.truth))
+    return bool(said) and said == truth
+
+
 def is_letter(read: str, question: AskedQuestion) -> bool:
-    """Return whether a letter is the reference."""
-    return read == question.truth.strip()
+    """Return whether a letter is the reference; without options, whether a text is it."""
+    return read == question.truth.strip() if question.options else _is_reference(read, question)
 
 
 def _as_choice(question: AskedQuestion) -> AskedQuestion:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import SECOND_READING, JudgeQuestion, Verdict
 from lmms_eval.api.outcome import Estimate, Unscored, Withheld
 from lmms_eval.api.task import Answer, MetricDefinition
 from lmms_eval.errors import ItemError
@@ -123,7 +123,10 @@ class RecipeReading(Struct, frozen=True):
         """Return the questions about the answers that the rule does not decide."""
         if not self.asks_judge:
             return []
-        asked, fields = self._asked(doc, truth), self.fields(doc)
+        try:
+            asked, fields = self._asked(doc, truth), self.fields(doc)
+        except ItemError:  # the document has no value of this reading
+            return []
         texts = {number: self._written(one) for number, one in enumerate(answers)}
         return [
             self._question(number, text, asked, fields)
@@ -141,11 +144,16 @@ class RecipeReading(Struct, frozen=True):
     ) -> list[dict[str, Any]]:
         """Return the values of each answer by metric (``api.task.SecondReading``).
 
-        Raises ``ItemError`` if the reference answer is no option.
+        A document that the recipe cannot read, such as one whose reference is no option, has its fault in place of a
+        score: the task's own score does not depend on it.
         """
         if self.rule.is_right is None:
             return [self._scored(self._written(one), evaluate) for one in answers]
-        asked, replies = self._asked(doc, truth), {verdict.name: verdict for verdict in verdicts}
+        try:
+            asked = self._asked(doc, truth)
+        except ItemError as error:
+            return [{ACCURACY: {"read": None, SCORE: None, "fault": str(error)}} for _ in answers]
+        replies = {verdict.name: verdict for verdict in verdicts}
         return [
             {ACCURACY: self._decided(self._written(one), asked, replies.get(name_of(number)))}
             for number, one in enumerate(answers)
@@ -195,6 +203,7 @@ class RecipeReading(Struct, frozen=True):
             functools.partial(user_turn, prompt),
             lambda reply: self._meant(reply, asked) is not None,
             _REPLY,
+            {SECOND_READING: True},
         )
 
     @property
@@ -212,6 +221,10 @@ class RecipeReading(Struct, frozen=True):
     def _share_right(self, values: Sequence[Mapping[str, Any]]) -> Estimate | Withheld:
         scores = [value.get(SCORE) for value in values]
         known = [float(score) for score in scores if score is not None]
+        faults = [str(value["fault"]) for value in values if "fault" in value]
+        if faults:
+            partial = math.fsum(known) / len(known) if known else None
+            return Withheld(partial, f"{len(faults)} of {len(scores)} documents cannot be read; the first: {faults[0]}")
         if len(known) < len(scores):
             low, high = (math.fsum([*known, *[end] * (len(scores) - len(known))]) / len(scores) for end in (0.0, 1.0))
             partial = math.fsum(known) / len(known) if known else None

@@ -189,12 +189,21 @@ def fitting(model: str) -> tuple[str, ...]:
 
 def fits(patterns: Sequence[str], model: str) -> bool:
     """Return whether a model's name, or the end of its path, matches one of the shell patterns of names."""
-    tail = "/".join(model.rstrip("/").lower().split("/")[-2:])
-    short = tail.split("/")[-1]
+    *folders, short = repository_of(model).lower().split("/")
+    tail = "/".join([*folders[-1:], short])
     lowered = [pattern.lower() for pattern in patterns]
     return any(fnmatchcase(tail, pattern) or fnmatchcase(short, pattern.split("/")[-1]) for pattern in lowered)
 
 
+def repository_of(model: str) -> str:
+    """Return a model's name or path; of a snapshot in the hub's cache (``models--ORG--NAME/snapshots/X``) its name."""
+    parts = model.rstrip("/").split("/")
+    if len(parts) >= _SNAPSHOT_PARTS and parts[-2] == "snapshots" and parts[-3].startswith("models--"):
+        return parts[-3].removeprefix("models--").replace("--", "/", 1)
+    return "/".join(parts)
+
+
+_SNAPSHOT_PARTS = 3
 _MODELS = re.compile(r"^models:.*\n(?:[ \-].*\n)*", re.MULTILINE)
 
 
@@ -223,7 +232,7 @@ def read(name_or_path: str, variant: str = "") -> Recipe:
     for layer in layers:
         states.update(layer.get("variants") or {})
     states = {key: value for key, value in states.items() if value is not None}
-    first = str(top.get("variant") or next((layer["variant"] for layer in layers if "variant" in layer), "default"))
+    first = next((str(layer["variant"]) for layer in reversed(layers) if layer.get("variant")), "default")
     chosen = [part for part in variant.split("+") if part and part != first]
     for part in chosen:
         if part not in states:
@@ -300,8 +309,10 @@ def _content(file: Path) -> tuple[Mapping[str, Any], bytes]:
     for key in ("models", "contradictions"):
         if not _is_texts(content.get(key) or []):
             raise ConfigError(f"{file}: {key}: must be a list of texts")
+    _mapping(content.get("source") or {}, f"{file}: source")
     for name, variant in _mapping(content.get("variants") or {}, f"{file}: variants").items():
-        _known(_mapping(variant or {}, f"{file}: variants.{name}"), _OF_VARIANT, f"{file}: variants.{name}")
+        where = f"{file}: variants.{name}"
+        _known(_mapping({} if variant is None else variant, where), _OF_VARIANT, where)
     return content, raw
 
 
@@ -423,6 +434,10 @@ def _layout(value: Any, where: str) -> dict[str, Any]:
     _known(made, frozenset({*Layout.__struct_fields__, "like"}) - {"texts"}, where)
     if isinstance(made.get("parts"), str):
         made["parts"] = [made["parts"]]
+    if made.get("parts") == []:
+        raise ConfigError(f"{where}.parts: must hold at least one template")
+    if not isinstance(made.get("like", ""), str):
+        raise ConfigError(f"{where}.like: must be the name of a layout, not {made['like']!r:.80}")
     return made
 
 

@@ -49,8 +49,15 @@ def shown(name: str, task: TaskRecipe) -> dict[str, str]:
     """Return what a recipe states for the task ``name``, in words, by key; the layout as an example."""
     found = {key: _in_words(value) for key, value in task.values.items()}
     if task.layout is not None:
-        found["layout"] = sample_of(task.layout, example_of(name))
+        found["layout"] = _example(task.layout, example_of(name))
     return found
+
+
+def _example(layout: Layout, fields: Fields) -> str:
+    try:
+        return sample_of(layout, fields)
+    except ItemError as error:
+        return f"fails for an example: {error}"
 
 
 def differences(one: Recipe, other: Recipe) -> dict[str, tuple[RecipeDifference, ...]]:
@@ -81,7 +88,7 @@ def _between(name: str, one: TaskRecipe, other: TaskRecipe) -> Iterator[RecipeDi
 def _of_layouts(one: Layout | None, other: Layout | None) -> Iterator[RecipeDifference]:
     """Yield the difference of two layouts that the example does not show."""
     for fields in (OPEN, CHOICE, SUBTITLED):
-        pair = [NOT_STATED if layout is None else sample_of(layout, fields) for layout in (one, other)]
+        pair = [NOT_STATED if layout is None else _example(layout, fields) for layout in (one, other)]
         if pair[0] != pair[1]:
             yield RecipeDifference("layout", *pair)
             return

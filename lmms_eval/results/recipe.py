@@ -1,11 +1,47 @@
-"""The part ``recipe`` of a results document as lines of text."""
+"""The part ``recipe`` of a results document: its types, and its lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
+from lmms_eval.results.certainty import Open
 from lmms_eval.utils.names import some_of
+
+
+class RecipeOverride(Struct, kw_only=True):
+    """A value that the run has in place of the recipe's."""
+
+    recipe: Any
+    """The recipe's value."""
+    run: Any
+    """The run's value."""
+
+
+class RecipePart(Open, kw_only=True):
+    """The recipe of a run (``--recipe``)."""
+
+    name: str
+    """Name of the recipe."""
+    variant: str
+    """Its variant; several are joined by ``+``."""
+    sha256: str
+    """Hash of its file, with those of the files that it builds on."""
+    source: dict[str, str]
+    """Repository, path, revision and date."""
+    sets: dict[str, dict[str, Any]]
+    """By task, what it sets: hash of the prompt's layout, system prompt, options, media, reading of answers, judge."""
+    differs: dict[str, dict[str, RecipeOverride]]
+    """By task and key, what the command line, or the judge, has in place of the recipe."""
+    not_stated: dict[str, list[str]]
+    """By task: keys that matter for a score and that it does not state."""
+    missing: dict[str, dict[str, str]]
+    """By task and key: what the model cannot do, with the reason (``--recipe_partial``)."""
+    not_covered: list[str]
+    """Tasks that it does not cover (``--recipe_partial``)."""
+
 
 OWN_JUDGE = "judge.model"
 SHOWN = 8

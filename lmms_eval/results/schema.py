@@ -25,7 +25,7 @@ from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.engine.columns import TruncationScores
 from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.engine.uncertainty import MissingBounds
-from lmms_eval.results import certainty, measures
+from lmms_eval.results import certainty, measures, recipe
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import (
     AnchorsEntry,
@@ -45,6 +45,7 @@ from lmms_eval.results.certainty import (
     VarianceEntry,
 )
 from lmms_eval.results.measures import Efficiency, StreamSpeeds, Throughput, UsagePart
+from lmms_eval.results.recipe import RecipePart
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
 
@@ -265,38 +266,6 @@ class EffectiveRequest(Open, kw_only=True):
     """Limits and formats of pictures and videos, from the model's arguments and the recipe."""
     generation_config: dict[str, Any] | UnsetType = UNSET
     """The checkpoint's configuration, for options that the request does not set."""
-
-
-class RecipeDifference(Struct, kw_only=True):
-    """A value that the run has in place of the recipe's."""
-
-    recipe: Any
-    """The recipe's value."""
-    run: Any
-    """The run's value."""
-
-
-class RecipePart(Open, kw_only=True):
-    """The recipe of a run (``--recipe``)."""
-
-    name: str
-    """Name of the recipe."""
-    variant: str
-    """Its variant; several are joined by ``+``."""
-    sha256: str
-    """Hash of its file, with those of the files that it builds on."""
-    source: dict[str, str]
-    """Repository, path, revision and date."""
-    sets: dict[str, dict[str, Any]]
-    """By task, what it sets: hash of the prompt's layout, system prompt, options, media, reading of answers, judge."""
-    differs: dict[str, dict[str, RecipeDifference]]
-    """By task and key, what the command line, or the judge, has in place of the recipe."""
-    not_stated: dict[str, list[str]]
-    """By task: keys that matter for a score and that it does not state."""
-    missing: dict[str, dict[str, str]]
-    """By task and key: what the model cannot do, with the reason (``--recipe_partial``)."""
-    not_covered: list[str]
-    """Tasks that it does not cover (``--recipe_partial``)."""
 
 
 class Timing(Open, kw_only=True):
@@ -602,7 +571,8 @@ def schema_file(name: str) -> Path:
 
 _CLASSES = {
     name: value
-    for name, value in (*vars(records).items(), *vars(certainty).items(), *vars(measures).items(), *globals().items())
+    for names in (vars(records), vars(certainty), vars(measures), vars(recipe), globals())
+    for name, value in names.items()
     if isinstance(value, type) and value.__module__.startswith("lmms_eval.")
 }
 

@@ -20,7 +20,7 @@ from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import SIGNIFICANT, PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import stream_speeds, throughput
-from lmms_eval.utils.terminal import Column, markdown_table, named_table
+from lmms_eval.utils.terminal import Column, latex_table, markdown_table, named_table, printable
 
 OPTIONAL: Mapping[str, str] = {
     "Stderr_CLT": "stderr_clt",
@@ -398,6 +398,29 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
     if column == "results":
         table += _speeds(result_dict.get("throughput"), result_dict.get("streams"))
     return table
+
+
+_LATEX_LEAVES_OUT = ("", "Stderr_CLT", "Stderr_Clustered")
+
+
+def make_latex(result_dict: Mapping[str, Any]) -> str:
+    """Format a results dictionary as a LaTeX ``tabular``, with the sources of published numbers as comments below it.
+
+    The columns are those of ``make_table``, without signs between numbers and further errors, and without the filter if
+    no task has one.
+    """
+    rows = [row for task in result_dict.get("results") or {} for row in _rows(result_dict, "results", task)]
+    with_numbers = {row.name for row in rows if not row.is_file}
+    shown = [row for row in rows if not row.is_file or row.name not in with_numbers]
+    left_out = {*_LATEX_LEAVES_OUT, *(() if any(row.filter not in ("", "none") for row in shown) else ("Filter",))}
+    table = latex_table([column for column in _columns(shown, "Task") if column.heading not in left_out])
+    comments = [
+        f"% {task}: {one['published']} ({one['kind']}: {one['source']}): {one['shown']}"
+        + (f", {one['reason']}" if one["reason"] else "")
+        for task, listed in (result_dict.get("published") or {}).items()
+        for one in listed
+    ]
+    return table + "".join(f"{printable(' '.join(line.split()))}\n" for line in comments)
 
 
 def _rows(

@@ -28,10 +28,12 @@ from lmms_eval.recipes.published import (
     normalised,
     published_of,
 )
+from lmms_eval.results.tables import make_latex, make_table
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.viewer.certainty import certainty
 from tests.cases import for_each
 
 SHARES = ScoreRange(0.0, 1.0)
@@ -245,6 +247,21 @@ def test_a_run_states_the_verdicts(data: Path) -> None:
     assert second["kind"] == "third-party run"
 
 
+def test_the_table_and_its_latex(data: Path) -> None:
+    results = run(data, published=MODEL)
+    first = make_table(results).splitlines()[2]
+    assert "|68.5 (+1)|differs by -18.43 [" in first
+    latex = make_latex(results).splitlines()
+    assert any(line.startswith("{}realworldqa & ") and "68.5 (+1) & differs by $-$18.43" in line for line in latex)
+    assert latex[-1].startswith("% realworldqa: 68.50 (third-party run: ")
+    assert ": differs by -18.43 [" in latex[-1]
+    part = next(one for one in certainty(results)["tasks"]["realworldqa"] if one["title"] == "Published numbers")
+    assert [one["verdict"] for one in part["numbers"]] == ["differs", "differs"]
+    some = certainty(run(data, published=MODEL, limit=8))["tasks"]["realworldqa"]
+    notes = next(one for one in some if one["title"] == "Published numbers")["notes"]
+    assert notes[0].endswith("not comparable, for the run has 8 of 765 documents.")
+
+
 def test_some_documents_are_not_comparable_with_all(data: Path) -> None:
     (first, _) = run(data, published=MODEL, limit=8)["published"]["realworldqa"]
     assert (first["verdict"], first["reason"]) == ("not comparable", "the run has 8 of 765 documents")
@@ -257,3 +274,22 @@ def test_only_if_asked(data: Path) -> None:
     assert "published" not in run(data, limit=2, published=True)  # nothing is published of a baseline
     with pytest.raises(UnknownNameError, match="unknown model 'nobody'"):
         run(data, limit=2, published="nobody")
+
+
+RECIPES = (
+    ("qwen2.5-vl@vlmevalkit", "Qwen/Qwen2.5-VL-7B-Instruct", "68.5 (+1)"),
+    ("internvl3@vlmevalkit", "OpenGVLab/InternVL2-8B", "64.4"),
+    ("kimi-vl@vlmevalkit", "moonshotai/Kimi-VL-A3B-Instruct", "68.1"),
+)
+
+
+@pytest.mark.parametrize(("recipe", "model", "shown"), RECIPES)
+def test_recipes_show_published_numbers(data: Path, recipe: str, model: str, shown: str) -> None:
+    results = run(data, recipe=recipe, published=model)
+    (first, *_) = results["published"]["realworldqa"]
+    assert (first["metric"], first["verdict"]) == ("recipe_accuracy,none", "differs")
+    row = next(line for line in make_table(results).splitlines() if "recipe_accuracy" in line)
+    assert [cell.strip() for cell in row.split("|")][-3:-1] == [shown, first["shown"]]
+    assert f"& {shown} & differs by" in make_latex(results)
+    titles = [part["title"] for part in certainty(results)["tasks"]["realworldqa"]]
+    assert "Published numbers" in titles

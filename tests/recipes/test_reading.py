@@ -17,7 +17,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.response import Thoughts
 from lmms_eval.api.task import Answer, MetricDefinition
-from lmms_eval.errors import ItemError, UnknownNameError, UsageError
+from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -68,9 +68,29 @@ def test_the_reference_is_a_letter(truth: Any, letter: str) -> None:
     assert values(reading(), letter, truth=truth) == [{ACCURACY: {"read": letter, "score": 1.0}}]
 
 
-def test_a_reference_that_is_no_option() -> None:
-    with pytest.raises(ItemError, match=r"the reference answer 'up' is no option; there are 2"):
-        values(reading(), "A", truth="up")
+def test_a_reference_that_is_no_option_withholds_this_reading_alone() -> None:
+    made = reading()
+    (found,) = values(made, "A", truth="up")
+    fault = "recipe: the reference answer 'up' is no option; there are 2"
+    assert found == {ACCURACY: {"read": None, "score": None, "fault": fault}}
+    assert made.questions(DOC, "up", [Answer("left or right")]) == []
+    (metric,) = made.metrics([MEAN])
+    rows = [{"read": "A", "score": 1.0}, found[ACCURACY]]
+    assert metric.aggregation(rows) == Withheld(1.0, f"1 of 2 documents cannot be read; the first: {fault}")
+
+
+OPEN = {
+    "the reference": ("Three.", "three", 1.0),
+    "anything else is for the judge": ("3", "three", None),
+    "no answer": ("", "three", None),
+}
+
+
+@for_each("text, truth, score", OPEN.values(), ids=OPEN)
+def test_questions_without_options_under_a_choice_rule(text: str, truth: str, score: float | None) -> None:
+    doc = {"question": "How many?", "options": []}
+    for name in (CHOICE, KIT):
+        assert values(reading(name), text, truth=truth, doc=doc)[0][ACCURACY]["score"] == score
 
 
 def test_what_only_the_judge_decides_has_no_score() -> None:
@@ -178,19 +198,17 @@ def test_bounds_of_what_the_judge_would_decide() -> None:
 
 def photo(number: int) -> dict[str, Any]:
     file = io.BytesIO()
-    Image.new("RGB", (8, 8), (number, 20, 60)).save(file, "PNG")
+    Image.new("RGB", (8, 8), (number % 256, number // 256, 60)).save(file, "PNG")
     return {"bytes": file.getvalue(), "path": None}
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def questions(root: Path, count: int) -> Path:
     """Questions whose options an answer may name: "left" is one of them in two of three questions."""
-    root = tmp_path_factory.mktemp("data")
     options = ["A. left\nB. right", "A. right\nB. left", "A. up\nB. down"]
     end = "Please answer directly with only the letter of the correct option."
     rows = [
         {"image": photo(n), "question": f"Where is {n}?\n{options[n % 3]}\n{end}", "answer": "A", "image_path": "x"}
-        for n in range(12)
+        for n in range(count)
     ]
     text = {"dtype": "string", "_type": "Value"}
     features = {"image": {"_type": "Image"}, "question": text, "answer": text, "image_path": text}
@@ -198,6 +216,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "RealWorldQA").mkdir()
     pq.write_table(pa.Table.from_pylist(rows).replace_schema_metadata(header), root / "RealWorldQA" / "test-0.parquet")
     return root
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return questions(tmp_path_factory.mktemp("data"), 12)
 
 
 @pytest.fixture(scope="module")
@@ -221,15 +244,16 @@ def run(data: Path, **options: Any) -> dict[str, Any]:
     return results
 
 
-def test_both_numbers_are_there(data: Path, judge: StubServer) -> None:
-    given = {"judge_model": "m", "judge_base_url": judge.url, "judge_args": "api_key=k"}
-    results = run(data, recipe=RECIPE, **given)
+def test_both_numbers_are_there(data: Path) -> None:
+    with StubServer(reply="A") as judge:
+        given = {"judge_model": "m", "judge_base_url": judge.url, "judge_args": "api_key=k"}
+        results = run(data, recipe=RECIPE, **given)
+        assert judge.stats()["total"] == 4
     found = results["results"]["realworldqa"]
     assert found["exact_match,none"] == 0
     assert found["recipe_accuracy,none"] == pytest.approx(8 / 12)  # 4 of 8 by the rule, 4 by the judge
     facts = results["readings"]["realworldqa"]["recipe_accuracy"]
     assert facts == {"recipe": f"{RECIPE}:script", "rule": CHOICE, "n": 12, "by_judge": 4, "judge": JUDGE}
-    assert judge.stats()["total"] == 4
 
 
 def test_without_a_judge_the_number_is_withheld_alone(data: Path) -> None:
@@ -239,6 +263,26 @@ def test_without_a_judge_the_number_is_withheld_alone(data: Path) -> None:
     partial = results["outcomes"]["realworldqa"]["partial"]["recipe_accuracy,none"]
     assert "4 of 12 answers need a judge; the source asks gpt-3.5-turbo-0125" in partial["reason"]
     assert results["state"] == "complete"
+
+
+def test_a_judge_that_finds_no_option_leaves_the_official_number(data: Path) -> None:
+    with StubServer(reply="Z") as lost:
+        given = {"judge_model": "m", "judge_base_url": lost.url, "judge_args": "api_key=k", "judge_retries": 1}
+        results = run(data, recipe=RECIPE, **given)
+        assert lost.stats()["total"] == 8  # four questions, asked twice
+    assert results["results"]["realworldqa"]["exact_match,none"] == 0
+    partial = results["outcomes"]["realworldqa"]["partial"]["recipe_accuracy,none"]
+    assert partial["reason"].startswith("4 of 12 answers need a judge")
+    assert results["state"] == "complete"
+    assert "judge_bias" not in results
+
+
+def test_the_judge_of_the_source_is_another_one(tmp_path: Path, judge: StubServer) -> None:
+    given = {"judge_model": "m", "judge_base_url": judge.url, "judge_args": "api_key=k"}
+    whole = questions(tmp_path, 765)
+    (first, *_) = run(whole, recipe=RECIPE, published="Qwen2.5-VL-7B-Instruct", **given)["published"]["realworldqa"]
+    assert first["metric"] == "recipe_accuracy,none"
+    assert first["reason"] == f"m read 255 of 765 answers, and the source's judge is {JUDGE}"
 
 
 def test_a_recorded_run_is_read_by_a_recipe(data: Path, tmp_path: Path, judge: StubServer) -> None:

@@ -6,8 +6,18 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import ConfigError, UnknownNameError
-from lmms_eval.recipes.layouts import Fields, MediaReference, render
-from lmms_eval.recipes.recipe import FOLDER, MediaLimits, fitting, names, read
+from lmms_eval.recipes.layouts import Fields, Layout, MediaReference, render
+from lmms_eval.recipes.recipe import (
+    FOLDER,
+    JudgeChoice,
+    MediaLimits,
+    Source,
+    TaskRecipe,
+    Thinking,
+    fitting,
+    names,
+    read,
+)
 from tests.cases import for_each
 
 SIMPLE = """
@@ -146,6 +156,10 @@ MISTAKES = {
     "a layout that is like itself": (
         "layouts: {x: y, y: x}\ntasks: {mme: {layout: x}}", "tasks.mme.layout: layout 'x' is like itself",
     ),
+    "a layout with no template": ("layouts: {x: {parts: []}}", "layouts.x.parts: must hold at least one template"),
+    "a name that is no text": ("layouts: {x: {like: [y]}}", "layouts.x.like: must be the name of a layout, not ['y']"),
+    "a variant that is a list": ("variants: {x: []}", "variants.x: must be a mapping with names, not []"),
+    "a source in words": ("source: acme", "source: must be a mapping with names, not 'acme'"),
     "a layout without parts": ("tasks: {mme: {layout: {rstrip: true}}}", "tasks.mme.layout: Object missing"),
     "an unknown place of pictures": (
         "tasks: {mme: {layout: {parts: x, pictures: left}}}", "tasks.mme.layout: Invalid enum value 'left'",
@@ -188,6 +202,8 @@ def test_names_that_nobody_has(file: Path, tmp_path: Path) -> None:
 def test_the_recipes_of_a_model() -> None:
     assert fitting("Qwen/Qwen3-VL-8B-Instruct") == ("qwen3-vl-instruct@qwen-evaluation", "qwen3-vl-instruct@vlmevalkit")
     assert fitting("/data/models/qwen3-vl-8b-instruct/") == fitting("Qwen/Qwen3-VL-8B-Instruct")
+    cached = "/root/hub/models--Qwen--Qwen3-VL-8B-Instruct/snapshots/0c351dd01ed87e9c1b53cbc748cba10e6187ff3b"
+    assert fitting(cached) == fitting("Qwen/Qwen3-VL-8B-Instruct")
     assert fitting("gpt-4o") == () and fitting("") == ()
     for name in names():
         recipe = read(name)
@@ -204,6 +220,13 @@ def test_shipped_recipes_say_where_each_value_is_stated() -> None:
             for task, stated in recipe.tasks.items():
                 unsourced = set(stated.values) - set(stated.stated)
                 assert not unsourced, (name, variant, task, unsourced)
+
+
+def test_the_page_names_every_key() -> None:
+    page = (FOLDER.parents[1] / "docs" / "recipe_files.md").read_text(encoding="utf-8")
+    for record in (TaskRecipe, MediaLimits, JudgeChoice, Thinking, Source, Layout, Fields):
+        missing = [name for name in record.__struct_fields__ if f"`{name}`" not in page]
+        assert not missing, (record.__name__, missing)
 
 
 def test_files_are_part_of_the_package() -> None:

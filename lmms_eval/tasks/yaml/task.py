@@ -486,6 +486,10 @@ class YamlTask(FamilyInterface, Task):
                 choices = len(stated)
         return Costs(documents, files, has_media, new_tokens, choices)
 
+    @property
+    def has_judged_scores(self) -> bool:
+        return self.is_judged and self.config.doc_to_judge is not None
+
     def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
         scorer = self._scorer
         assert scorer is not None

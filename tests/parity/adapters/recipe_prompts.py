@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmms_eval.recipes import recipe as recipes
-from lmms_eval.recipes.layouts import Fields, MediaReference, Part, answer_start, lettered, render
+from lmms_eval.recipes.layouts import MEDIUM, TEXT, Fields, Layout, MediaReference, Part, answer_start, lettered, render
 from lmms_eval.recipes.recipe import Recipe, TaskRecipe
 from tests.parity.adapters.recipe_frames import OF_KIND
 from tests.parity.keys import keyed
@@ -216,17 +216,25 @@ def adapters_of_the_kit(vector: Vector) -> Verdict:
         differing(start, _recorded_start(request), "start of the answer"),
         _options_differ(task, record["options"]),
         *_media_differ(task, request, names),
-        _messages_differ(record, fields),
+        _messages_differ(record, fields, task.layout),
     )
 
 
-def _messages_differ(record: Mapping[str, Any], fields: Fields) -> str:
-    """Compare the messages that the kit makes without an adapter with its plain recipe."""
+def _messages_differ(record: Mapping[str, Any], fields: Fields, layout: Layout) -> str:
+    """Compare the kit's messages: without an adapter with its plain recipe, with one with the text of the layout.
+
+    Labels, numbers and line breaks around pictures join the adapter's text only in its request.
+    """
+    recorded = _content(record["messages"])
     plain = recipe_of("plain@vlmevalkit").task(record["benchmark"])
-    if record["prompt_by"] != "benchmark" or plain is None or plain.layout is None:
-        return ""
-    names = pictures_of(record["document"])
-    return differing(_ours(render(plain.layout, fields), names), _content(record["messages"]), "plain messages")
+    if record["prompt_by"] == "benchmark":
+        assert plain is not None
+        assert plain.layout is not None
+        names = pictures_of(record["document"])
+        return differing(_ours(render(plain.layout, fields), names), recorded, "plain messages")
+    bare = replace(layout, picture=MEDIUM, text=TEXT, join=None, gather=False, most=None)
+    texts = "".join(part for part in recorded if isinstance(part, str))
+    return differing(_joined(render(bare, fields), ""), texts, "text of the messages")
 
 
 def _recorded_start(request: Any) -> str:
