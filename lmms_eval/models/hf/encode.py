@@ -118,9 +118,12 @@ class Encoder:
             if len(whole) <= alone:
                 raise no_token(continuation)
             self._check_length(len(whole))
-            context = whole[:alone] or [prefix_token(self._loaded.tokenizer)]
-            if context == [None]:
-                raise RefusedError(NO_PREFIX)
+            context = whole[:alone]
+            if not context:
+                first = prefix_token(self._loaded.tokenizer)
+                if first is None:
+                    raise RefusedError(NO_PREFIX)
+                context = [first]
             pairs.append((context, whole[alone:]))
         return pairs
 
