@@ -126,7 +126,7 @@ class TaskRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(key for key in _EXPECTED if not any(f"{name}.".startswith(f"{key}.") for name in self.values))
 
 
-class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecipeSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The place where the authors' settings were read."""
 
     repository: str
@@ -142,7 +142,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...]
     """Shell patterns of models' names."""
     about: str
-    source: Source
+    source: RecipeSource
     contradictions: tuple[str, ...]
     variant: str
     variants: Mapping[str, str]
@@ -237,7 +237,7 @@ def read(name_or_path: str, variant: str = "") -> Recipe:
     for part in chosen:
         if part not in states:
             raise UnknownNameError("variant", part, states, f"({file} has {', '.join([first, *states])})")
-    source = _record(top.get("source") or {"repository": ""}, Source, f"{file}: source")
+    source = _record(top.get("source") or {"repository": ""}, RecipeSource, f"{file}: source")
     stack = _Stack(file)
     for layer in layers:
         stack.add(layer, str((layer.get("source") or {}).get("path") or file.name))

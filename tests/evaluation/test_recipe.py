@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.errors import ModelError
 from lmms_eval.recipes.recipe import names, read
 from tests.cases import for_each
+from tests.evaluation.test_controls import Chat, Simple, evaluated, picture_task
 from tests.faults.command import Ended, in_process, journal, results
 from tests.recipes.kit import TASKS, write_data
 from tests.recipes.test_requests import file_of, shown
@@ -308,3 +310,31 @@ def test_a_dry_run_measures_what_the_recipe_sends(data: Path) -> None:
     )
     assert "pictures: 4, " in recipe and "encoded anew" in recipe  # each once, scaled up
     assert "encoded anew" not in own
+
+
+@for_each("plugin", [Simple, Chat])
+def test_class_plugins_are_asked_by_the_layout_of_a_users_recipe(plugin: type[Simple], tmp_path: Path) -> None:
+    picture_task(tmp_path, documents=2)
+    own = tmp_path / "mine.yaml"
+    own.write_text(
+        "models: []\ntasks:\n  probe:\n    system_prompt: Look.\n"
+        "    layout: {parts: 'Q: {{ question }} {{ options | join(\"/\") }}'}\n",
+        "utf-8",
+    )
+    model = plugin()
+    report = evaluated(tmp_path, model, recipe=str(own))
+    assert report.exit_code == 0
+    context, media = model.shown["probe", 1]
+    assert context == "Look.\n\nQ: colour 1? red/green/blue/white"
+    assert len(media) == 1
+    assert report.results["recipe"]["name"] == "mine"
+
+
+def test_class_plugins_apply_no_limits(tmp_path: Path) -> None:
+    picture_task(tmp_path, documents=1)
+    own = tmp_path / "mine.yaml"
+    own.write_text("models: []\ntasks: {probe: {media: {max_pixels: 100}}}\n", "utf-8")
+    with pytest.raises(ModelError, match=r"media.max_pixels=100 \(it applies no such limit"):
+        evaluated(tmp_path, Chat(), recipe=str(own))
+    report = evaluated(tmp_path, Chat(), recipe=str(own), recipe_partial=True)
+    assert list(report.results["recipe"]["missing"]["probe"]) == ["media.max_pixels=100"]

@@ -17,7 +17,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.response import Thoughts
 from lmms_eval.api.task import Answer, MetricDefinition
-from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.errors import DataError, UnknownNameError, UsageError
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -275,6 +275,24 @@ def test_a_judge_that_finds_no_option_leaves_the_official_number(data: Path) -> 
     assert partial["reason"].startswith("4 of 12 answers need a judge")
     assert results["state"] == "complete"
     assert "judge_bias" not in results
+
+
+def test_the_users_prompts_of_the_judge(data: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.json"
+    with StubServer(reply="A") as judge:
+        given = {
+            "judge_model": "m",
+            "judge_base_url": judge.url,
+            "judge_args": "api_key=k",
+            "judge_prompts": str(texts),
+        }
+        texts.write_text(json.dumps({"recipe_choice": "{question} {options} {answer}"}))
+        with pytest.raises(DataError, match=r"recipe_choice: nothing fills \{answer\}"):
+            run(data, recipe=RECIPE, **given)
+        assert judge.stats()["total"] == 0
+        texts.write_text(json.dumps({"recipe_choice": "MINE {question}/{options}/{prediction}"}))
+        run(data, recipe=RECIPE, **given)
+        assert all(body["messages"][0]["content"][0]["text"].startswith("MINE Where is") for body in judge.bodies())
 
 
 def test_the_judge_of_the_source_is_another_one(tmp_path: Path, judge: StubServer) -> None:

@@ -11,7 +11,7 @@ from lmms_eval.recipes.recipe import (
     FOLDER,
     JudgeChoice,
     MediaLimits,
-    Source,
+    RecipeSource,
     TaskRecipe,
     Thinking,
     fitting,
@@ -224,7 +224,7 @@ def test_shipped_recipes_say_where_each_value_is_stated() -> None:
 
 def test_the_page_names_every_key() -> None:
     page = (FOLDER.parents[1] / "docs" / "recipe_files.md").read_text(encoding="utf-8")
-    for record in (TaskRecipe, MediaLimits, JudgeChoice, Thinking, Source, Layout, Fields):
+    for record in (TaskRecipe, MediaLimits, JudgeChoice, Thinking, RecipeSource, Layout, Fields):
         missing = [name for name in record.__struct_fields__ if f"`{name}`" not in page]
         assert not missing, (record.__name__, missing)
 

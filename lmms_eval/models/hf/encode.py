@@ -120,10 +120,10 @@ class Encoder:
             self._check_length(len(whole))
             context = whole[:alone]
             if not context:
-                first = prefix_token(self._loaded.tokenizer)
-                if first is None:
+                prefix = prefix_token(self._loaded.tokenizer)
+                if prefix is None:
                     raise RefusedError(NO_PREFIX)
-                context = [first]
+                context = [prefix]
             pairs.append((context, whole[alone:]))
         return pairs
 
