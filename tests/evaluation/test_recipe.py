@@ -51,8 +51,8 @@ def sent_as_recorded(data: Path, out: Path, recipe: str, tasks: Sequence[str], *
     """Run tasks against a scripted server, and compare what it gets with the golden file."""
     with StubServer(reply="A") as server:
         words = arguments(data, ",".join(tasks), "--recipe", recipe, "--output_path", out, *more, url=server.url)
-        stated = [task.media.frames for name in tasks if (task := read(recipe).task(name)) is not None]
-        words[3] = f"{words[3]},max_frames_num={max(3, *(one or 0 for one in stated))}"
+        stated = [task.media for name in tasks if (task := read(recipe).task(name)) is not None]
+        words[3] = f"{words[3]},max_frames_num={max(3, *(one.frames or one.max_frames or 0 for one in stated))}"
         ended = in_process(*words)
         bodies = server.bodies()
     assert ended.code in (0, 3), ended.shown  # some numbers need a judge

@@ -120,10 +120,10 @@ class Encoder:
             self._check_length(len(whole))
             context = whole[:alone]
             if not context:
-                prefix = prefix_token(self._loaded.tokenizer)
-                if prefix is None:
+                start = prefix_token(self._loaded.tokenizer)
+                if start is None:
                     raise RefusedError(NO_PREFIX)
-                context = [prefix]
+                context = [start]
             pairs.append((context, whole[alone:]))
         return pairs
 
