@@ -184,6 +184,10 @@ class ResponseLine(Struct, kw_only=True, frozen=True):
     """The stop string that ended it, or empty; absent if the server does not report it."""
     latency: float | UnsetType = UNSET
     """Seconds."""
+    ttft: float | UnsetType = UNSET
+    """Seconds to the first piece of a streamed answer."""
+    tokens_per_second: float | UnsetType = UNSET
+    """Output tokens after the first, per second from the first piece of a streamed answer to its last."""
     model: str | UnsetType = UNSET
     """Model that the server reports."""
     attempts: int | UnsetType = UNSET

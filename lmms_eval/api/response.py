@@ -348,6 +348,10 @@ class Response:
     """Stop string that ended the answer; empty: another reason ended it; ``None``: no stop strings, or unknown."""
     is_cached: bool = False
     """The response came from the response cache, so this run did not pay for it. Set by the engine."""
+    ttft: float | None = None
+    """Seconds from sending the request to the first piece of the answer, if it was streamed."""
+    tokens_per_second: float | None = None
+    """Output tokens after the first, per second from the first piece of a streamed answer to its last."""
 
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:

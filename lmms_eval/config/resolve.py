@@ -37,9 +37,9 @@ RUN_ONLY_MODEL_ARGS = frozenset(
     {
         "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
         "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_max_mb",
-        "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "image_cache_mb",
+        "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "idle_timeout", "image_cache_mb",
         "max_batch_tokens", "max_reply_mb", "max_retries", "num_concurrent", "num_cpus",
-        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "timeout",
+        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "stream", "timeout",
     }
 )  # fmt: skip
 """Model arguments that do not change an answer."""

@@ -57,6 +57,8 @@ class AskReport(Struct):
     """Answers with a known latency."""
     latency: float = 0.0
     """Sum of the known latencies in seconds."""
+    streams: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+    """Of streamed answers, by task: the seconds to their first pieces, and the known numbers of tokens per second."""
     give_up: str = ""
     """Reason why the asking was given up; empty if it was not."""
     give_up_kind: ErrorKind = "internal"
@@ -109,6 +111,8 @@ class AskReport(Struct):
             if response.latency is not None:
                 self.timed += 1
                 self.latency += response.latency
+            if response.ttft is not None:
+                self._count_stream(response)
             return
         self.failed += 1
         self.unsent += error.kind in ("media", "document")  # not a failure of the model
@@ -119,6 +123,13 @@ class AskReport(Struct):
         elif self.answered == 0 and (refused := self.failed - self.unsent) >= max(GIVE_UP_AT_LEAST, 2 * concurrency):
             self.give_up = f"the first {refused} requests all failed, the last with {error.kind}: {error.message}"
             self.give_up_kind = error.kind
+
+    def _count_stream(self, response: Response) -> None:
+        task = response.request_id.rsplit("/", 4)[0]
+        firsts, speeds = self.streams.setdefault(task, ([], []))
+        firsts.append(response.ttft or 0.0)
+        if response.tokens_per_second is not None:
+            speeds.append(response.tokens_per_second)
 
 
 BEHIND_S = 0.02

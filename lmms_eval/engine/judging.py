@@ -257,6 +257,8 @@ QUEUE_LENGTH = 256
 LEAST_OPEN = 64
 """Minimum number of documents that may wait for verdicts at the same time."""
 CLOSING_S = 5.0
+QUIET_S = 600.0
+"""A judge that is asked in batches gets what has arrived after this time without a further document."""
 ENDED = "the judge ended without answering this question"
 
 
@@ -299,7 +301,12 @@ class Judging:
         driven = Driven(setup.model, setup.store, setup.cache, on_paid)
         limits = replace(setup.stream, least_requests=8)
         self._drive = Drive(driven, self._conversations, limits, is_behind)
-        self._room = threading.Semaphore(max(LEAST_OPEN, 4 * setup.model.concurrency))
+        if setup.model.collects:
+            self._drive.stream.is_fed = self._may_feed
+        self._fed_at = time.monotonic()
+        self._is_full = False
+        """There is no room for a further document before one is judged."""
+        self._room = threading.Semaphore(max(LEAST_OPEN, 4 * setup.model.concurrency, setup.model.collects))
         self._failure = Failure(on_error=self._drive.stop)
         self._jobs = Stage(self._put_questions, self._failure, "judge-questions", length=QUEUE_LENGTH)
         self._driver = self._failure.thread(self._ask, "judge")
@@ -364,9 +371,16 @@ class Judging:
 
     def _take_room(self) -> bool:
         while not self._room.acquire(timeout=LOOK_S):
+            self._is_full = True
             if self._drive.is_stopped:
                 return False
+        self._is_full = False
         return True
+
+    def _may_feed(self) -> bool:
+        """Return whether a judge that is asked in batches should wait for further documents."""
+        is_quiet = time.monotonic() - self._fed_at > QUIET_S
+        return self._conversations.is_fed and not (self._is_full or is_quiet)
 
     def _begin(self, job: AnsweredDocument) -> None:
         try:
@@ -380,6 +394,7 @@ class Judging:
         if not interviews:
             self._hand_on(job)
             return
+        self._fed_at = time.monotonic()
         self._drive.stream.push([request for one in interviews for request in self._conversations.begin(one)])
 
     def _hand_on(self, job: AnsweredDocument) -> None:

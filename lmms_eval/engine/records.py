@@ -273,9 +273,14 @@ def well_typed(response: Response) -> Response:
     changes: dict[str, Any] = {
         name: str(value) for name, value in names.items() if value is not None and not isinstance(value, str)
     }
-    latency: Any = response.latency
-    if latency is not None and type(latency) is not float:
-        changes["latency"] = float(latency) if isinstance(latency, Real) else None
+    seconds: dict[str, Any] = {"latency": response.latency}
+    if response.ttft is not None:
+        seconds |= {"ttft": response.ttft, "tokens_per_second": response.tokens_per_second}
+    changes |= {
+        name: float(value) if isinstance(value, Real) else None
+        for name, value in seconds.items()
+        if value is not None and type(value) is not float
+    }
     attempts: Any = response.attempts
     if type(attempts) is not int:
         changes["attempts"] = int(attempts) if isinstance(attempts, Integral) else 1
@@ -317,6 +322,8 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         "finish_reason": response.finish_reason,
         "ended_by": response.ended_by,
         "latency": response.latency,
+        "ttft": response.ttft,
+        "tokens_per_second": response.tokens_per_second,
         "model": response.model,
         "attempts": response.attempts if response.attempts > 1 else None,
         "batch": list(response.batch) or None,
@@ -346,6 +353,8 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         finish_reason=record.get("finish_reason"),
         usage=None if usage is None else Usage(*usage[:3]),
         latency=record.get("latency"),
+        ttft=record.get("ttft"),
+        tokens_per_second=record.get("tokens_per_second"),
         attempts=record.get("attempts", 1),
         batch=tuple(record.get("batch", ())),
         model=record.get("model"),

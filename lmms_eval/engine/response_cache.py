@@ -401,7 +401,10 @@ class ResponseCache:
         """Store a response unless it is an error or blank."""
         if not is_good(response):
             return
-        kept = replace(response, request_id="", latency=None, attempts=1, batch=(), messages=(), is_cached=False)
+        kept = replace(
+            response, request_id="", latency=None, ttft=None, tokens_per_second=None, attempts=1, batch=(), messages=(),
+            is_cached=False,
+        )  # fmt: skip
         try:
             record = response_record(kept, prompt)
             if images := images_of(kept):

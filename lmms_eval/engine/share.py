@@ -156,6 +156,9 @@ def _add_report(report: AskReport, other: dict[str, Any]) -> None:
         counts = getattr(report, part)
         for name, number in other[part].items():
             counts[name] = counts.get(name, 0) + number
+    for task, lists in other["streams"].items():
+        for own, further in zip(report.streams.setdefault(task, ([], [])), lists, strict=True):
+            own += further
     report.judge_give_up = report.judge_give_up or other["judge_give_up"]
     report.seconds = max(report.seconds, other["seconds"])
     if not report.give_up:

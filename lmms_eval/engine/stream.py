@@ -154,6 +154,8 @@ class Stream:
         self._claimed = 0
         self.forms_batches = False
         """The model has taken ``take_full`` batches."""
+        self.is_fed: Callable[[], bool] = lambda: False
+        """Returns whether ``take_full`` should wait for requests that ``push`` will add."""
         self.peak_bytes = 0
         """Maximum size of the requests that were ready or held by the model at the same time."""
 
@@ -306,7 +308,7 @@ class Stream:
     def _more_may_come(self) -> bool:
         if self._stopped or self._error is not None:
             return False
-        is_waiting = bool(self._followups) or self._next is not None
+        is_waiting = bool(self._followups) or self._next is not None or self.is_fed()
         if not is_waiting and not self._exhausted:
             is_waiting = self._brake is None or not self._brake.is_ahead() or self._brake.is_settling()
         return self._preparing > 0 or (is_waiting and self._has_room())

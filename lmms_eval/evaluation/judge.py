@@ -104,6 +104,7 @@ def open_setup(
     store = JudgementStore(folder, keys, rank)
     opened.callback(store.close)
     model = judge.model if judge.served is None else _served(config, folder, team, opened)
+    model.attach_folder(folder / "judge")
     return JudgeSetup(model, judge.name, store, config.judge_retries, share, cache)
 
 

@@ -31,7 +31,9 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "max_pixels": ("max_pixels",),
     "total_pixels": ("total_pixels",),
     "fps": RATE,
+    "min_frames": ("min_frames",),
     "max_frames": FRAMES,
+    "frame_rule": ("frame_rule",),
     "tiles": ("max_num", "max_tiles", "max_num_tiles", "max_patches", "max_slice_nums"),
     "total_tiles": ("total_max_num",),
 }

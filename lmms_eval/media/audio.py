@@ -40,6 +40,11 @@ class Audio(Struct, frozen=True, eq=False):
         """Seconds."""
         return len(self.samples) / self.sampling_rate
 
+    @property
+    def value(self) -> dict[str, Any]:
+        """The sound in a form that ``resolve`` takes."""
+        return {"array": self.samples, "sampling_rate": self.sampling_rate}
+
 
 class EncodedAudio(Struct, frozen=True):
     """A sound ready for a request body."""
@@ -88,6 +93,18 @@ def audio_seconds(value: Any) -> float:
     if ref.kind == "array":
         return len(_mono(ref)) / ref.sampling_rate
     return _header_seconds(ref) or load_audio(ref).duration
+
+
+def has_sound(value: Any) -> bool:
+    """Return whether a video has a sound track. Raises ``MediaError`` if it cannot be read."""
+    import av
+
+    ref = resolve(value)
+    try:
+        with open_container(ref) as container:
+            return bool(container.streams.audio)
+    except (av.FFmpegError, OSError, ValueError, EOFError) as error:
+        raise MediaError(f"{ref.describe()} is not a readable video: {error}") from error
 
 
 def _header_seconds(ref: MediaRef) -> float | None:

@@ -155,8 +155,8 @@ class Sampling(Struct, frozen=True):
     """The frames to take from a video.
 
     The first option that is set applies: ``indices``; every ``step``-th frame; ``count`` evenly spaced frames, or
-    ``fps`` per second with at most ``count``; otherwise all. ``start`` and ``end`` (seconds) limit the part that
-    ``count``, ``fps`` and ``step`` select.
+    ``fps`` per second with at least ``least`` and at most ``count``; otherwise all. ``start`` and ``end`` (seconds)
+    limit the part that ``count``, ``fps`` and ``step`` select.
     """
 
     indices: tuple[int, ...] | None = None
@@ -166,6 +166,7 @@ class Sampling(Struct, frozen=True):
     include_last: bool = False
     start: float | None = None
     end: float | None = None
+    least: int = 1
 
 
 class VideoFrames(Struct, frozen=True, eq=False):
@@ -280,7 +281,7 @@ def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
     if sampling.step is not None:
         return total // sampling.step
     limit = total if sampling.count is None else sampling.count
-    return sample_count(total, limit, sampling.fps, info.fps)
+    return max(sample_count(total, limit, sampling.fps, info.fps), min(sampling.least, limit, total))
 
 
 def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:

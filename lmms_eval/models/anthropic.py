@@ -13,16 +13,21 @@ from pydantic import Field
 from lmms_eval.api.generation import SAMPLING, TakenOptions
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
+from lmms_eval.models.openai.arguments import Endpoint
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, ServiceArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel
+from lmms_eval.models.remote.streams import MessagesStream
 
 if TYPE_CHECKING:
     from lmms_eval.media.encode import WireOptions
+    from lmms_eval.models.remote.batch.service import BatchService
 
+VERSION = "2023-06-01"
+"""The version of the API."""
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 """Limits of the service in pixels for the longer side of a picture: up to 20 pictures, and for more."""
 MAX_IMAGE_BYTES = 3_932_160
@@ -36,10 +41,13 @@ FINISH = {
 }
 
 
-class Arguments(RemoteArguments):
+class Arguments(ServiceArguments):
     """See ``docs/models/anthropic.md``."""
 
     backend: ClassVar[str] = "anthropic"
+
+    batch_max_requests: int = Field(default=100_000, ge=1, le=100_000)
+    batch_max_mb: float = Field(default=256.0, gt=0, le=256)
 
     max_image_bytes: int = Field(default=MAX_IMAGE_BYTES, ge=1024)
     thinking_budget: int | None = Field(default=None, ge=1024)
@@ -55,6 +63,24 @@ class Anthropic(SdkModel[Arguments]):
     base_url = "https://api.anthropic.com"
     base_url_variable = "ANTHROPIC_BASE_URL"
     key_variables = ("ANTHROPIC_API_KEY",)
+    key_header = "x-api-key"
+    stream_kind = MessagesStream
+    headers: ClassVar[Mapping[str, str]] = {"anthropic-version": VERSION}
+
+    def batches(self) -> BatchService:
+        """Return a client of the Message Batches."""
+        from lmms_eval.models.remote.batch.anthropic import MessageBatches
+
+        return MessageBatches(self.endpoint(self.url), self._arguments, self.read_json)
+
+    def stream_endpoint(self) -> Endpoint:
+        """Return the address that answers in streams."""
+        return self.endpoint(f"{self.url}/v1/messages")
+
+    def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON body of a call of ``messages.create``."""
+        fields = {name: value for name, value in payload.items() if name != "extra_body"}
+        return {**fields, **payload.get("extra_body", {}), **({"stream": True} if self._arguments.stream else {})}
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""

@@ -15,15 +15,18 @@ from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
+from lmms_eval.models.openai.arguments import Endpoint
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, ServiceArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
-from lmms_eval.models.remote.reply import Reply, thought_text
-from lmms_eval.models.remote.sdk import Call, SdkModel
+from lmms_eval.models.remote.reply import Reply, picture_of_base64, thought_text
+from lmms_eval.models.remote.sdk import Call, SdkModel, camel_case
+from lmms_eval.models.remote.streams import GeminiStream
 
 if TYPE_CHECKING:
     from lmms_eval.media.encode import WireOptions
+    from lmms_eval.models.remote.batch.service import BatchService
 
 MAX_IMAGE_BYTES = 7_000_000
 """The service's limit for a picture in a request."""
@@ -43,10 +46,14 @@ REFUSED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", 
 """Finish reasons that mean a refusal; those of pictures begin with ``IMAGE_``."""
 
 
-class Arguments(RemoteArguments):
+class Arguments(ServiceArguments):
     """See ``docs/models/gemini.md``."""
 
     backend: ClassVar[str] = "gemini"
+
+    batch_max_requests: int = Field(default=50_000, ge=1)
+    batch_max_mb: float = Field(default=2000.0, gt=0, le=2000)
+    batch_timeout: float = Field(default=50 * 3600.0, gt=0)
 
     max_image_bytes: int = Field(default=MAX_IMAGE_BYTES, ge=1024)
     thinking_budget: int | None = Field(default=None, ge=-1)
@@ -55,6 +62,7 @@ class Arguments(RemoteArguments):
         Literal["BLOCK_NONE", "BLOCK_ONLY_HIGH", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_LOW_AND_ABOVE", "OFF"] | None
     ) = None
     pass_video: bool = False
+    use_audio_in_video: bool = False
     response_modalities: tuple[Literal["TEXT", "IMAGE"], ...] | None = None
 
     @field_validator("safety_threshold", mode="before")
@@ -94,11 +102,40 @@ class Gemini(SdkModel[Arguments]):
     base_url = "https://generativelanguage.googleapis.com"
     base_url_variable = "GOOGLE_GEMINI_BASE_URL"
     key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    key_header = "x-goog-api-key"
+    stream_kind = GeminiStream
+
+    def batches(self) -> BatchService:
+        """Return a client of the batch mode."""
+        from lmms_eval.models.remote.batch.gemini import GeminiBatches
+
+        return GeminiBatches(self.endpoint(self.url), self._arguments, self.read_json, self._model)
+
+    def stream_endpoint(self) -> Endpoint:
+        """Return the address that answers in streams."""
+        return self.endpoint(f"{self.url}/v1beta/{self._model}:streamGenerateContent?alt=sse")
+
+    @property
+    def _model(self) -> str:
+        """The model's name in addresses."""
+        name = self._arguments.model
+        return name if name.startswith(("models/", "tunedModels/")) else f"models/{name}"
+
+    def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON body of a call of ``generate_content``."""
+        config = dict(payload["config"])
+        system, safety = config.pop("system_instruction", None), config.pop("safety_settings", None)
+        return {
+            "contents": _camel(payload["contents"]),
+            **({"systemInstruction": {"role": "user", "parts": [{"text": system}]}} if system else {}),
+            **({"safetySettings": safety} if safety else {}),
+            "generationConfig": _camel(config),
+        }
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the arguments of ``generate_content``."""
         arguments = self._arguments
-        system, turns = self.conversation(request, whole_videos=arguments.pass_video)
+        system, turns = self.conversation(request, arguments.pass_video, arguments.use_audio_in_video)
         images = self.form_of(request).images
         contents = [
             {"role": ROLES.get(role, role), "parts": [self._part(part, images) for part in parts]}
@@ -219,9 +256,7 @@ class Gemini(SdkModel[Arguments]):
             return super().failure(error)
         details = error.details if isinstance(error.details, dict) else str(error)
         headers = getattr(error.response, "headers", None) or {}
-        # This service reports a wrong key as a bad request.
-        refused_key = error.code == 400 and "API_KEY_INVALID" in str(details)
-        return self.failures.of_status(401 if refused_key else error.code, details, headers)
+        return self.failures.of_status(error.code, details, headers)
 
     def read(self, answer: Any) -> Reply:
         """Read the texts and pictures of the first candidate in order, and its thoughts separately.
@@ -243,7 +278,8 @@ class Gemini(SdkModel[Arguments]):
                 if part.thought:
                     continue
                 if part.inline_data is not None:
-                    pieces.append(generated_image(part.inline_data.data or b""))
+                    data = part.inline_data.data or b""
+                    pieces.append(picture_of_base64(data) if isinstance(data, str) else generated_image(data))
                 elif part.text:  # parts of other kinds (code, function calls) have no text
                     pieces.append(part.text)
         except MediaError as error:
@@ -251,6 +287,15 @@ class Gemini(SdkModel[Arguments]):
         served = getattr(answer, "model_version", None)
         reply = Reply.of_parts(pieces, _finish(candidates[0].finish_reason), usage, served)
         return replace(reply, reasoning=thought_text([part.text for part in parts if part.thought]))
+
+
+def _camel(value: Any) -> Any:
+    """Return arguments of a call as JSON: names in camel case, and bytes as base64."""
+    if isinstance(value, Mapping):
+        return {camel_case(name): _camel(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_camel(item) for item in value]
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else value
 
 
 def _inline(mime: str, data: bytes) -> dict[str, Any]:

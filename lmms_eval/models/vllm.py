@@ -108,8 +108,9 @@ class VllmEngine(Engine):
         asked: dict[str, Any] = {"prompt_token_ids": prompt.token_ids}
         if given := {name: values for name, values in media.items() if values}:
             asked["multi_modal_data"] = given
-            if self._processor_options:
-                asked["mm_processor_kwargs"] = self._processor_options
+            heard = {"use_audio_in_video": True} if prompt.hears_videos else {}
+            if options := {**self._processor_options, **heard}:
+                asked["mm_processor_kwargs"] = options
         final: Any = None
         async for output in self._engine.generate(asked, sampling, request_id):
             final = output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import socket
@@ -29,18 +30,16 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import AnchorsEntry, intervals_of, noise_of, plain, sampled_of, variances_of
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.facts import EarlyStop
-from lmms_eval.results.schema import (
+from lmms_eval.results.measures import (
     Cost,
-    EarlyStopEntry,
     EfficiencyEntry,
-    JudgeCounts,
-    Outcome,
-    PartialValue,
-    SampleCounts,
+    SpeedSpread,
+    StreamSpeeds,
     Throughput,
     TokenSums,
     UsagePart,
 )
+from lmms_eval.results.schema import EarlyStopEntry, JudgeCounts, Outcome, PartialValue, SampleCounts
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs
@@ -216,6 +215,24 @@ def throughput(report: AskReport) -> dict[str, float]:
         avg_latency=report.latency / report.timed if report.timed else UNSET,
     )
     return to_dict(speeds)
+
+
+def stream_speeds(report: AskReport) -> dict[str, Any]:
+    """Return the speeds of the streamed answers of this start, by task; empty without any."""
+
+    def spread(values: Sequence[float]) -> SpeedSpread:
+        ordered, middle = sorted(values), len(values) // 2
+        median = ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        return SpeedSpread(median=median, p95=ordered[math.ceil(0.95 * len(values)) - 1])
+
+    return {
+        task: to_dict(
+            StreamSpeeds(
+                answers=len(firsts), ttft=spread(firsts), tokens_per_second=spread(speeds) if speeds else UNSET
+            )
+        )
+        for task, (firsts, speeds) in report.streams.items()
+    }
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
@@ -499,6 +516,8 @@ def _measurements(run: RunScores, facts: RunFacts) -> dict[str, Any]:
     reported = facts.model.get("reported", {})  # a plugin's own counts, used if its answers carry no counts
     if speeds := throughput(run.asking) or reported.get("throughput"):
         parts["throughput"] = speeds
+    if streams := stream_speeds(run.asking):
+        parts["streams"] = streams
     parts["usage"] = usage_part(run.tasks) or reported.get("usage", {})
     if parts["usage"] and run.asking.give_up and run.asking.give_up_kind == "budget":
         parts["usage"] = {**parts["usage"], "budget_exceeded": True}

@@ -19,7 +19,7 @@ from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import SIGNIFICANT, PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
-from lmms_eval.results.document import throughput
+from lmms_eval.results.document import stream_speeds, throughput
 from lmms_eval.utils.terminal import Column, latex_table, markdown_table, named_table, printable
 
 OPTIONAL: Mapping[str, str] = {
@@ -145,6 +145,32 @@ def throughput_table(throughput: Mapping[str, Any]) -> str:
     shown = [f"{one:.4f}" if isinstance(one, int | float) else str(one) for one in values]
     units = [_UNITS.get(name, "varies") for name in names]
     return named_table({"Metric": names, "Value": shown, "Unit": units}, ("Value",))
+
+
+def streams_table(streams: Mapping[str, Any]) -> str:
+    """Format the table of the speeds of streamed answers."""
+
+    def shown(name: str, key: str) -> list[str]:
+        spreads = [entry.get(name) for entry in streams.values()]
+        return ["" if spread is None else f"{spread[key]:.4g}" for spread in spreads]
+
+    columns = {
+        "Task": list(streams),
+        "Answers": [str(entry["answers"]) for entry in streams.values()],
+        "TTFT median (s)": shown("ttft", "median"),
+        "TTFT p95 (s)": shown("ttft", "p95"),
+        "Tokens/s median": shown("tokens_per_second", "median"),
+        "Tokens/s p95": shown("tokens_per_second", "p95"),
+    }
+    return named_table(columns, tuple(columns)[1:])
+
+
+def _speeds(throughput: Mapping[str, Any] | None, streams: Mapping[str, Any] | None) -> str:
+    """Format the tables of speeds below the table of tasks; empty without any."""
+    found = [("Throughput Summary", throughput_table(throughput))] if throughput else []
+    found += [("Streams", streams_table(streams))] if streams else []
+    texts = [f"\n\n{heading}\n\n{table}" for heading, table in found]
+    return "".join([*(text.rstrip("\n") for text in texts[:-1]), *texts[-1:]])
 
 
 def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
@@ -339,8 +365,7 @@ def tables(document: Mapping[str, Any], run: RunScores, controls: Controls = NO_
         found = list(_rows(document, "results", name, keys.get(name)))
         rows += with_gaps(found, tasks[name], controls) if name in tasks else found
     parts = [rows_table(rotation_rows(rows, controls), "Tasks")]
-    if speeds := throughput(run.asking):
-        parts[0] += f"\n\nThroughput Summary\n\n{throughput_table(speeds)}"
+    parts[0] += _speeds(throughput(run.asking), stream_speeds(run.asking))
     if groups := document.get("groups"):
         shown = [row for name in groups for row in _rows(document, "groups", name, keys.get(name))]
         parts.append(rows_table(shown, "Groups"))
@@ -370,9 +395,8 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
     heading = "Tasks" if column == "results" else column.capitalize()
     rows = [row for task in result_dict.get(column) or {} for row in _rows(result_dict, column, task)]
     table = rows_table(rows, heading)
-    throughput = result_dict.get("throughput")
-    if column == "results" and throughput:
-        table += f"\n\nThroughput Summary\n\n{throughput_table(throughput)}"
+    if column == "results":
+        table += _speeds(result_dict.get("throughput"), result_dict.get("streams"))
     return table
 
 

@@ -420,3 +420,48 @@ def test_what_the_judge_has_answered_makes_room_for_more(tmp_path: Path) -> None
     result = run(tmp_path, JudgedTask(30), FakeModel(), Judge(heavy, "heavy", "scripted"), limits=limits)
     assert value(result) == 1.0
     assert 2 in heavy.together[-10:]
+
+
+class Collecting(Model):
+    """A judge that is asked in batches of all that can be collected."""
+
+    concurrency, collects = 2, 100
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        while True:
+            requests: list[Request] = []
+            while taken := stream.take_full(100):
+                requests += taken
+            requests = requests or stream.take(100)
+            if not requests:
+                return
+            self.batches.append(len(requests))
+            for request in requests:
+                yield Response(request.id, text="1")
+
+
+class Slow(FakeModel):
+    pause_s = 0.02
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        for response in super().respond(stream):
+            time.sleep(self.pause_s)
+            yield response
+
+
+def test_a_judge_that_collects_waits_for_the_model(tmp_path: Path) -> None:
+    judge = Collecting()
+    assert value(run(tmp_path, JudgedTask(20), Slow(), Judge(judge, "batch", "scripted"))) == 1.0
+    assert judge.batches == [40]
+
+
+def test_a_judge_that_collects_does_not_wait_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may ask nothing further before a document is judged."""
+    monkeypatch.setattr(judging, "QUIET_S", 0.001)
+    monkeypatch.setattr(Slow, "pause_s", 0.6)
+    judge = Collecting()
+    assert value(run(tmp_path, JudgedTask(3), Slow(), Judge(judge, "batch", "scripted"))) == 1.0
+    assert len(judge.batches) > 1 and sum(judge.batches) == 6

@@ -16,6 +16,7 @@ from lmms_eval.evaluation import run as run_module
 from lmms_eval.evaluation.record import open_record
 from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.writing import RunReport
+from lmms_eval.results.tables import make_table
 from tests.cases import for_each
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on, inputs_of, right, run_folders, tasks
 
@@ -293,6 +294,29 @@ def test_the_average_latency_is_the_mean_of_the_requests_own(tmp_path: Path) -> 
         config(tmp_path, model="told", limit=1), Told(lambda request: replace(right(request), usage=Usage(1, 2)))
     )
     assert "avg_latency" not in untimed.results["throughput"]
+
+
+def test_the_speeds_of_streams(tmp_path: Path) -> None:
+    """Answers without token counts have no tokens per second; those of an earlier start are not this start's."""
+    speeds: dict[int, tuple[float, float | None]] = {0: (0.1, 10.0), 1: (0.2, 20.0), 2: (0.6, None)}
+
+    def answer(request: Request) -> Response:
+        ttft, speed = speeds[request.doc_id]
+        return replace(right(request), ttft=ttft, tokens_per_second=speed)
+
+    report = run(config(tmp_path, model="told", limit=3), Told(answer))
+    assert report.results["streams"] == {
+        NAME: {
+            "answers": 3,
+            "ttft": {"median": 0.2, "p95": 0.6},
+            "tokens_per_second": {"median": 15.0, "p95": 20.0},
+        }
+    }
+    assert "TTFT median (s)" in report.table and "TTFT median (s)" in make_table(report.results)
+    again = run(config(tmp_path, model="told", limit=3, resume=True), Told(answer))
+    assert "streams" not in again.results
+    plain = run(config(tmp_path / "plain", model="told", limit=3), Told())
+    assert "streams" not in plain.results and "TTFT" not in plain.table
 
 
 def test_a_task_whose_code_fails_on_every_document_is_not_asked_to_its_end(tmp_path: Path) -> None:

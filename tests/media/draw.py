@@ -45,6 +45,25 @@ def write_video(path: Path, frames: int, fps: int = 25, codec: str = "libx264", 
     return path
 
 
+def write_talkie(path: Path, seconds: int = 2, fps: int = 8, rate: int = 16000) -> Path:
+    """A video with a sound that grows louder: at second N its level is N + 1 of ``seconds`` parts."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        film, sound = container.add_stream("mpeg4", rate=fps), container.add_stream("pcm_s16le", rate=rate)
+        film.width, film.height, film.pix_fmt = 64, 48, "yuv420p"
+        sound.layout = "mono"
+        for number in range(seconds * fps):
+            frame = np.full((48, 64, 3), 10 * number % 256, np.uint8)
+            container.mux(film.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        levels = np.repeat(np.arange(1, seconds + 1) * 30000 // seconds, rate).astype(np.int16)
+        heard = av.AudioFrame.from_ndarray(levels[None], format="s16", layout="mono")
+        heard.sample_rate = rate
+        for stream, packet in ((sound, heard), (sound, None), (film, None)):
+            container.mux(stream.encode(packet))
+    return path
+
+
 def picture(mode: str = "RGB", size: tuple[int, int] = (40, 30)) -> Image.Image:
     """A colour gradient in the wanted mode; ``RGBA`` and ``LA`` are transparent on the left half."""
     width, height = size

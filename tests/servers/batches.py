@@ -24,9 +24,15 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.servers import batch_forms
+from tests.servers.dialects import KEY_HEADERS
 from tests.servers.stub import answer, completion, error, last_user_text
 
 ROOT = Path(__file__).resolve().parents[2]
+GARBAGE = (
+    b'<html>\xff\n[1, 2]\n7\n{"custom_id": 7, "key": []}\n{"custom_id": "other-000000", "key": "other"}\n\n{"resp\n'
+)
+"""Lines that are no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,16 @@ class Settings:
     is_done: bool = False
     """What is refused was done all the same."""
     hold: str = ""
-    """``uploading``, ``uploaded``, ``creating``, ``created`` or ``looking``."""
+    """``uploading``, ``uploaded``, ``listing``, ``creating``, ``created``, ``looking`` or ``reading``."""
+    garbage: str = ""
+    """``results``: their first lines are garbage; ``bodies``: so is every second answer of the first ``times`` batches;
+    ``look``: the first ``times`` looks get it."""
     thinks: bool = False
     """Answers follow thoughts with a blank line in them, at which a stop string ends them."""
     queue: int = 0
     """Batches that may wait; a further one ends as ``failed``, for ``token_limit_exceeded``. 0: any number."""
+    most_live: int = 0
+    """Batches that may live; the creation of a further one gets status 429. 0: any number."""
     page: int = 2
     """Batches on a page of the list."""
     max_requests: int = 50_000
@@ -75,6 +86,8 @@ class Batch:
     output_file_id: str | None = None
     error_file_id: str | None = None
     code: str = ""
+    form: str = "openai"
+    """The wire form: ``openai``, ``anthropic`` or ``gemini``."""
 
     def shown(self) -> dict[str, Any]:
         errors = {"data": [{"code": self.code, "message": "stub: the batch is refused", "line": 1}]}
@@ -100,7 +113,7 @@ class Service:
     names: list[str] = field(default_factory=list)
     batches: dict[str, Batch] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
-    """Requests by id, in batches that did not fail as a whole."""
+    """Requests by id (those of Anthropic's form by text), in batches that did not fail as a whole."""
     reached: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     keys: set[str] = field(default_factory=set)
@@ -113,9 +126,10 @@ class Service:
             await self.released.wait()
 
     def refuses(self, request: web.Request) -> bool:
-        call = f"{request.method} {request.path.removeprefix('/v1')}"
+        call = f"{request.method} /{request.path.removeprefix('/v1/').removeprefix('/')}"
         self.calls[call] += 1
-        self.keys.add(request.headers.get("Authorization") or request.headers.get("api-key", ""))
+        sent = (request.headers.get(name) for name in KEY_HEADERS)
+        self.keys.add(next((key for key in sent if key), ""))
         return self.settings.refuse == call and self.calls[call] <= self.settings.times
 
     def refusal(self) -> web.Response:
@@ -137,25 +151,35 @@ class Service:
             return
         output, errors = [], []
         for number, line in enumerate(batch.lines):
-            is_odd = is_met and number % 2 == 1
+            is_odd, name = is_met and number % 2 == 1, line["custom_id"]
             if batch.ends in ("expired", "cancelled") and is_odd:
-                told = {"code": f"batch_{batch.ends}", "message": "the batch ended before this request"}
-                errors.append({"custom_id": line["custom_id"], "response": None, "error": told})
+                if (missing := batch_forms.unanswered(batch.form, name, batch.ends)) is not None:
+                    errors.append(missing)
             elif not (is_odd and self.settings.lost):
-                said = answer(last_user_text(line["body"]))
-                if self.settings.thinks:
-                    said = "<think>hm" if line["body"].get("stop") else f"<think>hm\n\nhm</think>{said}\n\nmore"
-                status, body = completion(line["body"], said)
-                if is_odd and self.settings.line_fault:
-                    status, body = error(self.settings.line_fault, "stub fault of one line", "stub")
-                response = {"status_code": status, "request_id": "r", "body": body}
+                status, body = self._answered(batch, line, is_odd)
                 into = output if status == 200 else errors
-                into.append({"custom_id": line["custom_id"], "response": response, "error": None})
+                into.append(batch_forms.result(batch.form, name, status, body))
+                if is_odd and self.settings.garbage == "bodies":
+                    batch_forms.spoil(into[-1])
+        if batch.form != "openai":  # one file
+            output, errors = [*errors, *output], []
         batch.output_file_id = self._results(output[::-1])  # in no order that anybody promised
         batch.error_file_id = self._results(errors)
 
+    def _answered(self, batch: Batch, line: dict[str, Any], is_odd: bool) -> tuple[int, dict[str, Any]]:
+        """Status and body of the answer to a line, as chat completion."""
+        asked = batch_forms.chat_body(batch.form, line["body"])
+        said = answer(last_user_text(asked))
+        if self.settings.thinks:
+            stops = batch_forms.stops_of(line["body"])
+            said = "<think>hm" if stops else f"<think>hm\n\nhm</think>{said}\n\nmore"
+        if is_odd and self.settings.line_fault:
+            return error(self.settings.line_fault, "stub fault of one line", "stub")
+        return completion({"model": "stub", **asked}, said)
+
     def _results(self, lines: list[dict[str, Any]]) -> str | None:
-        return self.add_file(b"".join(orjson.dumps(line) + b"\n" for line in lines)) if lines else None
+        noise = GARBAGE if self.settings.garbage == "results" else b""
+        return self.add_file(noise + b"".join(orjson.dumps(line) + b"\n" for line in lines)) if lines else None
 
 
 class Handlers:
@@ -181,10 +205,13 @@ class Handlers:
                 web.get(f"{root}/batches", self.listed),
                 web.get(f"{root}/batches/{{id}}", self.look),
             ]
+        for form in (batch_forms.Anthropic(self), batch_forms.Gemini(self)):
+            made += form.routes()
         return [
             *made, web.get("/stats", self.stats), web.get("/lines/{id}", self.lines),
             web.post("/release", self.release), web.post("/reset", self.reset),
-            web.post("/hold", self.hold),
+            web.post("/hold", self.hold), web.post("/foreign", self.foreign),
+            web.post("/allow", self.allow),
         ]  # fmt: skip
 
     async def upload(self, request: web.Request) -> web.Response:
@@ -209,41 +236,77 @@ class Handlers:
         is_gone = request.transport is None or request.transport.is_closing()
         if is_gone or (refused and not self.settings.is_done):
             return service.refusal()
-        batch = self.new_batch(wanted)
-        service.batches[batch.id] = batch
-        if batch.ends != "failed":
-            service.asked.update(line["custom_id"] for line in batch.lines)
+        assert wanted["completion_window"] == "24h"
+        lines = [json.loads(line) for line in service.files[wanted["input_file_id"]].splitlines()]
+        assert all(line["method"] == "POST" and line["url"] == wanted["endpoint"] for line in lines)
+        batch = self.add_batch("openai", lines, wanted["metadata"], wanted["input_file_id"])
         await service.at("created")
         return service.refusal() if refused else web.json_response(batch.shown())
 
-    def new_batch(self, wanted: dict[str, Any]) -> Batch:
-        """Check the file as the vendor does, and make its batch."""
+    def add_batch(
+        self, form: str, lines: list[dict[str, Any]], metadata: dict[str, str] | None = None, file_id: str = ""
+    ) -> Batch:
+        """Check the lines as the vendor does, and make their batch."""
         service, settings = self.service, self.settings
-        assert wanted["completion_window"] == "24h"
-        lines = [json.loads(line) for line in service.files[wanted["input_file_id"]].splitlines()]
+        for other in service.batches.values():
+            service.end(other)
+        if (
+            settings.most_live
+            and len([b for b in service.batches.values() if b.status == "in_progress"]) >= settings.most_live
+        ):
+            raise web.HTTPTooManyRequests(body=b'{"error": {"message": "the queue is full"}}')
         assert 1 <= len(lines) <= settings.max_requests
         assert len({line["custom_id"] for line in lines}) == len(lines)
-        assert all(line["method"] == "POST" and line["url"] == wanted["endpoint"] for line in lines)
         number = len(service.batches)
         is_slow = settings.slow_after and number >= settings.slow_after
         ends = settings.ends if number < settings.times else "completed"
         batch = Batch(
-            f"batch-{number}", wanted["input_file_id"], wanted["metadata"], lines,
-            time.monotonic() + (1e9 if is_slow else settings.delay), ends, code=settings.reason,
+            f"batch-{number}", file_id, metadata or {}, lines,
+            time.monotonic() + (1e9 if is_slow else settings.delay), ends, code=settings.reason, form=form,
         )  # fmt: skip
         live = sum(other.status == "in_progress" for other in service.batches.values())
         if settings.queue and live >= settings.queue:
             batch.ends, batch.ready_at, batch.code = "failed", 0.0, "token_limit_exceeded"
+        service.batches[batch.id] = batch
+        if batch.ends != "failed":
+            service.asked.update(
+                last_user_text(batch_forms.chat_body(form, line["body"])) if form == "anthropic" else line["custom_id"]
+                for line in lines
+            )
         return batch
 
-    async def look(self, request: web.Request) -> web.Response:
+    async def foreign(self, request: web.Request) -> web.Response:
+        """Make a batch of somebody else, with so many requests."""
+        body = {"model": "m", "messages": [{"role": "user", "content": "of somebody else"}]}
+        lines = [{"custom_id": f"theirs-{number:06}", "body": body} for number in range(int(await request.text()))]
+        self.add_batch("anthropic", lines)
+        del self.service.asked["of somebody else"]
+        return web.json_response({})
+
+    async def looked(self, request: web.Request) -> Batch | None:
+        """The batch that is asked for, which may have ended; ``None``: the request is refused."""
         service, refused = self.service, self.service.refuses(request)
         await service.at("looking")
         batch = service.batches.get(request.match_info["id"])
         if refused or batch is None:
-            return service.refusal()
+            return None
+        if self.settings.garbage == "look" and service.reached["looking"] <= self.settings.times:
+            raise web.HTTPOk(body=b'{"status": 7, "processing_status": [], "metadata": 4, "request_counts": "x"}')
         service.end(batch)
-        return web.json_response(batch.shown())
+        return batch
+
+    async def read_results(self, request: web.Request, name: str) -> web.Response:
+        """The file of results of this name, or of the batch."""
+        service, refused = self.service, self.service.refuses(request)
+        await service.at("reading")
+        batch = service.batches.get(name)
+        if refused:
+            return service.refusal()
+        return web.Response(body=service.files[name if batch is None else str(batch.output_file_id)])
+
+    async def look(self, request: web.Request) -> web.Response:
+        batch = await self.looked(request)
+        return self.service.refusal() if batch is None else web.json_response(batch.shown())
 
     async def listed(self, request: web.Request) -> web.Response:
         service, settings = self.service, self.settings
@@ -257,9 +320,7 @@ class Handlers:
         return web.json_response({"object": "list", "data": [b.shown() for b in page], "has_more": has_more})
 
     async def content(self, request: web.Request) -> web.Response:
-        if self.service.refuses(request):
-            return self.service.refusal()
-        return web.Response(body=self.service.files[request.match_info["id"]])
+        return await self.read_results(request, request.match_info["id"])
 
     async def stats(self, _request: web.Request) -> web.Response:
         service = self.service
@@ -277,6 +338,10 @@ class Handlers:
         self.service.released.set()
         self.service.released = asyncio.Event()
         object.__setattr__(self.settings, "hold", await request.text())
+        return web.json_response({})
+
+    async def allow(self, _request: web.Request) -> web.Response:
+        object.__setattr__(self.settings, "refuse", "")
         return web.json_response({})
 
     async def release(self, _request: web.Request) -> web.Response:
@@ -347,6 +412,14 @@ class BatchServer:
     def lines(self, batch_id: str) -> list[dict[str, Any]]:
         """The lines of a batch's file."""
         return self._ask(f"/lines/{batch_id}")  # type: ignore[no-any-return]
+
+    def add_foreign(self, requests: int) -> None:
+        """Make a batch of somebody else in the same account."""
+        self._ask("/foreign", str(requests).encode())
+
+    def allow(self) -> None:
+        """Refuse nothing any more."""
+        self._ask("/allow", b"")
 
     def reset(self, **settings: Any) -> None:
         """Forget everything, and take other settings: cheaper than another server."""

@@ -15,7 +15,9 @@ from typing import Any
 from tests.painting import png
 
 KEY_HEADERS = ("authorization", "api-key", "x-api-key", "x-goog-api-key")
-ENDS = ("/chat/completions", "/responses", "/messages", ":generateContent", "/images/generations")
+ENDS = (
+    "/chat/completions", "/responses", "/messages", ":generateContent", ":streamGenerateContent", "/images/generations",
+)  # fmt: skip
 TEXT_TYPES = ("text", "input_text", "output_text")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAwUyiKAAAAABJRU5ErkJggg=="
 """A picture of one pixel (PNG)."""

@@ -32,7 +32,7 @@ from typing import Any
 
 import orjson
 
-from tests.servers import dialects, tool_calls
+from tests.servers import dialects, streaming, tool_calls
 
 ROOT = Path(__file__).resolve().parents[2]
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -66,6 +66,8 @@ class Settings:
     flips: float = 0.0
     """Probability that two answers to a question differ: some are the word after ``ELSE=`` in the question, at random.
     """
+    pieces: float = 0.0
+    """Seconds between the pieces of a stream; answers without a stream take as long as their pieces together."""
     slow: float = 30.0
     """Delay of the fault ``slow`` in seconds."""
 
@@ -155,6 +157,9 @@ FAULTS: dict[str, Fault] = {
     "policy": lambda body: error(400, "The prompt was rejected.", "content_filter"),
     "quota": lambda body: error(429, "You exceeded your current quota.", "insufficient_quota"),
     "echo_key": lambda body: error(400, f"bad key {body.get('_authorization')}", "bad"),
+    "cut_stream": lambda body: completion(body, answer(last_user_text(body))),
+    "error_in_stream": lambda body: completion(body, answer(last_user_text(body))),
+    "no_stream": lambda body: completion(body, answer(last_user_text(body))),
     "half_closed": lambda body: completion(body, "never seen"),
     "reset": lambda body: completion(body, "never seen"),
     "slow": lambda body: completion(body, answer(last_user_text(body))),
@@ -278,13 +283,43 @@ class StubProtocol(asyncio.Protocol):
             self.stub.heads.append(head)
         lines = [line for line in head.split("\r\n")[1:] if line.partition(":")[0].lower() in dialects.KEY_HEADERS]
         key = lines[0].partition(":")[2].strip() if lines else ""
+        is_streamed = streaming.wants(path, orjson.loads(body)) and path.endswith(streaming.CAPABLE)
+        path = path.replace(streaming.STREAMS, ":generateContent")
         status, reply, fault = self.stub.decide(body, key, path)
+        is_whole = isinstance(reply, dict) and fault not in ("reset", "half_closed", "slow")
+        if (is_streamed or self.stub.settings.pieces) and status == 200 and is_whole:
+            self.stream(path, reply, fault, is_streamed)
+            return
         payload = reply if isinstance(reply, bytes) else orjson.dumps(dialects.write(path, reply))
         delay = self.stub.settings.slow if fault == "slow" else self.stub.settings.delay
         if delay:
             asyncio.get_running_loop().call_later(delay, self.finish, status, payload, fault)
         else:
             self.finish(status, payload, fault)
+
+    def stream(self, path: str, reply: dict[str, Any], fault: str, is_streamed: bool) -> None:
+        """Send an answer in pieces, or as a whole when they would have been sent."""
+        written, pause = dialects.write(path, reply), self.stub.settings.pieces
+        pieces = streaming.events(path, written) if reply.get("choices") else [b"data: {}\n\n"]
+        loop = asyncio.get_running_loop()
+        if not is_streamed or fault == "no_stream":
+            loop.call_later(pause * len(pieces), self.finish, 200, orjson.dumps(written), "")
+            return
+        if fault == "error_in_stream":
+            pieces = [*pieces[:2], streaming.ERRORS[next(end for end in streaming.ERRORS if path.endswith(end))]]
+        elif fault == "cut_stream":
+            pieces = pieces[: len(pieces) // 2]
+        head = ("HTTP/1.1 200 OK", "Content-Type: text/event-stream; charset=utf-8", "Connection: close")
+        self.transport.write(("\r\n".join(head) + "\r\n\r\n").encode())
+        for number, piece in enumerate(pieces):
+            loop.call_later(pause * number, self.transport.write, piece)
+        loop.call_later(pause * len(pieces), self.end_stream)
+
+    def end_stream(self) -> None:
+        counts = self.stub.counts
+        counts.in_flight -= 1
+        counts.completed += 1
+        self.transport.close()
 
     def finish(self, status: int, payload: bytes, fault: str) -> None:
         counts = self.stub.counts

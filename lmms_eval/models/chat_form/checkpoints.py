@@ -38,7 +38,8 @@ from lmms_eval.models.hf.model import LocalModel, checkpoint_identity, describe_
 from lmms_eval.models.hf.options import COMMON, FRAMES, Converter, HFOptions, Profile, flag, local_folder, positive_int
 
 _TAKEN = ("pretrained", "revision", "dtype", "device", "device_map", "attn_implementation", "trust_remote_code",
-          "batch_size", "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size",
+          "batch_size", "max_num_frames", "fps", "min_frames", "frame_rule", "min_pixels", "max_pixels", "total_pixels",
+          "max_image_size",
           "system_prompt", "reasoning_prompt", "interleave_visuals")  # fmt: skip
 """Arguments of ``hf`` that apply to models with their own ``chat``."""
 _NAMES = {**COMMON, **FRAMES, "num_frame": "max_num_frames"}

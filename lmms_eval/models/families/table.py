@@ -41,6 +41,7 @@ _SOUND: Mapping[str, Any] = {
 _THINKER: Mapping[str, Any] = {
     "parts": ("tokenizer", "image_processor", "feature_extractor"),
     "media": frozenset({"image", "video", "audio"}),
+    "extra": {"use_audio_in_video": flag},
 }
 """Models that take all media and also speak. Only their writing part is loaded."""
 

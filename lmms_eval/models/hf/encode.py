@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
+from lmms_eval.models.hf.inputs import WITH_SOUND
 from lmms_eval.models.hf.load import TextProcessor
 from lmms_eval.models.windows import (
     NO_PREFIX,
@@ -63,7 +64,8 @@ class Encoder:
         self._is_of_text = isinstance(loaded.processor, TextProcessor)
         self._prompts: dict[str, int] = {}
         """The last prompts of likelihoods with their numbers of tokens: later batches may have the same ones."""
-        self._image_options = dict(options.extra)
+        self._image_options = {name: value for name, value in options.extra.items() if name != WITH_SOUND}
+        self._film_size = self._size_of_films(options)
         if "mm_token_type_ids" in inspect.signature(loaded.model.forward).parameters:
             # Not every processor returns by default the types of tokens that its model needs.
             self._image_options["return_mm_token_type_ids"] = True
@@ -177,9 +179,26 @@ class Encoder:
             media["text_kwargs"] = {"padding": media.pop("padding")}
             media.update(audio=[sound for row in prepared for sound in row.audios])
             media.update(sampling_rate=self._loaded.sampling_rate)
-        return self._loaded.processor(
+        if films := prepared[0].films:  # in a batch of its own
+            media.update(videos=[film.frames for film in films], load_audio_from_video=True)
+            media.update(audio_from_video_indices=list(prepared[0].heard))
+            rate = sum(film.rate for film in films) / len(films)
+            media.update(videos_kwargs={**self._film_size, "fps": rate, "do_sample_frames": False})
+        batch = self._loaded.processor(
             text=list(texts), **media, return_tensors="pt", add_special_tokens=not self._starts_with_bos(texts[0])
         )
+        if films:
+            batch[WITH_SOUND] = True  # for the model, which places both on one time scale
+        return batch
+
+    def _size_of_films(self, options: HFOptions) -> dict[str, Any]:
+        """Return the option of the processor for the pixels of frames, if the arguments limit them."""
+        least, most = options.min_pixels, options.max_pixels
+        if not options.extra.get(WITH_SOUND) or (least is None and most is None):
+            return {}
+        own: Any = self._loaded.processor.video_processor.size
+        highest = most or max(int(own.longest_edge), least or 0)
+        return {"size": {"shortest_edge": least or min(int(own.shortest_edge), highest), "longest_edge": highest}}
 
     def _continuation_length(self, job: PreparedRequest) -> int:
         """Return the tokens that the continuation adds to its prompt. Placeholders of pictures cancel out."""

@@ -21,6 +21,7 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
+from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import text_or_file
 from lmms_eval.models.chat_template import (
     NO_TEMPLATE,
@@ -32,7 +33,7 @@ from lmms_eval.models.chat_template import (
 )
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
 from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile
-from lmms_eval.models.remote.media import Frames, is_listed, read_pictures
+from lmms_eval.models.remote.media import Frames, is_listed, read_film, read_pictures, read_sound
 from lmms_eval.models.windows import ScoredTokens
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video
 _PLACE_PICTURES = ("FuyuProcessor", "InstructBlipProcessor")
 """Processors that place their picture before the text, and reject texts with placeholders."""
 _NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
+WITH_SOUND = "use_audio_in_video"
+"""The argument of families that hear the sound of videos."""
+RATES_WITHIN = 1.25
+"""The ratio of the frame rates of two films that share a time scale."""
 USUAL_SYSTEM_PROMPT = "You are a helpful assistant."
 """The common system message in the training of chat models (``add_system_prompt``)."""
 _MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
@@ -139,6 +144,15 @@ class Lengths:
         return max(_PICTURE_MIN_TOKENS, width * height / _PIXELS_PER_TOKEN)
 
 
+class Film(Struct, frozen=True, eq=False):
+    """The frames of a video whose sound the model hears with them."""
+
+    frames: npt.NDArray[np.uint8]
+    """``(frames, height, width, 3)``."""
+    rate: float
+    """Frames per second."""
+
+
 class Prepared(Struct, frozen=True, eq=False):
     """A rendered prompt, or an ``error`` if the request cannot be rendered."""
 
@@ -153,11 +167,14 @@ class Prepared(Struct, frozen=True, eq=False):
     has_template: bool = False
     """Whether it ends with the generation prompt of a chat template."""
     error: ResponseError | None = None
+    films: tuple[Film, ...] = ()
+    heard: tuple[int | None, ...] = ()
+    """For each sound, the number of the film that it belongs to. Empty without films."""
 
     @property
     def kind(self) -> str:
         """The kinds of its media. Only prompts with the same kinds share a batch."""
-        return f"{'image' if self.images else ''}{'audio' if self.audios else ''}"
+        return f"{'image' if self.images else ''}{'audio' if self.audios else ''}{'film' if self.films else ''}"
 
     @property
     def nbytes(self) -> int:
@@ -165,7 +182,8 @@ class Prepared(Struct, frozen=True, eq=False):
         from lmms_eval.media.image import memory_bytes
 
         pictures = sum(memory_bytes(image) for image in self.images)
-        return len(self.text) + pictures + sum(int(sound.nbytes) for sound in self.audios)
+        films = sum(int(film.frames.nbytes) for film in self.films)
+        return len(self.text) + pictures + films + sum(int(sound.nbytes) for sound in self.audios)
 
 
 class InputBuilder:
@@ -179,6 +197,10 @@ class InputBuilder:
         self._sampling_rate = loaded.sampling_rate
         self._bounds = self.frame_bounds = picture_bounds(options, loaded.native_pixels)
         self._frames = frames_of(options)
+        self._film_bounds = picture_bounds(options)
+        self._with_sound = bool(options.extra.get(WITH_SOUND))
+        if self._with_sound and getattr(loaded.processor, "video_processor", None) is None:
+            raise ModelError(f"{profile.name}: {WITH_SOUND}=true needs torchvision: pip install torchvision")
         self._lengths = Lengths(loaded.processor, options.extra)
         self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
@@ -217,7 +239,7 @@ class InputBuilder:
             return self
         made = copy.copy(self)
         made._bounds, made.frame_bounds = self._bounds.limited(limits), self.frame_bounds.limited(limits)
-        made._frames = self._frames.limited(limits)
+        made._frames, made._film_bounds = self._frames.limited(limits), self._film_bounds.limited(limits)
         return made
 
     def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,8 +258,7 @@ class InputBuilder:
         ``variables`` are those of the chat template, by default from the arguments. Raises ``RefusedError`` if a part
         is not supported. Exceptions of the template pass through.
         """
-        images: list[Image.Image] = []
-        audios: list[npt.NDArray[np.float32]] = []
+        media = _Media()
         messages: list[dict[str, Any]] = []
         turns: Sequence[ChatMessage] = chat.messages
         if self._options.interleave_visuals:
@@ -245,11 +266,12 @@ class InputBuilder:
         if self._options.reasoning_prompt:
             turns = append_prompt(turns, self._options.reasoning_prompt)
         for message in turns:
-            content = [entry for part in message.content for entry in self._part(part, images, audios)]
+            content = [entry for part in message.content for entry in self._part(part, media)]
             messages.append({"role": message.role, "content": content})
         most, name = self._profile.most_pictures, self._profile.name
-        if most is not None and len(images) > most:
-            raise RefusedError(f"{name} takes {most} picture(s) in a request at most, not {len(images)}")
+        if most is not None and len(media.images) > most:
+            raise RefusedError(f"{name} takes {most} picture(s) in a request at most, not {len(media.images)}")
+        media.check(name)
         has_system = bool(messages) and messages[0]["role"] == "system"
         system = self.system_prompt or (USUAL_SYSTEM_PROMPT if self._options.add_system_prompt else None)
         if system and (self.system_prompt or not has_system):
@@ -257,10 +279,10 @@ class InputBuilder:
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
         if self.is_plain or chat.is_plain:
-            return self.finish(plain_context(messages, self._marks), images, audios)
+            return self._finish(plain_context(messages, self._marks), media)
         prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)
-        return replace(self.finish(text, images, audios), has_template=prompted)
+        return replace(self._finish(text, media), has_template=prompted)
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
         """Render the text with the chat template. With ``prefilled``, the last message begins the reply."""
@@ -283,23 +305,32 @@ class InputBuilder:
         alone = alone or (self._profile.sounds_alone and bool(audios))
         return Prepared(text, tuple(images), tuple(audios), tokens, alone)
 
-    def _part(
-        self, part: Any, images: list[Image.Image], audios: list[npt.NDArray[np.float32]]
-    ) -> list[dict[str, Any]]:
-        """Return the template entries of one part, and append its pictures and sounds."""
+    def _finish(self, text: str, media: _Media) -> Prepared:
+        prepared = self.finish(text, media.images, media.audios, alone=bool(media.films))
+        if not media.films:
+            return prepared
+        sizes = [film.frames.shape[2:0:-1] for film in media.films for _ in range(0, len(film.frames), 2)]
+        tokens = prepared.tokens + self._lengths.tokens("", sizes)
+        return replace(prepared, films=tuple(media.films), heard=tuple(media.heard), tokens=tokens)
+
+    def _part(self, part: Any, media: _Media) -> list[dict[str, Any]]:
+        """Return the template entries of one part, and add its pictures and sounds."""
         if isinstance(part, ChatTextContent):
             return [{"type": "text", "text": self._neutral(part.text)}]
         self._check_taken(part.type)
         if isinstance(part, ChatAudioContent):
-            audios.append(self.sound(part))
+            media.add_sound(self.sound(part), None)
             return [{"type": "audio"}]
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
 
             found = [load_rgb(part.url, bounds=self._bounds, shared=True)]
+        elif self._with_sound and (sound := read_sound(part, self._sampling_rate)) is not None:
+            media.add_film(_film(part, self._frames, self._film_bounds), sound.samples)
+            return [{"type": "video"}]
         else:
             found = video_frames(part, self._frames, self.frame_bounds)
-        images.extend(found)
+        media.images.extend(found)
         return [{"type": "image"} for _ in found]
 
     def _check_taken(self, kind: str) -> None:
@@ -321,6 +352,42 @@ class InputBuilder:
         return neutral(text, self._placeholders)
 
 
+class _Media:
+    """The media of a conversation, in order."""
+
+    def __init__(self) -> None:
+        self.images: list[Image.Image] = []
+        self.audios: list[npt.NDArray[np.float32]] = []
+        self.films: list[Film] = []
+        self.heard: list[int | None] = []
+
+    def add_sound(self, samples: npt.NDArray[np.float32], film: int | None) -> None:
+        self.audios.append(samples)
+        self.heard.append(film)
+
+    def add_film(self, film: Film, samples: npt.NDArray[np.float32]) -> None:
+        self.add_sound(samples, len(self.films))
+        self.films.append(film)
+
+    def check(self, name: str) -> None:
+        """Raise ``RefusedError`` for films whose rates are too different for the one time scale of a processor."""
+        rates = sorted(film.rate for film in self.films)
+        if rates and rates[-1] > rates[0] * RATES_WITHIN:
+            shown = " and ".join(f"{rate:.3g}" for rate in (rates[0], rates[-1]))
+            raise RefusedError(
+                f"{name} hears videos of about one frame rate in a request, not of {shown} frames per second: give fps"
+            )
+
+
+def _film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> Film:
+    """Read a video. Raises ``MediaError`` if it cannot be read."""
+    array, facts = read_film(part, frames, bounds)
+    indices = facts["frames_indices"]
+    length = (indices[-1] - indices[0]) / facts["fps"]
+    array = array if array.flags.writeable else array.copy()  # torch takes no other
+    return Film(array, (len(indices) - 1) / length if length > 0 else 1.0)
+
+
 def neutral(text: str, placeholders: Sequence[str]) -> str:
     """Break up the model's placeholders in a text: ``<image>`` becomes ``< image>``."""
     for token in placeholders:
@@ -330,7 +397,9 @@ def neutral(text: str, placeholders: Sequence[str]) -> str:
 
 def frames_of(options: HFOptions) -> Frames:
     """Return the frames to take of videos."""
-    return Frames(options.max_num_frames, options.fps, total_pixels=options.total_pixels)
+    least, total = options.min_frames or 1, options.total_pixels
+    frames = Frames(options.max_num_frames, options.fps, total_pixels=total, least=least)
+    return frames.with_rule(options.frame_rule, picture_bounds(options))
 
 
 def video_frames(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:

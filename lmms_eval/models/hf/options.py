@@ -54,7 +54,8 @@ _CONTRADICTIONS = (
     ("gguf_file", "delta", "differences of weights apply to a checkpoint of transformers"),
 )
 VISUAL_OPTIONS = (
-    "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size", "interleave_visuals",
+    "max_num_frames", "fps", "min_frames", "frame_rule", "min_pixels", "max_pixels", "total_pixels", "max_image_size",
+    "interleave_visuals",
 )  # fmt: skip
 PROMPT_OPTIONS = (
     "system_prompt", "add_system_prompt", "chat_template", "enable_thinking", "add_generation_prompt",
@@ -210,6 +211,10 @@ class HFOptions(Struct, frozen=True):
     """The limit of estimated tokens of a batch (rows times longest row)."""
     max_num_frames: int = 32
     fps: float | None = None
+    min_frames: int | None = None
+    """The least number of frames with ``fps``."""
+    frame_rule: str | None = None
+    """How frames are chosen and scaled (``media.frame_rules.RULES``)."""
     min_pixels: int | None = None
     max_pixels: int | None = None
     total_pixels: int | None = None
@@ -319,6 +324,14 @@ def _flag_or_name(value: Any) -> bool | str:
         return str(value)
 
 
+def _frame_rule(value: Any) -> str:
+    from lmms_eval.media.frame_rules import RULES
+
+    if str(value) not in RULES:
+        raise ValueError(f"use one of {', '.join(RULES)}")
+    return str(value)
+
+
 def _dtype(value: Any) -> str:
     name = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}.get(str(value), str(value).removeprefix("torch."))
     if name not in _DTYPES:
@@ -342,6 +355,7 @@ _CONVERTERS: Mapping[str, Converter] = {
     },
     "pretrained": lambda value: model_location(str(value)),
     "dtype": _dtype,
+    "frame_rule": _frame_rule,
     "batch_size": lambda value: AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value),
     "image_cache_mb": lambda value: 0 if str(value) == "0" else positive_int(value),
     "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),

@@ -41,6 +41,8 @@ ABORT_S = 5.0
 """The limit of the wait for the end of a cancelled call."""
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
 """Fields that the engines' servers accept in addition to the protocol."""
+OF_FRAMES = ("use_audio_in_video", "frame_rule", "min_frames")
+"""Arguments for videos that this package opens."""
 ENGINE_ONLY = (
     "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_model_len",
     "chat_template", "trust_remote_code", "start_timeout",
@@ -238,6 +240,9 @@ class OfflineModel(Model):
     def __init__(self, **arguments: Any) -> None:
         kind = self.engine
         settings = self._settings = read_settings(first_names(arguments, self.arguments_kind.same), kind.name)
+        if kind.decodes_videos and (stated := [name for name in OF_FRAMES if getattr(settings, name)]):
+            names = ", ".join(stated)
+            raise ModelError(f"the back end {kind.name} opens videos itself: leave {names} out, or use vllm")
         self.concurrency = settings.num_concurrent
         before = descendants(os.getpid())
         with _own_place(settings, kind.name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -32,66 +32,18 @@ from lmms_eval.models.chat_template import (
 )
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.settings import EngineSettings, read_template
-from lmms_eval.models.remote.media import Frames, bounds_of, chosen_frames, is_listed, read_pictures, read_video
+from lmms_eval.models.remote.media import bounds_of, read_film, read_pictures, read_sound
 from lmms_eval.models.windows import NO_PREFIX, context_length, pair_tokens, prefix_token, scored_windows, text_tokens
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from lmms_eval.api.generation import RequestLimits
     from lmms_eval.api.request import Request
-    from lmms_eval.media import Bounds
 
 
-UNKNOWN_FPS = 24.0
-"""The rate that the processors of transformers assume for a video of unknown rate."""
 TOKEN_BYTES = 8
 _ENDING = 64
 """Characters, enough for an opening tag and the white space after it."""
 _PROBE = "a text that no template contains"
-
-
-def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
-    """Read the frames of a video. A list contains the frames themselves, as if recorded at ``frames.fps``.
-
-    Returns:
-        The frames as ``(frames, height, width, 3)``, RGB, in order of time, and the properties of the video by the
-        names of transformers' ``VideoMetadata``.
-
-    Raises:
-        MediaError: the video or one of its pictures cannot be read.
-    """
-    import numpy as np
-
-    if is_listed(part.url):
-        images = read_pictures(part, frames, bounds)
-        size = images[0].size
-        array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
-        return array, _film_metadata(chosen_frames(part.url, frames), frames.fps, len(part.url))
-    from lmms_eval.media import fit
-    from lmms_eval.media.video import probe
-
-    found = read_video(part, frames)
-    each = frames.bounds_of(found, bounds)
-    array, (height, width) = found.array, found.array.shape[1:3]
-    if each.size((width, height)) != (width, height):
-        array = np.stack([np.asarray(fit(image, each)) for image in found.images()])
-    total = max(probe(part.url).frames, found.indices[-1] + 1)
-    return array, _film_metadata(found.indices, found.fps, total)
-
-
-def _film_metadata(indices: Sequence[int], fps: float | None, total: int) -> dict[str, Any]:
-    """Return the properties of a video of ``total`` frames. The frames must not be sampled again."""
-    rate = fps or UNKNOWN_FPS
-    return {
-        "total_num_frames": total,
-        "fps": rate,
-        "duration": total / rate,
-        "video_backend": "pyav",
-        "frames_indices": list(indices),
-        "do_sample_frames": False,
-    }
 
 
 class EnginePrompt(Struct, frozen=True):
@@ -104,6 +56,8 @@ class EnginePrompt(Struct, frozen=True):
     """Results of ``read_film``, or paths and URLs for an engine that decodes them."""
     sounds: list[Any] = field(default_factory=list)
     """``lmms_eval.media.audio.Audio``."""
+    hears_videos: bool = False
+    """Whether the sounds are those of the videos."""
     continuation: int = 0
     """For likelihoods: the number of continuation tokens at the end of ``token_ids``."""
     ending: str = ""
@@ -146,6 +100,9 @@ class PromptRenderer:
         warn_of_unread(self.template_text, settings.template_options, settings.model)
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
+        self._with_sound = settings.use_audio_in_video
+        if self._with_sound and not self._takes_videos:
+            raise ModelError("use_audio_in_video=true needs a chat template with videos: leave it out, or give another")
 
     def limited(self, limits: RequestLimits | None) -> PromptRenderer:
         """Return a renderer with the media limits of a request in place of its own."""
@@ -190,6 +147,8 @@ class PromptRenderer:
             chosen = [leading, *(message for message in chosen if message.role != "system")]
         prompt, is_plain = EnginePrompt([]), self.is_plain or messages.is_plain
         turns = [{"role": message.role, "content": self._content(message, prompt, is_plain)} for message in chosen]
+        if self._with_sound:
+            prompt = _heard(prompt, messages)
         text = plain_context(turns, {}) if is_plain else self._rendered(turns, generation)
         # A template writes the start token itself, and the tokenizer must not add another one.
         bos = self.tokenizer.bos_token
@@ -304,7 +263,18 @@ class PromptRenderer:
             prompt.videos.append(film.url if film.kind == "url" else str(film.path))
         else:
             prompt.videos.append(read_film(part, self._frames, self._bounds))
+            if self._with_sound and (sound := read_sound(part)) is not None:
+                prompt.sounds.append(sound)
         return [{"type": part.type}]
+
+
+def _heard(prompt: EnginePrompt, messages: ChatMessages) -> EnginePrompt:
+    """Mark a prompt whose sounds are those of its videos. Raises ``RefusedError`` if only some of them are."""
+    alone = sum(isinstance(part, ChatAudioContent) for message in messages.messages for part in message.content)
+    heard = len(prompt.sounds) - alone
+    if heard and (alone or heard != len(prompt.videos)):
+        raise RefusedError("use_audio_in_video=true takes videos with sound, without others and without further sounds")
+    return replace(prompt, hears_videos=bool(heard))
 
 
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:

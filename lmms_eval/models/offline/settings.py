@@ -34,6 +34,7 @@ class EngineSettings(CommonArguments):
     enable_thinking: bool | None = None
     add_generation_prompt: bool = True
     mm_processor_kwargs: dict[str, Any] = Field(default_factory=dict)
+    use_audio_in_video: bool = False
     trust_remote_code: bool = False
     start_timeout: int = Field(default=1800, ge=1)
     image_format: Any = None

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.registry import find_key
-from lmms_eval.models.remote.arguments import SAME, RemoteArguments, read_arguments
+from lmms_eval.models.remote.arguments import SAME, RemoteArguments, ServiceArguments, read_arguments
 from lmms_eval.utils.addresses import is_loopback
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
@@ -31,6 +31,7 @@ class ChatArguments(RemoteArguments):
     api: Literal["chat", "completions", "responses"] = "chat"
     reasoning_model: bool | None = None
     pass_video_url: bool = False
+    use_audio_in_video: bool = False
     message_format: Literal["openai", "qwen3_vl"] = "openai"
     is_qwen3_vl: bool = False
     enable_thinking_kwarg: bool | str | None = None
@@ -58,7 +59,7 @@ class ChatArguments(RemoteArguments):
         return REASONING_MODEL.match(self.model) is not None
 
 
-class Arguments(ChatArguments):
+class Arguments(ChatArguments, ServiceArguments):
     """All arguments with their defaults. ``docs/models/openai.md`` describes them."""
 
     backend: ClassVar[str] = "openai"
@@ -69,11 +70,6 @@ class Arguments(ChatArguments):
     max_length: int | None = Field(default=None, ge=3)
     prefix_aware_queue: bool = True
     prefix_hash_chars: int = 256
-    batch: bool = False
-    batch_max_requests: int = Field(default=50_000, ge=1, le=50_000)
-    batch_max_mb: float = Field(default=200.0, gt=0, le=200)
-    batch_poll_s: float = Field(default=60.0, gt=0)
-    batch_timeout: float = Field(default=26 * 3600.0, gt=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +90,8 @@ class Endpoint:
     """The environment variable that holds the key, for messages."""
     takes_webp: bool = False
     """Whether the service is known to accept WebP pictures."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers that the service requires."""
 
 
 def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) -> Arguments:

@@ -21,7 +21,7 @@ from lmms_eval.models.registry import is_vendor
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS
 from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
 from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
-from lmms_eval.models.remote.media import SentForm, clean, read_video
+from lmms_eval.models.remote.media import SentForm, clean, read_sound, read_video
 from lmms_eval.models.remote.model import RemoteModel
 from lmms_eval.models.remote.reply import Reply, decode_body, read_finish, read_tokens, served_model
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 AUDIO_FORMATS = ("wav", "mp3")
 """The formats of ``input_audio`` in the protocol. Others are sent as wav."""
+PROCESSOR_OPTIONS = "mm_processor_kwargs"
+"""The field of vLLM's server for options of the model's processor."""
 MOST_KNOWN = 256
 """Maximum number of cached translations of generation options."""
 CHAT_ANSWER_ARGUMENTS = (
@@ -108,6 +110,11 @@ class BodyBuilder:
             self._extra[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
         self._form = SentForm(arguments.frames, arguments.wire_options(endpoint.takes_webp))
         self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
+        self._with_sound = arguments.use_audio_in_video
+        if self._with_sound and self._pass_video_url:  # the server opens the videos
+            given = self._extra.get(PROCESSOR_OPTIONS)
+            options = dict(given) if isinstance(given, Mapping) else {}
+            self._extra[PROCESSOR_OPTIONS] = {**options, "use_audio_in_video": True}
         self._known: dict[bytes, dict[str, Any]] = {}
         """Cached fields by generation options."""
         self._noted: set[str] = set()
@@ -197,10 +204,7 @@ class BodyBuilder:
         elif isinstance(part, ChatImageContent):
             yield _image(part.url, form.images)
         elif isinstance(part, ChatAudioContent):
-            from lmms_eval.media.audio import wire_audio
-
-            sound = wire_audio(part.url, AUDIO_FORMATS)
-            yield {"type": "input_audio", "input_audio": {"data": sound.base64, "format": sound.format}}
+            yield _sound(part.url)
         elif self._pass_video_url:
             yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
         else:
@@ -209,12 +213,21 @@ class BodyBuilder:
                 if self._timestamps:
                     yield _text(f"<{time:.1f} seconds>")
                 yield _image(image, form.images)
+            if self._with_sound and (heard := read_sound(part)) is not None:
+                yield _sound(heard.value)
 
 
 def _image(value: Any, options: WireOptions) -> dict[str, Any]:
     from lmms_eval.media.encode import image_url
 
     return {"type": "image_url", "image_url": {"url": image_url(value, options)}}
+
+
+def _sound(value: Any) -> dict[str, Any]:
+    from lmms_eval.media.audio import wire_audio
+
+    sound = wire_audio(value, AUDIO_FORMATS)
+    return {"type": "input_audio", "input_audio": {"data": sound.base64, "format": sound.format}}
 
 
 def _text(text: str) -> dict[str, Any]:

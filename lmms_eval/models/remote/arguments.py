@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models import argument_names
@@ -37,7 +37,9 @@ _FORM = (
 )  # fmt: skip
 ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
 """The common arguments that can change an answer."""
-MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
+MEDIA_ARGUMENTS = (
+    *_FORM, "min_frames", "frame_rule", "pass_video", "pass_video_url", "timestamps", "use_audio_in_video",
+)  # fmt: skip
 """Arguments and derived properties that determine how media are sent. Not all back ends have all of them."""
 
 
@@ -46,6 +48,8 @@ class CommonArguments(BaseModel):
 
     max_new_tokens: int = Field(default=1024, ge=1)
     max_frames_num: int = Field(default=32, ge=1)
+    min_frames: int | None = Field(default=None, ge=1)
+    frame_rule: Literal["qwen-vl-utils", "inner", "by-rate", "middle"] | None = None
     system_prompt: str | None = None
     video_fps: float | None = Field(default=None, gt=0)
     max_pixels: int | None = Field(default=None, ge=1)
@@ -66,7 +70,8 @@ class CommonArguments(BaseModel):
     @property
     def frames(self) -> Frames:
         """The frames to read of a video."""
-        return Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels)
+        frames = Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels, least=self.min_frames or 1)
+        return frames.with_rule(self.frame_rule, self.bounds)
 
 
 class RemoteArguments(CommonArguments):
@@ -132,6 +137,24 @@ class RemoteArguments(CommonArguments):
         if not self.adaptive_concurrency:
             return self.num_concurrent
         return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
+
+
+class ServiceArguments(RemoteArguments):
+    """The arguments of back ends that also send batches or read streams. The limits of batches are OpenAI's."""
+
+    stream: bool = False
+    idle_timeout: float = Field(default=300.0, gt=0)
+    batch: bool = False
+    batch_max_requests: int = Field(default=50_000, ge=1, le=50_000)
+    batch_max_mb: float = Field(default=200.0, gt=0, le=200)
+    batch_poll_s: float = Field(default=60.0, gt=0)
+    batch_timeout: float = Field(default=26 * 3600.0, gt=0)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.stream and self.batch:
+            raise ValueError("a batch has no streams: leave out one of stream and batch")
+        return self
 
 
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:

@@ -387,6 +387,7 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
         )
     # Thoughts without an answer are unfinished.
     thoughts = Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
+    ttft, speed = _speed(reply)
     response = Response(
         request.id,
         reply.text,
@@ -397,8 +398,19 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
         attempts=attempts,
         model=reply.model,
         thoughts=thoughts if reply.reasoning.strip() else None,
+        ttft=ttft,
+        tokens_per_second=speed,
     )
     return _stopped(request, response, reply, stops) if stops.active else response
+
+
+def _speed(reply: Reply) -> tuple[float | None, float | None]:
+    """Return the seconds to the first piece of a streamed reply, and its tokens per second from there."""
+    if reply.timing is None:
+        return None, None
+    ttft, rest = reply.timing
+    count = (reply.usage.output_tokens if reply.usage is not None else None) or 0
+    return ttft, (count - 1) / rest if count > 1 and rest > 0 else None
 
 
 def _usage(request: Request, reply: Reply) -> Usage | None:

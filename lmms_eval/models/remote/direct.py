@@ -59,9 +59,13 @@ async def read_whole(content: Any, max_bytes: int, address: str) -> bytes:
                 break
             pieces.append(piece)
     if size > max_bytes:
-        message = f"{address} sent a reply of more than {max_bytes >> 20} MiB (max_reply_mb=...)"
-        raise AttemptError("malformed", message, retry=False)
+        raise AttemptError("malformed", f"{address} {too_large(max_bytes)}", retry=False)
     return b"".join(pieces)
+
+
+def too_large(max_bytes: int) -> str:
+    """Return the end of the message about a reply that is too large."""
+    return f"sent a reply of more than {max_bytes >> 20} MiB (max_reply_mb=...)"
 
 
 def bounded_response(max_mb: int) -> type[BoundedResponse]:

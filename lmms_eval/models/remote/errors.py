@@ -25,6 +25,14 @@ _CONTEXT = (
 )  # fmt: skip
 _OTHER_LENGTH = "max_completion_tokens"
 _REFUSED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
+STATUS_OF_TYPE: Mapping[str, int] = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
+    "overloaded_error": 529,
+}  # fmt: skip
+"""The status that Anthropic gives a request for an error of this type."""
+_BAD_KEY = b"API_KEY_INVALID"
+"""Gemini reports a wrong key as a bad request."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 _UNREACHABLE = frozenset({
     "ConnectError", "ConnectTimeout", "ClientConnectorError", "ClientConnectorDNSError", "ConnectionRefusedError",
@@ -70,6 +78,8 @@ def status_error(
     ``key_name`` is the environment variable of the key.
     """
     message, code = _read_error(raw)
+    if status == 400 and _BAD_KEY in raw:
+        status = 401
     shown = f"HTTP {status} from {url}" + (f": {message}" if message else "")
     if status in (401, 402, 403):
         hint = (
@@ -179,6 +189,8 @@ class Failures:
     """The environment variable of the key."""
     timeout: float
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    is_idle: bool = False
+    """Whether ``timeout`` limits the silences of a stream, and not the whole answer."""
 
     def of_status(self, status: int, body: Any, headers: Mapping[str, str]) -> AttemptError:
         """Convert an HTTP answer with a status other than 200. ``body`` is decoded, or a text, or its bytes."""
@@ -195,6 +207,8 @@ class Failures:
             return self.redacted(AttemptError("connection", message, unreachable=True))
         if names & _TIMEOUT:
             message = f"no answer from {self.shown} within {self.timeout:g} s (timeout=...)"
+            if self.is_idle:
+                message = f"{self.shown} was silent for {self.timeout:g} s (idle_timeout=...)"
             return AttemptError("timeout", message)
         if names & _MALFORMED:
             return self.redacted(AttemptError("malformed", f"{self.shown} sent no valid answer: {reason}"))

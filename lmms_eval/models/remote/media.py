@@ -14,12 +14,19 @@ from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import resolve
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from PIL import Image
 
     from lmms_eval.media import Bounds
+    from lmms_eval.media.audio import Audio
     from lmms_eval.media.encode import WireOptions
     from lmms_eval.media.frame_rules import FrameRule
     from lmms_eval.media.video import VideoFrames
+
+
+UNKNOWN_FPS = 24.0
+"""The rate that the processors of transformers assume for a video of unknown rate."""
 
 
 class Part(Struct, frozen=True):
@@ -46,6 +53,10 @@ class Frames(Struct, frozen=True):
     whole: bool = False
     total_pixels: int | None = None
     """The limit for all frames together."""
+    with_sound: bool = False
+    """Whether frames are followed by the sound of their video."""
+    least: int = 1
+    """Minimum number of frames with ``fps``, as far as the video has them."""
     rule: FrameRule | None = None
     """Chooses and scales the frames of whole videos."""
 
@@ -72,8 +83,25 @@ class Frames(Struct, frozen=True):
             count=limits.max_frames or self.count,
             fps=limits.fps or self.fps,
             total_pixels=limits.total_pixels or self.total_pixels,
-            rule=None if limits.frame_rule is None else FrameRule(limits.frame_rule, limits),
+            least=limits.min_frames or self.least,
+            rule=self.rule if limits.frame_rule is None else FrameRule(limits.frame_rule, limits),
         )
+
+    def with_rule(self, name: str | None, bounds: Bounds) -> Frames:
+        """Return this form with a rule, named by a model argument, that has the limits of this form and ``bounds``."""
+        if name is None:
+            return self
+        from lmms_eval.media.frame_rules import FrameRule
+
+        limits = RequestLimits(
+            min_pixels=bounds.min_pixels,
+            max_pixels=bounds.max_pixels,
+            total_pixels=self.total_pixels,
+            fps=self.fps,
+            min_frames=self.least if self.least > 1 else None,
+            max_frames=self.count,
+        )
+        return replace(self, rule=FrameRule(name, limits))
 
 
 class SentForm(Struct, frozen=True):
@@ -132,6 +160,8 @@ def _parts(
         yield Part("video", part.url)
     else:
         yield from (Part("picture", image) for image in frames.pictures(read_video(part, frames)))
+        if frames.with_sound and (sound := read_sound(part)) is not None:
+            yield Part("sound", sound.value)
 
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
@@ -141,7 +171,7 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     start, end = bounds_of(part)
     if frames.rule is not None and start is None and end is None:
         return read_frames(part.url, Sampling(indices=ruled_frames(part.url, frames.rule)))
-    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end, least=frames.least))
 
 
 def ruled_frames(value: Any, rule: FrameRule) -> tuple[int, ...]:
@@ -158,6 +188,23 @@ def ruled_frames(value: Any, rule: FrameRule) -> tuple[int, ...]:
     return tuple(found)
 
 
+def read_sound(part: ChatVideoContent, sampling_rate: int | None = None) -> Audio | None:
+    """Read the sound of a video part within its time bounds; ``None`` if the video has no sound.
+
+    Raises ``MediaError`` if the video cannot be read.
+    """
+    from lmms_eval.media.audio import Audio, has_sound, load_audio
+
+    if is_listed(part.url) or not has_sound(part.url):
+        return None
+    sound = load_audio(part.url, sampling_rate=sampling_rate)
+    start, end = bounds_of(part)
+    first = int((start or 0.0) * sound.sampling_rate)
+    last = None if end is None else int(end * sound.sampling_rate)
+    samples = sound.samples[first:last]
+    return Audio(samples, sound.sampling_rate) if len(samples) else None
+
+
 def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
     """Read the frames of a video, or of a list, as pictures. Raises ``MediaError`` if one cannot be read."""
     from lmms_eval.media import fit, load_rgb
@@ -169,6 +216,48 @@ def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> lis
     found = read_video(part, frames)
     each = frames.bounds_of(found, bounds)
     return [fit(image, each) for image in found.images()]
+
+
+def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
+    """Read the frames of a video. A list contains the frames themselves, as if recorded at ``frames.fps``.
+
+    Returns:
+        The frames as ``(frames, height, width, 3)``, RGB, in order of time, and the properties of the video by the
+        names of transformers' ``VideoMetadata``.
+
+    Raises:
+        MediaError: the video or one of its pictures cannot be read.
+    """
+    import numpy as np
+
+    if is_listed(part.url):
+        images = read_pictures(part, frames, bounds)
+        size = images[0].size
+        array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
+        return array, _film_metadata(chosen_frames(part.url, frames), frames.fps, len(part.url))
+    from lmms_eval.media import fit
+    from lmms_eval.media.video import probe
+
+    found = read_video(part, frames)
+    each = frames.bounds_of(found, bounds)
+    array, (height, width) = found.array, found.array.shape[1:3]
+    if each.size((width, height)) != (width, height):
+        array = np.stack([np.asarray(fit(image, each)) for image in found.images()])
+    total = max(probe(part.url).frames, found.indices[-1] + 1)
+    return array, _film_metadata(found.indices, found.fps, total)
+
+
+def _film_metadata(indices: Sequence[int], fps: float | None, total: int) -> dict[str, Any]:
+    """Return the properties of a video of ``total`` frames. The frames must not be sampled again."""
+    rate = fps or UNKNOWN_FPS
+    return {
+        "total_num_frames": total,
+        "fps": rate,
+        "duration": total / rate,
+        "video_backend": "pyav",
+        "frames_indices": list(indices),
+        "do_sample_frames": False,
+    }
 
 
 def is_listed(value: Any) -> bool:

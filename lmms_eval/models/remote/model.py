@@ -1,4 +1,4 @@
-"""The base of remote models: concurrent requests, one layer of retries, and failures as responses."""
+"""The bases of remote models: concurrent requests, one layer of retries, and failures as responses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import abc
 import importlib
 import os
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lmms_eval.api.generation import PIXEL_LIMITS, VIDEO_LIMITS, MediaForm
 from lmms_eval.api.model import Model, RequestStream
@@ -19,7 +19,9 @@ from lmms_eval.models.argument_names import IGNORED, limits_as_arguments
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
+    from lmms_eval.models.remote.arguments import ServiceArguments
     from lmms_eval.models.remote.asking import RequestExchange
+    from lmms_eval.models.remote.batch.service import BatchService
 
 Complete = Callable[[Any], Awaitable[Any]]
 """Makes one attempt: takes a prepared payload, and returns a ``Reply`` or raises ``AttemptError``."""
@@ -142,6 +144,64 @@ class RemoteModel(Model):
         """Return the generation options of tasks that were ignored so far."""
         with self._lock:
             return sorted(self._ignored)
+
+
+class BatchModel(RemoteModel):
+    """A ``RemoteModel`` whose service has a batch interface, which the argument ``batch`` selects."""
+
+    _folder: Path | None = None
+    """The folder of batches, below that of the run."""
+    _batch_ids: Sequence[str] = ()
+
+    def __init__(self, arguments: RemoteArguments, address: str, system_prompt: str | None) -> None:
+        super().__init__(arguments, address, system_prompt)
+        self.in_batches = bool(getattr(arguments, "batch", False))
+        if not self.in_batches:
+            return
+        if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+            raise ModelError("batch=true works with one process only: start a single process")
+        self.kinds = frozenset({"generate_until"})
+        self.collects = cast("ServiceArguments", arguments).batch_max_requests
+
+    def batches(self) -> BatchService:
+        """Return a client of the service's batch interface."""
+        raise NotImplementedError
+
+    def attach_folder(self, folder: Path) -> None:
+        """Set the folder for the records of batches and of stop strings."""
+        super().attach_folder(folder)
+        self._folder = folder
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the description of a remote model, with the ids of its batches."""
+        batches = {"batches": list(self._batch_ids)} if self.in_batches else {}
+        return {**super().describe(), **batches}
+
+    def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        """Answer requests as they arrive, or with ``batch`` as batches end. Every failure is a response.
+
+        Raises:
+            ModelError: with ``batch``, there is no folder for the batches' ids, or an earlier batch cannot be found.
+        """
+        return self._answers(stream) if self.in_batches else super().respond(stream)
+
+    async def _answers(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        from lmms_eval.models.remote.batch.asker import BatchAsker
+        from lmms_eval.models.remote.batch.ledger import Ledger
+
+        if self._folder is None:
+            raise ModelError(
+                "batch=true applies to the model and the judge of a run, not to other commands: leave it out"
+            )
+        arguments = cast("ServiceArguments", self._settings)
+        async with self.batches() as service:
+            max_bytes = int(arguments.batch_max_mb * 1_000_000) - service.overhead
+            with Ledger(self._folder, arguments.batch_max_requests, max_bytes) as ledger:
+                self._batch_ids = ledger.batch_ids
+                asker = BatchAsker(service, ledger, arguments, self.stops, self.tally)
+                async with aclosing(asker.run(stream)) as responses:
+                    async for response in responses:
+                        yield response
 
 
 def import_sdk(module: str, backend: str, extra: str) -> Any:

@@ -69,6 +69,8 @@ class Reply(Struct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     message: Mapping[str, Any] = field(default_factory=dict)
     """The message as sent by the server, if it has calls. It is sent back with their results."""
+    timing: tuple[float, float] | None = None
+    """Of a stream: the seconds until its first piece, and from there to its last one; 0 if both arrived together."""
 
     @classmethod
     def of_parts(

@@ -14,20 +14,21 @@ from msgspec.structs import replace
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import read_system_prompt
-from lmms_eval.models.openai.arguments import is_loopback_url, split_address
-from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
+from lmms_eval.models.openai.arguments import Endpoint, is_loopback_url, split_address
+from lmms_eval.models.remote.arguments import ServiceArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import SentForm, Turn, payload_size, read_conversation
-from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
-from lmms_eval.models.remote.reply import Reply, read_completion
+from lmms_eval.models.remote.model import BatchModel, Complete, import_sdk
+from lmms_eval.models.remote.reply import Reply, decode_body, read_completion
+from lmms_eval.models.remote.streams import StreamedAnswer
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """A call of a package with keyword arguments."""
-A = TypeVar("A", bound=RemoteArguments)
+A = TypeVar("A", bound=ServiceArguments)
 
 
-class SdkModel(RemoteModel, Generic[A]):
+class SdkModel(BatchModel, Generic[A]):
     """A ``RemoteModel`` over a package. Its payload is the keyword arguments of a call.
 
     A back end sets the attributes, builds the call's arguments (``build``), opens the package's client (``open``),
@@ -44,6 +45,10 @@ class SdkModel(RemoteModel, Generic[A]):
     base_url_variable: ClassVar[str]
     key_variables: ClassVar[tuple[str, ...]]
     """Environment variables of the key. Messages name the first."""
+    key_header: ClassVar[str]
+    stream_kind: ClassVar[type[StreamedAnswer]]
+    headers: ClassVar[Mapping[str, str]] = {}
+    """Further headers that the service requires."""
 
     def __init__(self, **arguments: Any) -> None:
         kind, variable = self.arguments_kind, self.key_variables[0]
@@ -61,6 +66,10 @@ class SdkModel(RemoteModel, Generic[A]):
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the keyword arguments of the call for a request."""
+        raise NotImplementedError
+
+    def body(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON body that the package sends for the keyword arguments of a call."""
         raise NotImplementedError
 
     def open(self) -> AbstractAsyncContextManager[Call]:
@@ -81,14 +90,52 @@ class SdkModel(RemoteModel, Generic[A]):
 
     def prepare(self, request: Request) -> Request:
         """Build the call's arguments. Raises ``MediaError`` if a medium cannot be read, or is not supported."""
-        payload = self.build(request)
+        payload: Any = self.build(request)
+        if self.in_batches:
+            payload = self.body(payload)
+        elif self._arguments.stream:
+            payload = orjson.dumps(self.body(payload))
         return request.with_payload(payload, payload_size(payload))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """Open the package's client for single attempts."""
+        """Open the package's client for single attempts, or with ``stream`` one of our own."""
+        if self._arguments.stream:
+            from lmms_eval.models.openai.client import Client
+
+            def parse(raw: bytes, _: str) -> Reply:
+                return self.read_json(raw)
+
+            async with Client(self.stream_endpoint(), self._arguments, parse, self.stream_kind) as client:
+                yield client.complete
+            return
         async with self.open() as call:
             yield attempts(call, self.errors(), self.failure, self.read)
+
+    def stream_endpoint(self) -> Endpoint:
+        """Return the address that answers in streams."""
+        raise NotImplementedError
+
+    def endpoint(self, url: str) -> Endpoint:
+        """Return an address of the service with the key, for requests without the package."""
+        return Endpoint(
+            url=url,
+            authorization=self.key,
+            secrets=(self.key,),
+            shown=self.failures.shown,
+            is_public=True,
+            is_loopback=self.is_local,
+            header=self.key_header,
+            key_name=self.key_variables[0],
+            headers=self.headers,
+        )
+
+    def read_json(self, raw: bytes) -> Reply:
+        """Read the JSON body of an answer, as ``read`` does for the package's answer. Raises ``AttemptError``."""
+        try:
+            return self.read(json_object(decode_body(raw)))
+        except (AttributeError, TypeError, LookupError, ValueError) as error:
+            raise self.failures.malformed(f"an answer of an unknown form ({error})") from error
 
     @property
     def is_local(self) -> bool:
@@ -104,10 +151,38 @@ class SdkModel(RemoteModel, Generic[A]):
         """Return the form of the request's pictures and videos."""
         return self._form if request.media is None else self._form.limited(request.media)
 
-    def conversation(self, request: Request, whole_videos: bool = False) -> tuple[str, tuple[Turn, ...]]:
+    def conversation(
+        self, request: Request, whole_videos: bool = False, with_sound: bool = False
+    ) -> tuple[str, tuple[Turn, ...]]:
         """Return the system prompt, that of the arguments or of the request, and the turns of the request."""
-        frames = replace(self.form_of(request).frames, whole=whole_videos)
+        frames = replace(self.form_of(request).frames, whole=whole_videos, with_sound=with_sound)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
+
+
+class JsonObject:
+    """A JSON object with the attributes of a package's objects: in snake case, and ``None`` if missing."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._fields.get(name)
+        return json_object(self._fields.get(camel_case(name)) if value is None else value)
+
+
+def json_object(value: Any) -> Any:
+    """Return a JSON value with attributes for the fields of its objects."""
+    if isinstance(value, dict):
+        return JsonObject(value)
+    return [json_object(item) for item in value] if isinstance(value, list) else value
+
+
+def camel_case(name: str) -> str:
+    """Return a name in camel case."""
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
 
 
 def attempts(

@@ -29,9 +29,9 @@ NOTE = "stops_are_not_sent"
 """The file in the model's folder that records the decision and its reason."""
 LOOK_EVERY_S = 1.0
 """The interval of checks for the file of another process."""
-FIELDS = ("stop", "stop_sequences")
+FIELDS = ("stop", "stop_sequences", "stopSequences")
 """Names of the stop strings in bodies and call arguments."""
-WITHIN = ("config", "body")
+WITHIN = ("config", "generationConfig", "body", "params", "request")
 """Names of the objects that contain them: the options of a call, or the body in a line of a batch."""
 
 

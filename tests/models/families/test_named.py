@@ -55,6 +55,32 @@ def test_names_that_need_torchvision_answer_with_it():
     assert found == {name: dict.fromkeys(questions(name), "yes") for name in names}
 
 
+@pytest.mark.skipif(not torchvision_operators.is_there(), reason="torchvision is not installed")
+@pytest.mark.parametrize("name", ["qwen2_5_omni", "qwen3_omni"])
+def test_the_sound_of_videos_is_heard_with_their_frames(name):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.models.families.omni", name],
+        capture_output=True, text=True, check=False, timeout=300, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)[name]
+    heard, silent = found["True"], found["False"]
+    assert heard["errors"] == silent["errors"] == [None] * 5
+    assert (heard["films"], silent["films"]) == ([1, 1, 0, 2, 2], [0] * 5)
+    assert (heard["images"], silent["images"]) == ([0, 0, 4, 0, 0], [4, 2, 4, 8, 8])
+    assert heard["seconds"] == [[2.0], [1.0], [], [2.0, 2.0], [2.0, 2.0]], "a part of a video has its part of the sound"
+    assert heard["texts"][2] == silent["texts"][2], "a video without sound is shown as before"
+    assert heard["texts"][0] != silent["texts"][0] and heard["tokens"][0] > heard["tokens"][1]
+
+
+@pytest.mark.skipif(is_torchvision_available(), reason="torchvision is installed")
+def test_the_sound_of_videos_needs_torchvision(named_folder):
+    with pytest.raises(ModelError, match="use_audio_in_video=true needs torchvision: pip install torchvision"):
+        make_model("qwen2_5_omni", named_folder("qwen2_5_omni"), use_audio_in_video="true")
+    with pytest.raises(ModelError, match="has no argument 'use_audio_in_video'"):
+        make_model("llava_hf", named_folder("qwen2_5_omni"), use_audio_in_video="true")
+
+
 @pytest.mark.skipif(is_torchvision_available(), reason="torchvision is installed")
 @pytest.mark.parametrize("name", NEED_TORCHVISION)
 def test_names_that_need_torchvision_say_so_without_it(folder_of, name):

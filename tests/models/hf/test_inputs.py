@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.api.generation import RequestLimits
-from lmms_eval.errors import FunctionError, MediaError
+from lmms_eval.errors import FunctionError, MediaError, ModelError
 from lmms_eval.models.hf.inputs import InputBuilder, placeholder_tokens
 from lmms_eval.models.hf.load import load
 from lmms_eval.models.hf.options import HFOptions
@@ -221,3 +221,14 @@ def test_frames_share_the_pixels_of_a_video(loaded, tiny, video):
     listed = converse(0, show({"type": "video", "url": [picture(64, 48)] * 2}))
     assert sizes(loaded, tiny, listed, total_pixels=2 * 16 * 12) == [(16, 12)] * 2
     assert sizes(loaded, tiny, ask(0, "Hi", [picture(64, 48)]), total_pixels=10) == [(64, 48)]
+
+
+def test_frames_by_a_rule(loaded, tiny, video):
+    """Twenty frames of two seconds: two frames a second, at least six, the first and the last among them."""
+    asked = converse(0, show({"type": "video", "url": str(video)}))
+    limits = {"fps": 2.0, "min_frames": 6, "max_num_frames": 64}
+    by_rule = builder(loaded, tiny, frame_rule="qwen-vl-utils", **limits).prepare(asked).payload.images
+    assert len(by_rule) == 6 and len(builder(loaded, tiny, **limits).prepare(asked).payload.images) == 6
+    assert len(builder(loaded, tiny, fps=2.0).prepare(asked).payload.images) == 4
+    with pytest.raises(ModelError, match="frame_rule='even' is not valid: use one of qwen-vl-utils, inner"):
+        HFOptions.from_arguments({"pretrained": str(tiny), "frame_rule": "even"})

@@ -17,8 +17,8 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import EngineDiedError, MediaError, ModelError
 from tests.cases import for_each
-from tests.media.draw import tone, write_video
-from tests.models.offline.engines import EngineDeadError, Recorder, RequestError
+from tests.media.draw import tone, write_talkie, write_video
+from tests.models.offline.engines import TEXTS_TEMPLATE, EngineDeadError, Recorder, RequestError, write_tokenizer
 from tests.models.offline.support import FAKES, build
 from tests.models.openai.support import MemoryStream, ask, make_request
 from tests.servers.stub import StubServer
@@ -89,6 +89,43 @@ def test_vllm_media_are_passed_as_they_are(tmp_path: Path, folder: str, seen: Re
     assert media["audio"][0][1] == 8000 and len(media["audio"][0][0]) == 4000
     assert calls["one"]["mm_processor_kwargs"] == {"fps": 1}
     assert set(calls["two"]) == {"prompt_token_ids"}
+
+
+def test_vllm_frames_by_a_rule(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    film = write_video(tmp_path / "film.mp4", 61, fps=30)
+    limits = {"fps": 2, "min_frames": 4, "max_frames_num": 512, "frame_rule": "qwen-vl-utils"}
+    ask(build("vllm", folder, **limits), [make_request("one", visuals=[str(film)])])
+    _, facts = seen.calls[0]["prompt"]["multi_modal_data"]["video"][0]
+    assert facts["frames_indices"] == [0, 20, 40, 60]
+    with pytest.raises(ModelError, match="sglang opens videos itself: leave frame_rule, min_frames out"):
+        build("sglang", folder, **limits)
+
+
+def test_vllm_hears_the_sound_of_videos(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    loud, silent = write_talkie(tmp_path / "loud.mkv"), write_video(tmp_path / "silent.mp4", 12)
+    sound = {"array": tone(), "sampling_rate": 8000}
+    model = build("vllm", folder, use_audio_in_video="true", mm_processor_kwargs='{"fps": 1}')
+    asked = {"loud": [loud], "silent": [silent], "mixed": [loud, silent], "further": [loud, sound], "alone": [sound]}
+    found = ask(model, [make_request(name, visuals=list(map(_visual, media))) for name, media in asked.items()])
+    calls = {call["id"]: call["prompt"] for call in seen.calls}
+    assert [round(len(array) / rate, 2) for array, rate in calls["loud"]["multi_modal_data"]["audio"]] == [2.0]
+    assert calls["loud"]["mm_processor_kwargs"] == {"fps": 1, "use_audio_in_video": True}
+    assert calls["silent"]["mm_processor_kwargs"] == calls["alone"]["mm_processor_kwargs"] == {"fps": 1}
+    for name in ("mixed", "further"):
+        error = found[name].error
+        assert error is not None and error.kind == "bad_request" and "use_audio_in_video" in error.message
+
+
+def _visual(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
+
+
+def test_the_sound_of_videos_that_cannot_be_added(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    with pytest.raises(ModelError, match="the back end sglang opens videos itself"):
+        build("sglang", folder, use_audio_in_video="true")
+    texts = write_tokenizer(tmp_path / "texts", template=TEXTS_TEMPLATE)
+    with pytest.raises(ModelError, match="needs a chat template with videos"):
+        build("vllm", texts, use_audio_in_video="true")
 
 
 def test_sglang_media(tmp_path: Path, folder: str, seen: Recorder) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.batch.client import JOURNAL
 from lmms_eval.models.openai.model import OpenAI
+from lmms_eval.models.remote.batch.ledger import JOURNAL
 from tests.models.openai.support import MemoryStream, make_request
 from tests.servers.batches import BatchServer
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from PIL import Image
@@ -18,7 +20,7 @@ from lmms_eval.media.video import Sampling
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.body import BodyBuilder
 from tests.cases import for_each
-from tests.media.draw import encoded, number_of, picture, tone, write_video
+from tests.media.draw import encoded, number_of, picture, tone, write_talkie, write_video
 from tests.models.openai.support import make_request
 
 
@@ -179,6 +181,51 @@ def test_part_of_a_video_and_timestamps(tmp_path: Path) -> None:
     mapping = {"type": "video", "url": {"video": path, "video_start": 1.0, "video_end": 1.6}}
     same = parts_of(build(make_request("one", messages=conversation(("user", [mapping]))), nframes=2, is_qwen3_vl=True))
     assert same == parts
+
+
+def test_frames_by_a_rule(tmp_path: Path) -> None:
+    """As Qwen's script shows Video-MME: an even number of frames with the first and the last, scaled together."""
+    film = make_request("one", visuals=[str(write_video(tmp_path / "a.mp4", 61, fps=30))])
+    limits = {"fps": 2, "min_frames": 4, "max_frames_num": 512, "frame_rule": "qwen-vl-utils"}
+
+    def images(**more: Any) -> list[Image.Image]:
+        parts = parts_of(build(film, **limits, **more))
+        return [Image.open(io.BytesIO(decoded(part))) for part in parts if part["type"] == "image_url"]
+
+    assert [number_of(np.asarray(image.convert("RGB"))) for image in images(min_pixels=1)] == [0, 20, 40, 60]
+    assert all(math.prod(image.size) <= 5000 for image in images(min_pixels=3584, max_pixels=5000))
+    assert all(math.prod(image.size) >= 120_000 for image in images())
+    least = build(film, fps=1, min_frames=5, max_frames_num=512)
+    assert sum(part["type"] == "image_url" for part in parts_of(least)) == 5
+    with pytest.raises(ModelError, match="frame_rule: Input should be 'qwen-vl-utils', 'inner', 'by-rate' or 'middle'"):
+        build(film, frame_rule="even")
+
+
+def test_a_rule_without_frames_fails_the_request(tmp_path: Path) -> None:
+    film = make_request("one", visuals=[str(write_video(tmp_path / "a.mp4", 12, fps=25))])
+    with pytest.raises(MediaError, match="frames by rate need the rate of the video, and fps"):
+        build(film, frame_rule="by-rate")
+
+
+def test_frames_are_followed_by_the_sound_of_their_video(tmp_path: Path) -> None:
+    loud, silent = write_talkie(tmp_path / "loud.mkv"), write_video(tmp_path / "silent.mp4", 12)
+    for path, bounds, seconds in ((loud, {}, 2.0), (loud, {"end_time": 0.5}, 0.5), (silent, {}, None)):
+        part = {"type": "video", "url": str(path), **bounds}
+        messages = ChatMessages.model_validate({"messages": [{"role": "user", "content": [part]}]})
+        parts = parts_of(build(make_request("one", messages=messages), use_audio_in_video=True, max_frames_num=3))
+        assert [one["type"] for one in parts] == ["image_url"] * 3 + ["input_audio"] * (seconds is not None)
+        if seconds is not None:
+            wav = base64.b64decode(parts[-1]["input_audio"]["data"])
+            assert (
+                len(wav) == pytest.approx(seconds * 16000 * 2, abs=100) and parts[-1]["input_audio"]["format"] == "wav"
+            )
+
+
+def test_a_server_that_opens_videos_is_asked_for_their_sound(tmp_path: Path) -> None:
+    request = make_request("one", visuals=[str(write_talkie(tmp_path / "loud.mkv"))])
+    body = build(request, use_audio_in_video=True, pass_video_url=True, extra_body={"mm_processor_kwargs": {"fps": 1}})
+    assert body["mm_processor_kwargs"] == {"fps": 1, "use_audio_in_video": True}
+    assert [part["type"] for part in parts_of(body)] == ["video_url", "text"]
 
 
 def test_video_by_address(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.errors import AttemptError
-from tests.media.draw import tone, write_video
+from tests.media.draw import tone, write_talkie, write_video
 from tests.models.openai.support import make_request
 from tests.models.remote.dialects import GEMINI
 from tests.servers.dialects import PIXEL
@@ -56,6 +56,13 @@ def media_of(server: StubServer) -> list[tuple[str, bytes]]:
     return [
         (item.get("mimeType") or item["mime_type"], base64.b64decode(item["data"], altchars=b"-_")) for item in inline
     ]
+
+
+def test_frames_are_followed_by_the_sound_of_their_video(tmp_path: Path) -> None:
+    request = make_request("one", visuals=[str(write_talkie(tmp_path / "loud.mkv"))])
+    with StubServer() as server:
+        GEMINI.ask_one(server, request, use_audio_in_video=True, max_frames_num=2)
+        assert [mime for mime, _ in media_of(server)] == ["image/png", "image/png", "audio/wav"]
 
 
 def test_pictures_sound_and_frames(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import { cost, total } from "./home";
 import { count, seconds, Text, told } from "./text";
 import type { JsonObject, RunDetails, RunEntry } from "./types";
 
-const SHOWN = ["config", "model", "judge", "cache", "sandbox", "library_versions", "machine", "versions", "n-shot", "timing", "usage"];
+const SHOWN = ["config", "model", "judge", "cache", "sandbox", "library_versions", "machine", "versions", "n-shot", "timing", "usage", "throughput", "streams"];
 
 export function Provenance({ run, details }: { run: RunEntry; details: RunDetails }) {
   const document = details.document;

@@ -6,20 +6,18 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from time import monotonic
-from typing import Any
-
-import orjson
 
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.arguments import Arguments
-from lmms_eval.models.openai.batch.client import BatchClient, BatchPart, Draft, Ledger, batch_line
+from lmms_eval.models.remote.arguments import ServiceArguments
 from lmms_eval.models.remote.asking import Tally, to_response
-from lmms_eval.models.remote.errors import AttemptError, shorten, status_error
-from lmms_eval.models.remote.reply import Reply, decode_body
+from lmms_eval.models.remote.batch.ledger import BatchPart, Draft, Ledger
+from lmms_eval.models.remote.batch.service import BatchService
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.remote.stops import StopSending, ended_in_thoughts, without_stops
 
 log = logging.getLogger(__name__)
@@ -30,78 +28,24 @@ NOT_CREATED: frozenset[ErrorKind] = frozenset({"bad_request", "auth", "refused",
 """Failures that show that the service has not created a batch."""
 ENDED = ("completed", "failed", "expired", "cancelled")
 """Final states of a batch."""
-_UNANSWERED: Mapping[str, tuple[ErrorKind, bool]] = {
-    "batch_expired": ("timeout", True),
-    "expired": ("timeout", True),
-    "batch_cancelled": ("server_error", False),
-    "cancelled": ("server_error", False),
-    "completed": ("malformed", True),
-    "token_limit_exceeded": ("rate_limit", True),
-    "rate_limit_exceeded": ("rate_limit", True),
-    "server_error": ("server_error", True),
-}
-"""The kind of failure and whether to retry, by the error code of a line, or by the final state of a batch without a
-line for a request. Requests of a batch that a user has cancelled are not retried."""
 
 
-def read_result(
-    line: bytes, parse: Callable[[bytes, str], Reply], shown: str, key_name: str
-) -> tuple[str, Reply | AttemptError] | None:
-    """Read a line of results: the request's id, and its reply or failure; ``None`` if it does not name a request."""
-    try:
-        record = decode_body(line)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
-        return None
-    request_id, error, response = record["custom_id"], record.get("error"), record.get("response")
-    if not isinstance(response, Mapping):
-        details = error if isinstance(error, Mapping) else {}
-        reason = str(details.get("message") or error or "no response")
-        return request_id, unanswered(str(details.get("code") or "completed"), reason, shown)
-    raw, status = orjson.dumps(response.get("body")), response.get("status_code")
-    if status != 200:
-        return request_id, status_error(status if isinstance(status, int) else 500, raw, {}, shown, key_name)
-    try:
-        return request_id, parse(raw, shown)
-    except AttemptError as failure:
-        return request_id, failure
-
-
-def unanswered(code: str, reason: str, shown: str) -> AttemptError:
-    """Return the failure of a request that a batch did not answer. ``code`` is a key of ``_UNANSWERED``."""
-    kind, retry = _UNANSWERED.get(code, ("bad_request", False))
-    return AttemptError(kind, f"a batch of {shown} gave no answer ({code}): {shorten(reason)}", retry=retry)
-
-
-def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
+def batch_failure(part: BatchPart, service: BatchService) -> AttemptError:
     """Return the failure of all requests that have no line in the results of an ended batch."""
-    errors = batch.get("errors")
-    listed = errors.get("data") if isinstance(errors, Mapping) else None
-    first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
-    status = str(batch.get("status"))
-    reason = str(first.get("message") or f"batch {batch.get('id')} is {status} and has no line of this request")
-    code = str(first.get("code") or status) if status == "failed" else status
-    return unanswered(code, reason, shown)
+    state = part.state
+    reason = state.reason or f"batch {part.batch_id} is {state.status} and has no line of this request"
+    code = state.code or state.status if state.status == "failed" else state.status
+    return service.unanswered(code, reason)
 
 
 class BatchAsker:
-    """Answers the requests of a run in batches. The ledger holds the batches of earlier starts.
-
-    ``read`` reads a line of the results (``read_result``).
-    """
+    """Answers the requests of a run in batches. The ledger holds the batches of earlier starts."""
 
     def __init__(
-        self,
-        client: BatchClient,
-        ledger: Ledger,
-        arguments: Arguments,
-        read: Callable[[bytes], tuple[str, Reply | AttemptError] | None],
-        stops: StopSending,
-        tally: Tally,
+        self, client: BatchService, ledger: Ledger, arguments: ServiceArguments, stops: StopSending, tally: Tally
     ) -> None:
         self._client, self._ledger, self._arguments = client, ledger, arguments
-        self._read, self._stops, self._tally = read, stops, tally
+        self._stops, self._tally = stops, tally
         self._open: dict[str, Request] = {}
         """Requests without an answer, by id."""
         self._tries: Counter[str] = Counter()
@@ -131,7 +75,7 @@ class BatchAsker:
                 yield response
         finally:
             for unsent in (*self._full, *([self._draft.close()] if self._draft is not None else [])):
-                unsent.remove()
+                self._ledger.over(unsent)
             for part in self._wanted():
                 log.warning(
                     "batch %s continues at %s: start the same command again to get its answers",
@@ -174,7 +118,7 @@ class BatchAsker:
                     found = await self._client.find(part)
                 except AttemptError as error:
                     raise ModelError(
-                        f"an earlier start sent the file {part.file_id} and was killed before it knew its batch; "
+                        f"an earlier start was killed while it created a batch (of {part.file_id}, {part.name}); "
                         f"{self._client.shown} does not list its batches ({error}). Start again later; or, if that "
                         f"batch does not exist, delete {part.path.parent}"
                     ) from error
@@ -199,7 +143,7 @@ class BatchAsker:
         for request in taken:
             self._open[request.id] = request
             if request.id not in self._place:
-                line = self._line_to_send(request.id, batch_line(request.id, self._client.line_path, request.payload))
+                line = self._line_to_send(request.id, self._client.line(request.id, request.payload))
                 failed += await self._add(request.id, line)
             stream.put_away(request)
         self._tally.requests += len(taken)
@@ -222,7 +166,7 @@ class BatchAsker:
         if self._draft is not None and not self._draft.has_room(line):
             found = await self._submit()
         self._draft = self._draft or self._ledger.draft()
-        self._draft.add(request_id, line)
+        self._draft.add(request_id, self._client.stamp(line, self._draft.name, len(self._draft.ids)))
         return found
 
     async def _submit(self) -> list[Response]:
@@ -242,6 +186,10 @@ class BatchAsker:
             self._ledger.uploaded(part, await self._client.upload(part))
             self._ledger.created(part, await self._client.create(part))
         except AttemptError as error:
+            if error.kind == "rate_limit" and error.retry and self._wanted():  # there is room when another has ended
+                self._most_live = len(self._wanted())
+                self._full.insert(0, part)
+                return []
             if not part.file_id or error.kind in NOT_CREATED:
                 self._ledger.over(part)
             return [self._failed(request_id, error) for request_id in part.ids]
@@ -277,16 +225,16 @@ class BatchAsker:
 
     async def _is_over(self, part: BatchPart) -> bool:
         try:
-            part.batch = await self._client.look(part.batch_id)
+            part.state = await self._client.look(part.batch_id)
         except AttemptError as error:
             part.failed_looks += 1
             if not error.retry or part.failed_looks > self._arguments.max_retries:
                 part.error = error
             return part.error is not None
         part.failed_looks = 0
-        if part.batch.get("status") != part.status:
-            part.status = str(part.batch.get("status"))
-            log.info("batch %s: %s", part.batch_id, _progress(part.batch))
+        if part.state.status != part.status:
+            part.status = part.state.status
+            log.info("batch %s: %s", part.batch_id, part.state.progress or part.status)
         if part.status not in ENDED and monotonic() - part.since > self._arguments.batch_timeout:
             limit = f"{self._arguments.batch_timeout:g} s (batch_timeout=...)"
             part.error = AttemptError("timeout", f"{self._client.shown} has not finished it within {limit}")
@@ -297,19 +245,17 @@ class BatchAsker:
         self._watched.remove(part)
         if part.error is None:
             await self._fetch(part)
+        is_other = part.error is None and part.is_guess and not self._is_confirmed(part)
+        if is_other and await self._guess_again(part):
+            return
         if (error := part.error) is not None:
             reason = f"batch {part.batch_id}: {error}; it is kept at the service: start the same command again"
             for request_id in self._expected(part):
                 yield self._failed(request_id, AttemptError(error.kind, reason))
             return
-        self._note_limit(part)
-        again: set[str] = set()
-        for request_id, outcome in self._results(part):
-            response = self._settle(request_id, outcome)
-            if response is None:
-                again.add(request_id)
-            else:
-                yield response
+        again = set(self._expected(part) if is_other else ())
+        for response in () if is_other else self._settle_all(part, again):
+            yield response
         for request_id in self._expected(part):
             del self._place[request_id]
         for request_id, line in part.lines(again) if again else ():
@@ -318,40 +264,68 @@ class BatchAsker:
         self._ledger.over(part)
 
     async def _fetch(self, part: BatchPart) -> None:
-        """Fetch both files of results. After a failure, the batch is given up."""
+        """Fetch the files of results. After a failure, the batch is given up."""
         try:
-            for name, path in part.results.items():
-                if part.batch.get(name):
-                    await self._client.download(str(part.batch[name]), path)
+            for name, path in zip(part.state.results, part.results, strict=False):
+                await self._client.download(part, name, path)
         except AttemptError as error:
             part.error = error
+
+    def _is_confirmed(self, part: BatchPart) -> bool:
+        """Return whether the results of a guessed batch name a request of the part."""
+        return any(self._client.read_line(part, line) is not None for line in _lines_of(part))
+
+    async def _guess_again(self, part: BatchPart) -> bool:
+        """Look for another batch of a part, as the guessed one is not it. Returns whether there is one to wait for.
+
+        If there is not, the requests were never sent. If the service does not list its batches, ``part.error`` is set.
+        """
+        log.info("batch %s has no request of this run: looking for the right one", part.batch_id)
+        self._ledger.refute(part)
+        self._tries.subtract(self._expected(part))
+        try:
+            found = await self._client.find(part)
+        except AttemptError as error:
+            part.error = error
+            return False
+        if found is None:
+            return False
+        self._ledger.created(part, found)
+        self._tries.update(part.ids)
+        self._watch(part)
+        return True
 
     def _results(self, part: BatchPart) -> Iterator[tuple[str, Reply | AttemptError]]:
         """Yield one result for each open request from the fetched files. Requests without a line have failed."""
         seen = set[str]()
-        for name, path in part.results.items():
-            if not part.batch.get(name):
-                continue
-            with open(path, "rb") as lines:
-                for line in lines:
-                    result = self._read(line)
-                    if result is not None and result[0] not in seen and self._expects(part, result[0]):
-                        seen.add(result[0])
-                        yield result
+        for line in _lines_of(part):
+            result = self._client.read_line(part, line)
+            if result is not None and result[0] not in seen and self._expects(part, result[0]):
+                seen.add(result[0])
+                yield result
         for request_id in self._expected(part):
             if request_id not in seen:
-                yield request_id, batch_failure(part.batch, self._client.shown)
+                yield request_id, batch_failure(part, self._client)
 
     def _note_limit(self, part: BatchPart) -> None:
         """Send fewer batches at a time if the service's queue was full. This is not a try while other batches end."""
-        failure = batch_failure(part.batch, self._client.shown)
-        if part.batch.get("status") != "failed" or failure.kind != "rate_limit":
+        if part.state.status != "failed" or batch_failure(part, self._client).kind != "rate_limit":
             self._ended += 1
             return
         others = len(self._wanted())
         self._most_live = max(1, others)
         if others or self._ended > part.ended_before:
             self._tries.subtract(self._expected(part))
+
+    def _settle_all(self, part: BatchPart, again: set[str]) -> Iterator[Response]:
+        """Yield the responses of an ended batch. Requests to retry are added to ``again``."""
+        self._note_limit(part)
+        for request_id, outcome in self._results(part):
+            response = self._settle(request_id, outcome)
+            if response is None:
+                again.add(request_id)
+            else:
+                yield response
 
     def _settle(self, request_id: str, outcome: Reply | AttemptError) -> Response | None:
         """Return the response to a request; ``None`` if it is to be retried."""
@@ -392,9 +366,8 @@ async def _is_stopped(stream: RequestStream) -> bool:
     return await asyncio.to_thread(stream.take_full, 1) is None
 
 
-def _progress(batch: Mapping[str, Any]) -> str:
-    counts = batch.get("request_counts")
-    if not isinstance(counts, Mapping) or not counts.get("total"):
-        return str(batch.get("status"))
-    done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-    return f"{batch.get('status')}, {done} of {counts['total']} requests done"
+def _lines_of(part: BatchPart) -> Iterator[bytes]:
+    """Yield the lines of the fetched results."""
+    for _, path in zip(part.state.results, part.results, strict=False):
+        with open(path, "rb") as lines:
+            yield from lines
