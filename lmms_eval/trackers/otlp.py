@@ -38,8 +38,9 @@ SPANS_OF_REQUEST = 512
 """Most spans of one request to the collector, the default of the OpenTelemetry specification."""
 PAUSE_S = 30.0
 """Seconds after a failure during which nothing is sent."""
-LAST_S, AFTER_FAILURE_S = 2.0, 1.0
-"""Seconds that a request to the collector may take while the run waits for it, and then after a failure."""
+USUAL_S, LAST_S, AFTER_FAILURE_S = 3.0, 2.0, 1.0
+"""Seconds that a request to the collector may take with its retries: during the run (if no variable of OpenTelemetry
+states it), at its end, and at its end after a failure. The end of a run may have to wait for a request before it."""
 _PROVIDERS = {
     "anthropic": "anthropic", "azure": "azure.ai.openai", "gemini": "gcp.gemini", "openai": "openai",
 }  # fmt: skip
@@ -49,6 +50,7 @@ _OPTIONS = {
     "top_k": float, "top_p": float,
 }  # fmt: skip
 """Numeric generation options with the types of the conventions."""
+_TIMEOUTS = ("OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT")
 _NAMES = {"max_new_tokens": "max_tokens"}
 """Options that have another name there."""
 
@@ -125,7 +127,8 @@ class Otlp:
         for call in finished.calls:
             self._add(call)
         self._spans.lost += finished.dropped
-        self._export(LAST_S if finished.is_last else None)
+        is_stated = any(os.environ.get(name) for name in _TIMEOUTS)
+        self._export(LAST_S if finished.is_last else None if is_stated else USUAL_S)
         if finished.dropped:
             raise TrackerError(f"{finished.dropped} requests are left out: the collector is slower than the run")
 
@@ -216,7 +219,7 @@ class Otlp:
         return Context() if parent is None else set_span_in_context(parent, Context())
 
     def _export(self, timeout_s: float | None) -> None:
-        """Send the spans that have ended, in requests of ``timeout_s``, by default the package's own time limit.
+        """Send the spans that have ended, in requests of ``timeout_s``; ``None``: of the variable's limit.
 
         After a failure, spans are dropped for some time. Raises ``TrackerError`` if the collector does not take them.
         """
@@ -321,7 +324,7 @@ def _collecting(spans: list[Any]) -> Any:
 def _sent(spans: Sequence[Any], endpoint: str, timeout_s: float | None) -> str:
     """Send spans in one request, with retries of the package, and return why that failed; empty if it did not.
 
-    ``timeout_s``: limit for all attempts; by default that of ``OTEL_EXPORTER_OTLP_TIMEOUT``, or 10 s. Headers come from
+    ``timeout_s``: limit for all attempts; ``None``: that of ``OTEL_EXPORTER_OTLP_TIMEOUT``. Headers come from
     ``OTEL_EXPORTER_OTLP_HEADERS``.
     """
     import requests
