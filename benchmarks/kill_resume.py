@@ -38,13 +38,17 @@ def command(work: Path, url: str, out: Path) -> list[str]:
 
 
 def final_state(out: Path) -> dict[str, Any]:
-    """Return everything that must not depend on interruptions: scores, errors, counts and every sample."""
+    """Return everything that must not depend on interruptions: scores, errors, counts and every sample by task."""
     results = results_of(out)
     kept = {key: results[key] for key in ("results", "intervals", "outcomes", "n-samples", "task_hashes", "usage")}
     kept["prompt_fingerprint"] = results["prompt_fingerprint"]
-    samples = sorted(out.rglob("*_samples_*.jsonl"))[-1].read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in samples]
-    kept["samples"] = [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
+    files = sorted(out.rglob("*_samples_*.jsonl"))
+    kept["samples"] = {}
+    for file in files:
+        stamp, _, task = file.name.partition("_samples_")
+        if files[-1].name.startswith(stamp):
+            rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+            kept["samples"][task] = [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
     return kept
 
 

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from msgspec import Struct
 from yaml import YAMLError
 
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import (
     DataError,
     FunctionError,
@@ -33,6 +34,7 @@ from lmms_eval.utils.installed import (
     error_text,
     not_part_of_this_version,
     own_requirements,
+    package_version,
     required_packages,
 )
 from lmms_eval.utils.records import to_dict
@@ -157,6 +159,9 @@ def joined(parts: Sequence[Checks]) -> Checks:
 
 NO_DATA, NO_FILE, NO_NETWORK = "data not at hand", "file not at hand", "needs the network"
 NO_PACKAGE, NO_NAME = "package missing", "name not in this version"
+OTHER_VERSION = "package of another version"
+NO_VARIABLE, NO_PROGRAM = "environment variable missing", "program missing"
+NOT_SCORED = "cannot be scored here"
 _DISTRIBUTIONS = {
     "Levenshtein": "levenshtein", "PIL": "pillow", "azure": "azure-identity", "azure.identity": "azure-identity",
     "azure.storage": "azure-storage-blob", "bs4": "beautifulsoup4", "cv2": "opencv-python-headless",
@@ -177,8 +182,14 @@ _GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re
 """Matches texts of errors about files."""
 _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")
 """The same for the reasons of failed samples, which do not have the type of the error."""
+_OFFLINE_ERRORS = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
 _PREPARED = ("data", "prompt", "gold", "empty")
 """Steps that read the task's data, so that a missing file is a part of these data."""
+_KEY = re.compile(r"\b[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)*?_(?:KEY|TOKEN|SECRET)\b")
+"""Matches names of environment variables that hold keys."""
+_PROGRAM = re.compile(r"not installed or not (?:found )?[io]n (?:the |your )?PATH", re.IGNORECASE)
+"""Matches messages of task code about programs."""
+_IMPORT_ERROR = re.compile(r"cannot import name '([^']++)'")
 
 
 def finding(step: str, error: BaseException) -> Finding:
@@ -188,16 +199,8 @@ def finding(step: str, error: BaseException) -> Finding:
     for link in chain:
         if isinstance(link, RefusedConnectionError) or REFUSED in str(link):
             return Finding(step, "skipped", NO_NETWORK, REFUSED, message)
-    for link in chain:
-        if name := absent_name(link):
-            return Finding(step, "failed", NO_NAME, not_part_of_this_version(name), message)
-        if isinstance(link, MissingOptionalDependencyError):
-            return Finding(step, "failed", NO_PACKAGE, str(link), message)
-        if isinstance(link, ModuleNotFoundError) and link.name:
-            absent = absent_modules(link)
-            how = _how_to_install(absent)
-            also = f"; absent here: {', '.join(absent)}" if len(absent) > 1 else ""
-            return Finding(step, "failed", NO_PACKAGE, f"{', '.join(absent)}: {how}", f"{message}{also}; {how}")
+    if absent := next(filter(None, (_absent(step, link, message) for link in chain)), None):
+        return absent
     if any(isinstance(link, MissingDataError) or _is_offline(link) for link in chain):
         if step in _PREPARED and any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
             from datasets import config
@@ -207,28 +210,144 @@ def finding(step: str, error: BaseException) -> Finding:
         return Finding(step, "skipped", NO_DATA, _lacking(error), message)
     if step in _PREPARED and any(map(_is_gone, chain)):
         return Finding(step, "skipped", NO_FILE, _lacking(error), message)
-    return Finding(step, "failed", _kind(chain), error_text(chain[-1]), message)
+    if lacking := next(filter(None, map(_lack, chain)), None):
+        kind, cause = lacking
+        return Finding(step, "failed", kind, cause, message if cause in message else f"{message}; {cause}")
+    own = [link for link in chain if not _is_of_pydantic(link)] or chain  # the others repeat its message
+    return Finding(step, "failed", _kind(own), error_text(own[-1]), message)
+
+
+def _absent(step: str, link: BaseException, message: str) -> Finding | None:
+    """Explain an error about a name, a package or a program that scoring needs; ``None`` for any other error."""
+    if name := absent_name(link):
+        return Finding(step, "failed", NO_NAME, not_part_of_this_version(name), message)
+    if isinstance(link, MissingOptionalDependencyError):
+        return Finding(step, "failed", NO_PACKAGE, str(link), message)
+    if isinstance(link, NotEvaluated):
+        return Finding(step, "skipped", NOT_SCORED, str(link), message)
+    if modules := _modules_lacking(link):
+        how = _how_to_install(modules)
+        also = f"; absent here: {', '.join(modules)}" if len(modules) > 1 or isinstance(link, NameError) else ""
+        return Finding(step, "failed", NO_PACKAGE, f"{', '.join(modules)}: {how}", f"{message}{also}; {how}")
+    return None
+
+
+def _lack(link: BaseException) -> tuple[str, str] | None:
+    """Return what this machine lacks by an error of task code, in the form of ``kind`` and ``cause``; else ``None``."""
+    if isinstance(link, LmmsEvalError | NameError):
+        return None
+    text = str(link)
+    if isinstance(link, ImportError) and link.name and (found := _IMPORT_ERROR.match(text)):
+        package = _distribution(link.name)
+        if (version := package_version(package)) is not None:
+            return OTHER_VERSION, f"{package} {version} has no {found[1]}"
+    if name := _absent_variable(link):
+        return NO_VARIABLE, f"{name}: set this environment variable"
+    return (NO_PROGRAM, text) if _PROGRAM.search(text) else None
+
+
+def _absent_variable(error: BaseException) -> str:
+    """Return the environment variable that an error is about, if it is not set; else an empty text.
+
+    It is the one that ``os.environ`` did not find. If the message names a variable with a key, and the code passes
+    another one as the key, that one counts.
+    """
+    raising = next((file for file, _ in reversed(_lines(error))), "")
+    if isinstance(error, KeyError) and raising.endswith(("os.py", "<frozen os>")):
+        return str(error.args[0])
+    if _KEY.search(str(error)) is None:
+        return ""
+    return next(_passed_keys(error), "") or _absent_key(str(error))
+
+
+def _passed_keys(error: BaseException) -> Iterator[str]:
+    """Yield the variables without value that the last line of task code in a traceback passes as ``api_key``."""
+    own = [(file, line) for file, line in _lines(error) if not file.startswith("<") and "site-packages" not in file]
+    try:
+        tree = ast.parse(Path(own[-1][0]).read_bytes())
+    except (IndexError, OSError, SyntaxError, ValueError):
+        return
+    line = own[-1][1]
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    raising = (call for call in calls if call.lineno <= line <= (call.end_lineno or call.lineno))
+    values = [keyword.value for call in raising for keyword in call.keywords if keyword.arg == "api_key"]
+    names = {value.id for value in values if isinstance(value, ast.Name)}
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    values += [node.value for node in assigned if names.intersection(map(ast.unparse, node.targets))]
+    for value in values:
+        name = _variable_read(value)
+        if name and not os.environ.get(name):
+            yield name
+
+
+def _variable_read(node: ast.expr) -> str:
+    """Return the environment variable that ``os.getenv(...)`` or ``os.environ.get(...)`` reads; else an empty text."""
+    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ("os.getenv", "os.environ.get"):
+        first = node.args[0]
+        return str(first.value) if isinstance(first, ast.Constant) else ""
+    return ""
+
+
+def _absent_key(text: str) -> str:
+    """Return the first environment variable with a key that a text names, if it is not set; else an empty text."""
+    found = _KEY.search(text)
+    return found[0] if found is not None and not os.environ.get(found[0]) else ""
+
+
+def _modules_lacking(error: BaseException) -> tuple[str, ...]:
+    """Return the absent modules that an error is about: an import, or a name that a skipped import would define."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return absent_modules(error)
+    if isinstance(error, NameError) and error.name:
+        file, body = _importing(error)
+        folder = Path() if file is None else file.parent
+        tried = (statement for statement in body if isinstance(statement, ast.Try) and statement.handlers)
+        defining = [part for statement in tried for part in statement.body if error.name in _defined(part)]
+        return tuple(one for one in dict.fromkeys(_imports(defining)) if _is_absent(one, folder))
+    return ()
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    """Return the names that an import statement defines."""
+    aliases = statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else []
+    return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+
+
+def _lines(error: BaseException) -> list[tuple[str, int]]:
+    """Return the files and lines of an error's traceback, the raising one last."""
+    frame = error.__traceback__
+    lines = []
+    while frame is not None:
+        lines.append((frame.tb_frame.f_code.co_filename, frame.tb_lineno))
+        frame = frame.tb_next
+    return lines
+
+
+def _importing(error: BaseException) -> tuple[Path | None, Sequence[ast.stmt]]:
+    """Return the file of task code that raised an error, with its statements.
+
+    The frames of the import system and of the imports of included trees are not of task code.
+    """
+    files = [file for file, _ in reversed(_lines(error))]
+    file = next((Path(one) for one in files if not one.startswith("<") and one != included.__file__), None)
+    try:
+        return file, [] if file is None else ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return file, []
 
 
 def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
-    """Return all absent modules that the importing file needs, so that the user can install them at once."""
+    """Return all absent modules that the importing file needs, one of each package, to be installed at once."""
     name = str(error.name)
-    frame = error.__traceback__
-    files = []
-    while frame is not None:
-        files.append(frame.tb_frame.f_code.co_filename)
-        frame = frame.tb_next
-    # The frames of the import system and of the imports of included trees are not the importing file.
-    file = next((Path(one) for one in reversed(files) if not one.startswith("<") and one != included.__file__), None)
-    try:
-        body = [] if file is None else ast.parse(file.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        body = []
+    file, body = _importing(error)
     folder = Path() if file is None else file.parent
     imported = [one for one in dict.fromkeys(_imports(body)) if file is None or not _is_of_pack(one, file)]
     found = [one for one in imported if _is_absent(one, folder)]
     is_found = any(one == name or one.startswith(f"{name}.") for one in found)
-    return tuple(found if is_found else [name, *found])
+    by_package: dict[str, str] = {}
+    for module in found if is_found else [name, *found]:
+        by_package.setdefault(_distribution(module), module)
+    return tuple(by_package.values())
 
 
 def _is_of_pack(module: str, file: Path) -> bool:
@@ -237,14 +356,21 @@ def _is_of_pack(module: str, file: Path) -> bool:
 
 
 def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Yield the modules that a file imports unconditionally when it is imported."""
+    """Yield the modules without which a file cannot be imported: an import whose error is raised again is one."""
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             yield statement.module
-        elif isinstance(statement, ast.If | ast.With):
+        elif isinstance(statement, ast.If | ast.With) or _raises_again(statement):
             yield from _imports(statement.body)
+
+
+def _raises_again(statement: ast.stmt) -> TypeGuard[ast.Try]:
+    """Return whether every handler of a ``try`` ends with an error."""
+    if not isinstance(statement, ast.Try) or not statement.handlers:
+        return False
+    return all(isinstance(handler.body[-1], ast.Raise) for handler in statement.handlers)
 
 
 def _is_absent(module: str, folder: Path) -> bool:
@@ -266,6 +392,8 @@ def of_reason(step: str, reason: str) -> Finding:
         return Finding(step, "skipped", NO_NETWORK, REFUSED, reason)
     if _GONE_FILE.search(reason):
         return Finding(step, "skipped", NO_FILE, "files of its documents", reason)
+    if name := _absent_key(reason):
+        return Finding(step, "failed", NO_VARIABLE, f"{name}: set this environment variable", reason)
     return Finding(step, "failed", "scoring raises", reason, reason)
 
 
@@ -277,6 +405,10 @@ def _chain(error: BaseException) -> list[BaseException]:
         chain.append(link)
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
     return chain
+
+
+def _is_of_pydantic(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pydantic", "pydantic_core")
 
 
 def _kind(chain: Sequence[BaseException]) -> str:
@@ -301,7 +433,7 @@ def _is_gone(link: BaseException) -> bool:
 
 def _is_offline(link: BaseException) -> bool:
     """Return whether the hub's libraries lack something in their caches. Their classes are not imported for this."""
-    return type(link).__name__ in ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
+    return type(link).__name__ in _OFFLINE_ERRORS or f"({_OFFLINE_ERRORS[0]})" in str(link)
 
 
 def _lacking(error: BaseException) -> str:

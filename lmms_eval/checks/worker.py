@@ -17,7 +17,15 @@ from msgspec import Struct
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
-from lmms_eval.checks.findings import NO_NETWORK, Finding, finding, is_this_machine, of_reason, refuse_connections
+from lmms_eval.checks.findings import (
+    NO_NETWORK,
+    NOT_SCORED,
+    Finding,
+    finding,
+    is_this_machine,
+    of_reason,
+    refuse_connections,
+)
 from lmms_eval.checks.workers import spec_of
 from lmms_eval.config import build_config, resolved_cli_args
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
@@ -208,7 +216,7 @@ def _without_numbers(step: str, result: TaskResult) -> list[Finding]:
     if result.outcome.failed:
         return [of_reason(step, reason)]
     if result.outcome.is_empty:
-        return [Finding(step, "skipped", "cannot be scored here", reason, reason)]
+        return [Finding(step, "skipped", NOT_SCORED, reason, reason)]
     is_sample = result.plan.requested < result.plan.original
     broken = [metric for metric in result.metrics if metric.broken and not (metric.n and is_sample)]
     reasons = [metric.withheld_reason for metric in broken]

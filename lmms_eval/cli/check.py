@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lmms_eval.cli.arguments import TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
-from lmms_eval.utils.arguments import comma_list
+from lmms_eval.utils.arguments import comma_list, simple_parse_args_string
 
 if TYPE_CHECKING:
     from lmms_eval.checks.workers import CheckOptions
@@ -66,11 +66,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def _options(given: argparse.Namespace, source: TaskSources, timeout_s: float) -> CheckOptions:
     """Return the settings of the check. The options of the tasks include those of the model if one is named."""
-    from lmms_eval.api.task import TaskOptions
+    from lmms_eval.api.task import MODEL_FACTS, TaskOptions
     from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions
 
     root = os.path.abspath(source.data_root) if source.data_root else None
-    tasks = TaskOptions(data_root=root, run_options=source.run_options)
+    facts = {name: value for name, value in simple_parse_args_string(given.model_args).items() if name in MODEL_FACTS}
+    tasks = TaskOptions(data_root=root, run_options=source.run_options, model_args=facts)
     if given.model:
         from lmms_eval.models.registry import ModelRegistry
 

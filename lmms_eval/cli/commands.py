@@ -42,7 +42,10 @@ COMMANDS = {
         Command("gate", "whether one run may replace another, by a policy, for CI systems", "gate"),
         Command("power", "how many documents a comparison needs", "power"),
         Command("show", "show a run again: its table, a task's breakdown, one sample, selected samples", "show"),
-        Command("export", "the samples of a run as one file: Parquet, CSV, JSON lines, Excel", "export"),
+        Command(
+            "export", "samples as one file (Parquet, CSV, JSON lines, Excel), results as records for others", "export"
+        ),
+        Command("card", "report card of a run: what was measured, how certain it is, what is missing", "card"),
         Command("score", "score or judge a finished run again", "score"),
         Command("judge", "draw judged answers for people to score, and find out whether a judge has drifted", "judge"),
         Command("cache", "look into, prune or check a response cache", "cache"),

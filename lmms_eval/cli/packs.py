@@ -96,14 +96,14 @@ def _register(pack: Pack, earlier: Pack | None) -> None:
         if not pack.is_trusted:
             emit(f"only the others are offered until you allow it: lmms-eval packs trust {pack.name}")
     names = {entry.name for entry in index.entries}
-    shared = tuple(sorted(names.intersection(Catalogue(pack_first=False).own_names())))
+    shared = sorted(names.intersection(Catalogue(pack_first=False).own_names()))
     if shared:
         emit(f"{len(shared)} of its names are this package's own, so write {pack.name}:NAME: {some_of(shared, 5)}")
     with changing() as table:
         now = next((known for known in table if known.name == pack.name), None)
         if now not in (None, earlier) and now.folder != pack.folder:
             raise DataError(f"pack {pack.name}: another command added {_shown(now)} meanwhile; nothing was changed")
-        replaced(table, replace(pack, shared=shared))
+        replaced(table, pack)
 
 
 def _shown(pack: Pack) -> str:

@@ -31,6 +31,7 @@ from lmms_eval.results.facts import EarlyStop, early_stop_of, has_unequal_chance
 from lmms_eval.results.journals import FileSamples
 from lmms_eval.results.sample import SampleKeys
 from lmms_eval.stats.interval import GENERALISED, range_of_scores
+from lmms_eval.utils.names import task_of_part
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     if not means:
         return {}
     # The results file of the same run states whether the task stopped early.
-    stamp, mark, task = path.stem.partition("_samples_")
+    stamp, mark, part = path.stem.partition("_samples_")
+    task = task_of_part(part)
     results = path.with_name(f"{stamp}_results.json")
     document = read_document(results) if mark and results.is_file() else None
     if isinstance(document, dict) and has_unequal_chances(document, task):

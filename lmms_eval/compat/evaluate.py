@@ -17,11 +17,12 @@ from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import MissingOptionalDependencyError
+from lmms_eval.metrics.speech import word_error_rate
 from lmms_eval.metrics.text import exact_match
 from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, run
 from lmms_eval.sandbox.policy import SandboxRefused
 
-_PACKAGES = MappingProxyType({"bertscore": "bert_score", "bleurt": "bleurt", "comet": "comet", "meteor": "nltk"})
+_PACKAGES = MappingProxyType({"comet": "comet", "meteor": "nltk"})
 """Packages that metrics without a stand-in rest on, if their names differ."""
 _TESTED = """\
 import contextlib, io
@@ -71,6 +72,8 @@ def load(path: str, *_configuration: Any, **_options: Any) -> LoadedMetric:
     """Return a metric by its name. Raises ``MissingOptionalDependencyError`` if this module does not have it."""
     if path == "code_eval":
         return CodeEval()
+    if path == "bertscore":
+        _bert_score()  # a task that is built lacks no package
     if path not in _METRICS:
         package = _PACKAGES.get(path, path)
         raise MissingOptionalDependencyError(
@@ -208,6 +211,32 @@ def _rouge(
         for name in rouge_types:
             made[name].append(float(found[name].fmeasure))
     return {name: _middle(values) for name, values in made.items()} if use_aggregator else dict(made)
+
+
+def _bert_score() -> Any:
+    try:
+        import bert_score
+    except ImportError as error:
+        raise MissingOptionalDependencyError("bert_score: pip install bert-score") from error
+    return bert_score
+
+
+def _bertscore(
+    predictions: Sequence[str], references: Sequence[str | Sequence[str]], lang: str | None = None,
+    model_type: str | None = None, num_layers: int | None = None, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Precision, recall and F1 of each pair by embeddings (Zhang et al. 2020), of the package ``bert_score``.
+
+    The package gets its model from the hub. ``options`` are its own.
+    """
+    if model_type is None and lang is None:
+        raise ValueError("metric 'bertscore': give lang or model_type")
+    golds = [[gold] if isinstance(gold, str) else list(gold) for gold in references]
+    scores, code = _bert_score().score(
+        list(predictions), golds, lang=lang, model_type=model_type, num_layers=num_layers, return_hash=True, **options
+    )
+    precision, recall, f1 = (part.tolist() for part in scores)
+    return {"precision": precision, "recall": recall, "f1": f1, "hashcode": code}
 
 
 class _Split:
@@ -358,9 +387,16 @@ def _exact_match(predictions: Sequence[Any], references: Sequence[Any], **option
     return dict(exact_match(references, predictions, **options))
 
 
-_METRICS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
+def _wer(predictions: Sequence[str], references: Sequence[str], concatenate_texts: bool = False) -> float:
+    """Word error rate of all texts (``word_error_rate``); ``concatenate_texts`` scores them joined by blanks."""
+    if concatenate_texts:
+        return word_error_rate([" ".join(references)], [" ".join(predictions)])
+    return word_error_rate(references, predictions)
+
+
+_METRICS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        "accuracy": _accuracy, "bleu": _bleu, "exact_match": _exact_match, "f1": _f1, "rouge": _rouge,
-        "squad_v2": _squad_v2,
+        "accuracy": _accuracy, "bertscore": _bertscore, "bleu": _bleu, "exact_match": _exact_match, "f1": _f1,
+        "rouge": _rouge, "squad_v2": _squad_v2, "wer": _wer,
     }
 )  # fmt: skip

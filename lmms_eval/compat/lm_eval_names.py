@@ -40,11 +40,6 @@ def metric_max_over_ground_truths(
     return max(metric_fn(prediction, ground_truth) for ground_truth in ground_truths)
 
 
-def mean(arr: Sequence[float]) -> float:
-    """Arithmetic mean. Raises ``ZeroDivisionError`` without values."""
-    return sum(arr) / len(arr)
-
-
 def ratio(s1: str | None, s2: str | None) -> int:
     """Similarity of two texts, 0 … 100: twice the matching characters over all (``fuzzywuzzy.fuzz.ratio``).
 

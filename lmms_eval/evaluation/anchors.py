@@ -28,6 +28,7 @@ from lmms_eval.stats.earlier import LEAST_RUNS, Prediction, best_prediction
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.utils.arguments import comma_list
+from lmms_eval.utils.names import task_of_part
 
 ANCHORS = "anchors.json"
 """File of the run's folder."""
@@ -100,8 +101,8 @@ def _scores_of(name: str, part: HeadlinePart, plan: TaskPlan, order: RandomOrder
     if file is None:
         return None
     _, mark, task = file.stem.partition("samples_")
-    if mark and task != part.task:
-        raise DataError(f"{option}: {file.name} has the samples of {task}, not of {part.task}")
+    if mark and task_of_part(task) != part.task:
+        raise DataError(f"{option}: {file.name} has the samples of {task_of_part(task)}, not of {part.task}")
     row = BaselineRow(part.metric, part.filter)
     rows = read_rows(file, part.task, [row], part.score_key, "--anchors")
     asked = {str(doc_id): doc_id for doc_id in plan.doc_ids}

@@ -76,7 +76,7 @@ def wer(items: Sequence[tuple[int, int]]) -> float:
 
 def bits_per_byte(items: Sequence[tuple[float, float]]) -> float:
     """−Σ log-probability / Σ bytes / ln 2 of (log-probability, number of bytes) pairs."""
-    return -_ratio(items, "bits_per_byte") / math.log(2)
+    return 0.0 - _ratio(items, "bits_per_byte") / math.log(2)  # 0, not -0, if the text is certain
 
 
 def f1(items: Sequence[tuple[Any, Any]]) -> float:

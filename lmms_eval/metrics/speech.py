@@ -58,6 +58,20 @@ def wer(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[int, int
     return min(pairs, key=lambda pair: pair[0] / max(1, pair[1]))
 
 
+def word_error_rate(references: Sequence[str], predictions: Sequence[str]) -> float:
+    """Σ edits / Σ words of the references, of whole texts as they are (``wer`` of the package ``evaluate``).
+
+    Case and punctuation count. White space of one character that is no blank separates no words.
+    """
+    golds, answers = ([_blank_words(text) for text in texts] for texts in (references, predictions))
+    edits = sum(levenshtein_distance(gold, answer) for gold, answer in zip(golds, answers, strict=True))
+    return edits / max(1, sum(map(len, golds)))
+
+
+def _blank_words(text: str) -> list[str]:
+    return [word for word in _SEVERAL_SPACES.sub(" ", text).strip().split(" ") if word]
+
+
 def words(text: Any) -> list[str]:
     """Return the words of a transcript in lower case, without those of punctuation alone."""
     return without_punctuation(str(text)).lower().split()
@@ -69,6 +83,7 @@ INSTALL_HINT = (
 )
 _PACKAGE = "whisper_normalizer"
 _LIST = Path("normalizers", "english.json")
+_SEVERAL_SPACES = re.compile(r"\s\s+")
 _BRACKETS = re.compile(r"[<\[][^>\]]*(?:[>\]]|\Z)")
 _PARENTHESES = re.compile(r"\([^)]+(?:\)|\Z)|\(\Z")
 """To the closing mark, or to the end of the text."""

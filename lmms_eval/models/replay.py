@@ -18,6 +18,7 @@ from lmms_eval.api.task import Task
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.task_access import document_hash_of, document_of
 from lmms_eval.utils.files import read_plain, read_plain_text
+from lmms_eval.utils.names import task_of_part
 
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
 """Columns of a samples row that may contain the answers, the least processed first."""
@@ -293,7 +294,7 @@ class Replay(Model):
             match = SAMPLES_NAME.match(file.name)
             if match:
                 self._samples.pop("", None)
-                self._samples[match["task"]] = file
+                self._samples[task_of_part(match["task"])] = file
         if self._submissions and not folder:
             self._samples = {}
         if not self._samples and not self._submissions:

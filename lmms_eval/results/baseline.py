@@ -13,6 +13,7 @@ from msgspec import Struct
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.stats.interval import Estimand
 from lmms_eval.utils.files import read_plain_text
+from lmms_eval.utils.names import file_part
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 HUB = "hf://"
@@ -110,7 +111,8 @@ def read_presets(path: Path) -> Presets:
 def choose_file(names: Iterable[str], task: str) -> str | None:
     """Return the newest samples file of a task (``DATE_samples_TASK.jsonl``), else the only file of lines."""
     lines = [name for name in names if name.endswith(".jsonl")]
-    own = [name for name in lines if PurePosixPath(name).name.endswith(f"samples_{task}.jsonl")]
+    ends = tuple(f"samples_{part}.jsonl" for part in (file_part(task), task))
+    own = [name for name in lines if PurePosixPath(name).name.endswith(ends)]
     if own:
         return max(own, key=lambda name: (PurePosixPath(name).name, name))
     return lines[0] if len(lines) == 1 and "samples_" not in PurePosixPath(lines[0]).name else None

@@ -120,9 +120,10 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
 
 def _clusters(entry: Mapping[str, Any]) -> Literal["column", "sent_media", "input_media", "none"] | None:
     """Return what the clusters are by a task's entry in ``clusters``; ``None`` if it has none."""
-    if "count" not in entry or "documents" not in entry:
+    count, documents = entry.get("count"), entry.get("documents")
+    if not isinstance(count, int) or not isinstance(documents, int):
         return None
-    if entry["count"] >= entry["documents"]:
+    if count >= documents:
         return "none"
     media: MediaKey | None = next((key for key in get_args(MediaKey) if key == entry.get("media")), None)
     return media or "column"
@@ -171,7 +172,29 @@ def _metric(document: Mapping[str, Any], task: str, metric: str) -> Mapping[str,
 
 def group_leaves(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Return the leaf tasks of each group that has a number."""
-    return {name: tuple(dict.fromkeys(_leaves(document, name, ()))) for name in part_of(document, "groups")}
+    return {name: leaves_of(document, name) for name in part_of(document, "groups")}
+
+
+def leaves_of(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the leaf tasks of a task or group; a task is its own leaf."""
+    return tuple(dict.fromkeys(_leaves(document, name, ())))
+
+
+def selected(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the tasks and groups that were selected, each with the names of results below it, itself first."""
+    below = part_of(document, "group_subtasks")
+    inner = {str(child) for children in below.values() if isinstance(children, list) for child in children}
+    tops = [name for name in part_of(document, "results") if name not in inner]
+    return {name: tuple(dict.fromkeys(_below(document, name, ()))) for name in tops}
+
+
+def _below(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
+    if name in above:
+        return
+    yield name
+    children = part_of(document, "group_subtasks").get(name)
+    for child in children if isinstance(children, list) else ():
+        yield from _below(document, str(child), (*above, name))
 
 
 def _leaves(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from lmms_eval.results.facts import model_of, read_document
 from lmms_eval.storage.lines import read_sealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
+from lmms_eval.utils.names import file_part, task_of_part
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP = re.compile(r"\d{8}_\d{6}", re.ASCII)
@@ -42,7 +43,7 @@ class ResultFiles(Struct, frozen=True):
         return self.results.with_name(self.results.name.removesuffix("_results.json"))
 
     def samples(self, task: str) -> Path:
-        return self.folder / f"{self.stamp}_samples_{task}.jsonl"
+        return self.folder / f"{self.stamp}_samples_{file_part(task)}.jsonl"
 
     @property
     def report(self) -> Path:
@@ -131,7 +132,8 @@ class Naming(Struct, frozen=True):
             return None
         stem = name.removesuffix(".jsonl")
         if self.samples.startswith("DATE"):
-            date, mark, task = stem.partition("_samples_")
+            date, mark, part = stem.partition("_samples_")
+            task = task_of_part(part)
         else:
             task, mark, date = stem.removeprefix("samples_").rpartition("_")
             mark = mark if stem.startswith("samples_") else ""
@@ -150,14 +152,15 @@ def results_date(name: str) -> str | None:
 
 
 def samples_beside(results: Path, task: str) -> Path | None:
-    """Return the samples file of a task next to a results file; ``None`` if it does not exist."""
-    if "/" in task:  # cannot be part of a file name
-        return None
-    for naming in NAMINGS:
-        date = naming.date(results.name)
-        if date is not None:
-            path = results.with_name(naming.samples.replace("DATE", date).replace("TASK", task))
-            return path if path.is_file() else None
+    """Return the samples file of a task next to a results file; ``None`` if it does not exist.
+
+    Other harnesses write the task's name into that of the file as it is.
+    """
+    parts = [file_part(task), *([task] if "/" not in task else [])]
+    found = [(naming, date) for naming in NAMINGS if (date := naming.date(results.name)) is not None]
+    for naming, date in found[:1]:
+        names = (naming.samples.replace("DATE", date).replace("TASK", part) for part in parts)
+        return next((path for name in names if (path := results.with_name(name)).is_file()), None)
     return None
 
 

@@ -167,6 +167,8 @@ class Piece(Struct, frozen=True):
     """The entry of ``sent_media``, or the picture that the model made; ``None`` if it is not recorded."""
     frame: int | None = None
     """Index of the video frame, if the piece is a single frame."""
+    call: str = ""
+    """For a tool call: its id."""
 
 
 class SampleMessage(Struct, frozen=True):
@@ -237,7 +239,8 @@ def _piece(part: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Piece:
         medium = media[number] if isinstance(number, int) and 0 <= number < len(media) else None
         return _medium(medium if isinstance(medium, Mapping) else {}, part.get("frame"))
     if "call" in part:
-        return Piece(f"{part['call']['name']} {part['call']['arguments']}", "call")
+        call = part["call"]
+        return Piece(f"{call['name']} {call['arguments']}", "call", call=str(call.get("id") or ""))
     return Piece(str(part["text"])) if "text" in part else _medium(part)
 
 

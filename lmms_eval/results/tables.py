@@ -396,7 +396,7 @@ def _rows(
     warning = truncation_mark(outcome["truncated"], outcome["answers"]) if is_cut else ""
     if _BLANK_METRIC in entry:
         yield plain
-    for metric, pipeline in _pairs_in(entry) if known is None else sorted(known, key=",".join):
+    for metric, pipeline in pairs_in(entry) if known is None else sorted(known, key=",".join):
         key = f"{metric},{pipeline}"
         around = about("intervals").get(key) or {}
         flips = (about("noise_floor").get("scores") or {}).get(key) or {}
@@ -405,7 +405,7 @@ def _rows(
             metric=metric,
             filter=pipeline,
             higher_is_better=about("higher_is_better").get(metric),
-            value=_absent(outcome, key) if entry[key] is None else marked(number_text(entry[key]), mark, warning),
+            value=absent_text(outcome, key) if entry[key] is None else marked(number_text(entry[key]), mark, warning),
             stderr=entry.get(f"{metric}_{_STDERR},{pipeline}", NOT_AVAILABLE),
             numbers={name: entry.get(f"{metric}_{name},{pipeline}", NOT_AVAILABLE) for name in OPTIONAL.values()},
             comparison=_comparison(entry, about("paired").get(key, {}) if "paired" in results else None),
@@ -417,7 +417,7 @@ def _rows(
         )
 
 
-def _pairs_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def pairs_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of metric and filter in the keys ``METRIC,FILTER``, without keys that hold errors of others."""
     keys = sorted(key for key in entry if "," in key)
     for key in keys:
@@ -427,7 +427,7 @@ def _pairs_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield metric, pipeline
 
 
-def _absent(outcome: Mapping[str, Any], key: str) -> str:
+def absent_text(outcome: Mapping[str, Any], key: str) -> str:
     """Return why a value is missing; ``N/A`` for an aggregation that only writes a file."""
     known = outcome.get("partial")
     if known is not None and key not in known:

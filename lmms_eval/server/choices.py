@@ -183,26 +183,30 @@ class TaskChoices:
             return Catalogue(self._include_paths, self._plugins)
 
     def all(self) -> tuple[TaskChoice, ...]:
-        """List groups, then tags, then tasks."""
+        """List groups, then tags, then tasks; those of packs come last in each part."""
         if not self._choices:
             known = self.catalogue
-            groups = [self._entry(entry) for _, entry in sorted(known.groups.items())]
-            tags = [
-                TaskChoice(tag, "tag", "", None, (), (), (), "", len(known.tags[tag]))
-                for tag in sorted(known.tags)
-                if tag not in known.tasks and tag not in known.groups
+            tasks, groups, tags = known.tasks, known.groups, known.tags
+            own = {*known.own_names()}
+            shown = [
+                TaskChoice(tag, "tag", "", None, (), (), (), "", len(tags[tag]))
+                for tag in sorted(tags, key=lambda tag: (tag not in own, tag))
+                if tag not in tasks and tag not in groups
             ]
-            self._choices = (*groups, *tags, *(self._entry(entry) for _, entry in sorted(known.tasks.items())))
+            parts = [sorted(part.values(), key=lambda one: (bool(one.pack), one.name)) for part in (groups, tasks)]
+            first, last = (map(self._entry, part) for part in parts)
+            self._choices = (*first, *shown, *last)
         return self._choices
 
     def groups(self) -> list[dict[str, Any]]:
         """Describe the tasks of each group and tag together, which takes longer than to find their names.
 
-        A group whose YAML is wrong is left out.
+        A group whose YAML is wrong is left out, and so are those of packs: nothing is known about their tasks.
         """
         with self._lock:
+            own = {*self.catalogue.own_names()}
             for one in () if self._groups else self.all():
-                if one.kind != "task":
+                if one.kind != "task" and one.name in own:
                     with suppress(LmmsEvalError):
                         found = describe(one.name, self.catalogue)
                         facts = {name: getattr(found, name) for name in ("name", "documents", "modalities", "needs")}

@@ -175,10 +175,14 @@ def _encode_rare(value: Any) -> Any:
     raise VolatileValue(f"a {type(value).__name__} cannot be written to a journal")
 
 
+_NESTED = frozenset({list, dict})
+"""Types of JSON with values in them: most are texts and numbers, which need no call."""
+
+
 def decode(value: Any) -> Any:
     """Undo ``encode``."""
     if isinstance(value, list):
-        return [decode(item) for item in value]
+        return [decode(item) if type(item) in _NESTED else item for item in value]
     if not isinstance(value, dict):
         return value
     only: tuple[str, Any] = next(iter(value.items())) if len(value) == 1 else ("", None)
@@ -194,7 +198,7 @@ def decode(value: Any) -> Any:
             return tuple(decode(item) for item in content)
         case "__set__":
             return {_hashable(decode(item)) for item in content}
-    return {key: decode(item) for key, item in value.items()}
+    return {key: decode(item) if type(item) in _NESTED else item for key, item in value.items()}
 
 
 def _hashable(value: Any) -> Any:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.tasks._task_utils.media_files import hf_home
-from lmms_eval.tasks.packs.index import index_of
+from lmms_eval.tasks.packs.index import has_entry, index_of
 from lmms_eval.tasks.packs.store import Pack, packs, use
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
@@ -312,7 +312,7 @@ class Catalogue:
         if not own and any(sign in name for sign in _WILDCARDS):
             self._log_matches(name)
         elif own and not self._pack_first:
-            others = [f"{pack}:{name}" for pack, names in self.packs.items() if name in names.pack.shared]
+            others = [f"{pack}:{name}" for pack, names in self.packs.items() if has_entry(names.pack, name)]
             if others:
                 log.info("%s is this package's own task; packs have %s", name, ", ".join(others))
         elif having := [pack for pack, names in self.packs.items() if names.has(name)]:

@@ -149,7 +149,7 @@ class Hub:
             raise
         except Exception as error:  # a hub that does not answer now may do so at the end of the run
             if _status(error) in _REFUSED:
-                raise TrackerError(f"the token is refused: {_first_line(error)}") from error
+                raise TrackerError(f"the token is refused: {first_line(error)}") from error
         return TrackerPlace()
 
     def step(self, step: LiveNumbers) -> None:
@@ -171,7 +171,7 @@ class Hub:
             if not self._organisation:
                 self._check_token()
         except Exception as error:  # network and hub errors have no common class
-            raise TrackerError(f"nothing was pushed, since the hub does not answer: {_first_line(error)}") from error
+            raise TrackerError(f"nothing was pushed, since the hub does not answer: {first_line(error)}") from error
         pushed: list[str] = []
         for repository, files in self._pushes():
             try:
@@ -181,7 +181,7 @@ class Hub:
                 path, file = next(iter(files.items()))
                 more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
                 hint = f"by hand: hf upload {repository} {file} {path} --repo-type {DATA_SET}{more}"
-                raise TrackerError(f"{_first_line(error)}{done}; {hint}") from error
+                raise TrackerError(f"{first_line(error)}{done}; {hint}") from error
         return TrackerPlace(url=", ".join(pushed))
 
     def _check_token(self) -> None:
@@ -228,11 +228,11 @@ class Hub:
     def _commit(self, repository: str, files: Mapping[str, Path]) -> None:
         """Commit files, with the card that names them, on top of the repository's present head."""
         from huggingface_hub import CommitOperationAdd
-        from huggingface_hub.errors import EntryNotFoundError
+        from huggingface_hub.errors import RemoteEntryNotFoundError
 
         head = self._api.repo_info(repository, repo_type=DATA_SET).sha
         present = ""
-        with tempfile.TemporaryDirectory() as folder, suppress(EntryNotFoundError):  # there is no card yet
+        with tempfile.TemporaryDirectory() as folder, suppress(RemoteEntryNotFoundError):  # no card yet
             path = self._api.hf_hub_download(repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder)
             present = Path(path).read_text("utf-8", "replace")
         there = {path: task for task, file in self._samples.items() if (path := self._path_there(file)) in files}
@@ -253,6 +253,7 @@ def _status(error: Exception) -> int | None:
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, shortened; its class if it has no message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:_MOST_ERROR]

@@ -49,10 +49,13 @@ def read_plain_text(path: Path, encoding: str = "utf-8", most: int = MOST_BYTES)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def read_text(path: Path, included_by: Path | None = None) -> str:
-    """Read a text file without its byte order mark. Raises ``TaskError`` if it is missing or not UTF-8."""
+def read_text(path: Path, included_by: Path | None = None, most: int = MOST_BYTES) -> str:
+    """Read a text file without its byte order mark.
+
+    Raises ``TaskError`` if it is missing, not UTF-8, larger than ``most`` bytes, or no regular file.
+    """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_plain_text(path, "utf-8-sig", most)
     except OSError as error:
         by = f" (included by {included_by})" if included_by else ""
         raise TaskError(f"{path}: cannot be read{by}: {error.strerror or error}") from error

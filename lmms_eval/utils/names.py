@@ -7,10 +7,13 @@ import math
 import re
 from collections.abc import Container, Iterable, Sequence
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from lmms_eval.errors import UsageError
 
 _UNSAFE = re.compile(r"[\"<>:/|\\?*\[\]]+")
+_REFUSED = re.compile(r'[\x00-\x1f"%*/:<>?\\|]')
+"""Characters that some file systems refuse in names, and ``%``."""
 _STEM = 30
 FAMILY_PRESETS = frozenset({"qwen25vl"})
 """Built-in names of baselines. Files of presets (``--baseline_presets``) define others."""
@@ -36,6 +39,19 @@ def model_name_from_args(model_args: str) -> str:
         if key in model_args:
             return model_args.split(key, 2)[1].split(",", 1)[0]
     return ""
+
+
+def file_part(task: str) -> str:
+    """Return a task's name as a part of file names: a character that some file systems refuse is ``%`` and its code.
+
+    ``lm-eval:gsm8k`` becomes ``lm-eval%3Agsm8k``.
+    """
+    return _REFUSED.sub(lambda found: f"%{ord(found[0]):02X}", task)
+
+
+def task_of_part(part: str) -> str:
+    """Return the name of a task from a part of a file name that ``file_part`` made."""
+    return unquote(part)
 
 
 def sanitize_task_name(task_name: str) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
-from tests.results.runs import STAMP, write_run
+from tests.exchange.validation import problems
+from tests.results.runs import STAMP, document, write_run
 
 
 def test_samples_become_one_file(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,6 +21,22 @@ def test_samples_become_one_file(tmp_path: Path, capsys, monkeypatch: pytest.Mon
     assert len(Path("x.jsonl").read_text().splitlines()) == 2
 
 
+def test_results_become_records(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_run(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", str(path), "--to", "eee", "--developer", "Lab"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("eee/data/quiz/Lab/model/")
+    assert said.out.endswith(".json: numbers 1, lines of samples 3\n")
+    assert said.err == "quiz: failed requests: 1 have no line, since the format needs a score\n"
+    assert problems(tmp_path / "eee") == []
+    withheld = write_run(tmp_path / "withheld", results=document(results={"quiz": {"alias": "quiz", "acc,none": None}}))
+    assert main(["export", str(withheld), "--to", "eee", "--out", "none"]) == 0
+    said = capsys.readouterr()
+    assert "withheld, so in no record: quiz acc: withheld (1 failed)" in said.err.splitlines()
+    assert said.out == f"nothing is written: {withheld} has no number that may leave\n"
+
+
 def test_mistakes_are_one_line(tmp_path: Path, capsys) -> None:
     path = write_run(tmp_path)
     own = str(tmp_path / f"{STAMP}_samples_quiz.jsonl")
@@ -30,6 +47,10 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys) -> None:
         (["--to", "csv", "--ids", "x"], "--ids"),
         (["other", "--to", "csv"], "no samples of a task 'other'"),
         (["--to", "pickle"], "invalid choice"),
+        (["--to", "csv", "--organization", "Lab"], "--organization: only with --to eee"),
+        (["--to", "eee", "--where", "score < 1"], "--where: only with --to parquet, csv, jsonl, xlsx"),
+        (["--to", "eee", "--out", own], "that is a file; --to eee writes into a folder"),
+        (["other", "--to", "eee"], "other was not selected by itself; there are: quiz"),
     ]:
         assert main(["export", str(path), *words]) == 2, words
         error = capsys.readouterr().err

@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval.cli import packs as command
-from lmms_eval.cli.completion.command import current_index
+from lmms_eval.cli.completion.command import current_index, suggest
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.packs.store import packs
@@ -296,9 +296,11 @@ def test_hostile_files_do_not_hide_the_others(tmp_path: Path, said: Words) -> No
         "kitchen/tasks/tag.yaml": "task: t\ntag: !!python/object/apply:os.system ['true']\n",
         "kitchen/tasks/cycle.yaml": "include: cycle.yaml\ntask: c\n",
         "kitchen/tasks/outside.yaml": "include: ../../../../../../../etc/passwd\ntask: o\n",
+        "kitchen/tasks/endless.yaml": "include: /dev/zero\ntask: z\n",
+        "kitchen/tasks/large.yaml": "task: l\n" + "#" * (1 << 24),
     }
     out = said("packs", "add", str(wheel(tmp_path, files=files)))
-    assert "2 tasks, 1 groups" in out and "5 files cannot be read" in out
+    assert "2 tasks, 1 groups" in out and "7 files cannot be read" in out
     assert "kit_plain" in said("tasks", "list")
 
 
@@ -324,11 +326,11 @@ def test_names_of_packs_are_listed_searched_and_described(said: Words, capsys: p
 
 
 @pytest.mark.usefixtures("shared_name")
-def test_a_name_or_wildcard_that_others_have_too_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def logged(name: str, pack_first: bool = False) -> str:
+def test_a_name_or_wildcard_that_others_have_too_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def logged(name: str, pack_first: bool = False, include: Sequence[Path] = ()) -> str:
         caplog.clear()
         with caplog.at_level("INFO", logger="lmms_eval"):
-            choose([name], Catalogue(pack_first=pack_first))
+            choose([name], Catalogue(include, pack_first=pack_first))
         return "\n".join(record.getMessage() for record in caplog.records)
 
     assert logged("gsm8k") == "gsm8k is this package's own task; packs have kitchen:gsm8k"
@@ -336,6 +338,10 @@ def test_a_name_or_wildcard_that_others_have_too_is_logged(caplog: pytest.LogCap
     assert logged("gsm8*") == "gsm8* does not select 1 names of pack kitchen (kitchen:gsm8*)"
     assert logged("kit_*") == "kit_* selects 3 names of pack kitchen (kitchen:kit_*)"
     assert logged("kitchen:gsm8k") == logged("kit_plain") == logged("ifeval") == ""
+    (tmp_path / "mine").mkdir()  # a name that became taken after the pack was added
+    (tmp_path / "mine/mine.yaml").write_text(PLAIN.format(name="kit_plain"))
+    said = logged("kit_plain", include=[tmp_path / "mine"])
+    assert "kit_plain is this package's own task; packs have kitchen:kit_plain" in said
 
 
 RUN = ("--model", "baseline", "--model_args", "strategy=gold", "--log_samples", "--verbosity", "ERROR")
@@ -396,5 +402,13 @@ def test_a_module_that_raises_is_one_line(tmp_path: Path, said: Words, refused: 
 def test_completion_follows_the_packs(tmp_path: Path, said: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert "kit_plain" not in current_index()["tasks"]
-    said("packs", "add", str(wheel(tmp_path)))
+    own = {"kitchen/tasks/own/gsm8k.yaml": PLAIN.format(name="gsm8k"), "kitchen/tasks/own/rows.jsonl": ROWS}
+    said("packs", "add", str(wheel(tmp_path, files={**TASKS, **own})))
     assert "kit_plain" in current_index()["tasks"]
+    for typed, names in {
+        "kitchen:kit_": ["kit_group", "kit_plain", "kit_tag"], "kitchen:g": ["gsm8k"],
+        "mme,kitchen:kit_p": ["kit_plain"],
+    }.items():  # fmt: skip
+        beginning = typed[: typed.index(":") + 1]
+        assert suggest(["--tasks", typed], current_index()).values == [beginning + name for name in sorted(names)]
+    assert suggest(["--tasks", "nothing:x"], current_index()).kind == "files"

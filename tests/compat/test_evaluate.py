@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.compat.evaluate import CodeEval, load
@@ -173,7 +177,7 @@ def test_exact_match() -> None:
     assert metric.compute(predictions=["A", "b"], references=["a", "b"], ignore_case=True) == {"exact_match": 1.0}
 
 
-@for_each("name", ["accuracy", "bleu", "code_eval", "exact_match", "f1", "rouge", "squad_v2"])
+@for_each("name", ["accuracy", "bleu", "code_eval", "exact_match", "f1", "rouge", "squad_v2", "wer"])
 def test_pairs_must_be_there(name: str) -> None:
     metric = load(name)
     with pytest.raises(ValueError, match=f"metric '{name}': 1 predictions for 2 references"):
@@ -185,7 +189,55 @@ def test_pairs_must_be_there(name: str) -> None:
     assert metric.is_confined is isinstance(metric, CodeEval)
 
 
-@for_each(("name", "package"), [("bertscore", "bert_score"), ("bleurt", "bleurt"), ("user/Judge", "user/Judge")])
+def test_wer() -> None:
+    texts = {"references": ["a b c", "d"], "predictions": ["a x c d", "D"]}
+    assert load("wer").compute(**texts) == 0.75
+    assert load("wer").compute(**texts, concatenate_texts=True) == 0.5
+    assert load("wer").compute(references=[""], predictions=["a"]) == 1
+
+
+def test_wer_is_that_of_its_package() -> None:
+    jiwer = pytest.importorskip("jiwer", reason="extra dev")
+    drawn = random.Random(3)
+    signs = ["a", "B", "b.", " ", " ", "  ", "\t", "\n ", "é"]
+    for _ in range(200):
+        gold, answer = ("".join(drawn.choices(signs, k=drawn.randrange(12))) for _ in range(2))
+        if gold.strip():
+            expected = jiwer.process_words(gold, answer).wer
+            assert load("wer").compute(references=[gold], predictions=[answer]) == pytest.approx(expected), (
+                gold,
+                answer,
+            )
+
+
+class _Package(ModuleType):
+    """A stand-in for ``bert_score``."""
+
+    def score(self, cands: list[str], refs: list[list[str]], **options: Any) -> tuple[Any, str]:
+        self.asked = cands, refs, options
+        return tuple(torch.tensor([value] * len(cands)) for value in (0.25, 0.5, 0.75)), "tiny_L2"
+
+
+def test_bertscore_is_that_of_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = _Package("bert_score")
+    monkeypatch.setitem(sys.modules, "bert_score", package)
+    metric = load("bertscore")
+    texts = {"predictions": ["a", "b"], "references": ["c", ["d", "e"]]}
+    assert metric.compute(**texts, lang="en", batch_size=2) == {
+        "precision": [0.25, 0.25], "recall": [0.5, 0.5], "f1": [0.75, 0.75], "hashcode": "tiny_L2"
+    }  # fmt: skip
+    assert package.asked[:2] == (["a", "b"], [["c"], ["d", "e"]])
+    assert package.asked[2] == {
+        "lang": "en", "model_type": None, "num_layers": None, "return_hash": True, "batch_size": 2
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="give lang or model_type"):
+        metric.compute(**texts)
+    monkeypatch.setitem(sys.modules, "bert_score", None)
+    with pytest.raises(MissingOptionalDependencyError, match=r"^bert_score: pip install bert-score$"):
+        load("bertscore")
+
+
+@for_each(("name", "package"), [("bleurt", "bleurt"), ("comet", "comet"), ("user/Judge", "user/Judge")])
 def test_other_metrics_are_missing_packages(name: str, package: str) -> None:
     with pytest.raises(MissingOptionalDependencyError, match=f"^{package}: .*metrics that can be loaded: accuracy, "):
         load(name, "a-config", module_type="metric")

@@ -51,6 +51,7 @@ def test_perplexities() -> None:
     assert aggregations.perplexity([math.log(0.5)] * 3) == pytest.approx(2)
     assert aggregations.weighted_perplexity([(2 * math.log(0.25), 2), (math.log(0.25), 1)]) == pytest.approx(4)
     assert aggregations.bits_per_byte([(math.log(0.25), 1)]) == pytest.approx(2)
+    assert [str(aggregations.bits_per_byte([(zero, 3)])) for zero in (0.0, -0.0)] == ["0.0", "0.0"]
     with pytest.raises(UsageError, match="weights"):
         aggregations.weighted_mean([(1.0, 0)])
 

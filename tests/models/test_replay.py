@@ -147,6 +147,8 @@ def test_the_newest_samples_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no samples of task 'other' \(it holds fake\)"):
         Replay(str(tmp_path)).attach_tasks([FakeTask(DOCS, name="other")])
     assert Replay(str(tmp_path)).identity()["files"][0][0] == "20250102_000000_samples_fake.jsonl"
+    (tmp_path / "20250102_000000_samples_fake.jsonl").rename(tmp_path / "20250102_000000_samples_a%3Afake.jsonl")
+    assert replayed(tmp_path, FakeTask(DOCS, name="a:fake")) == ["new"] * 3
 
 
 @for_each(

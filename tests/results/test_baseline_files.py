@@ -39,6 +39,8 @@ def test_the_only_file_of_lines_needs_no_name() -> None:
     assert choose_file(["a.jsonl", "b.jsonl"], "mme") is None
     assert choose_file([f"{STAMP}_samples_ai2d.jsonl"], "mme") is None
     assert choose_file([], "mme") is None
+    names = [f"{STAMP}_samples_{part}.jsonl" for part in ("a%3Amme", "mme", "b:mme")]
+    assert [choose_file(names, task) for task in ("a:mme", "mme", "b:mme")] == names
 
 
 def test_presets(tmp_path: Path) -> None:

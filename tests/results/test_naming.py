@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import ConfigError, JournalError
-from lmms_eval.results.files import ResultFiles, model_folder, reserve, start_stamp
+from lmms_eval.results.files import NAMINGS, ResultFiles, model_folder, reserve, samples_beside, start_stamp
 from tests.cases import for_each
 
 MOMENT = datetime(2024, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -18,6 +18,26 @@ def test_names() -> None:
     files = ResultFiles(Path("out"), "20241231_235959")
     assert files.results == Path("out/20241231_235959_results.json")
     assert files.samples("quiz") == Path("out/20241231_235959_samples_quiz.jsonl")
+
+
+@for_each(
+    ("stored", "task"),
+    [
+        ("lm-eval%3Agsm8k", "lm-eval:gsm8k"),
+        ("lm-eval:gsm8k", "lm-eval:gsm8k"),
+        ("a%3A%3Ab%2Fc", "a::b/c"),
+        ("100%25", "100%"),
+        ("quiz", "quiz"),
+    ],
+)
+def test_samples_files_of_names_that_file_systems_refuse(tmp_path: Path, stored: str, task: str) -> None:
+    results, samples = (tmp_path / f"20241231_235959_{name}" for name in ("results.json", f"samples_{stored}.jsonl"))
+    samples.write_text("")
+    assert samples_beside(results, task) == samples
+    assert samples_beside(results, "other/task") is None
+    assert NAMINGS[0].task(samples.name) == ("20241231_235959", task)
+    if stored != task and ":" not in stored:
+        assert ResultFiles(tmp_path, "20241231_235959").samples(task) == samples
 
 
 @for_each(

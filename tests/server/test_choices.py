@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,9 @@ from lmms_eval.config.options import options
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.server.choices import ELSEWHERE, ModelChoices, TaskChoices, option_choices
+from lmms_eval.tasks.packs.store import VARIABLE
+from tests.faults.command import in_process
+from tests.tasks.packs.kit import PLAIN, ROWS, TASKS, wheel
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,18 @@ def test_tasks_with_their_facts(tasks: TaskChoices) -> None:
     assert "task: mmmu_val" in tasks.yaml("mmmu_val")
     with pytest.raises(UnknownNameError):
         tasks.yaml("../../etc/passwd")
+
+
+def test_names_of_packs_come_after_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "packs"))
+    own = {"kitchen/tasks/own/gsm8k.yaml": PLAIN.format(name="gsm8k"), "kitchen/tasks/own/rows.jsonl": ROWS}
+    assert in_process("packs", "add", wheel(tmp_path, files={**TASKS, **own})).code == 0
+    choices = TaskChoices()
+    for kind, names in {"group": ["kit_group"], "tag": ["kit_tag"], "task": ["kit_plain", "kitchen:gsm8k"]}.items():
+        assert [one.name for one in choices.all() if one.kind == kind][-len(names) :] == names
+    found = {one["name"]: one["size"] for one in choices.groups()}
+    assert len(found) > 50 and "kit_group" not in found and "kit_tag" not in found
+    assert choices.details("kit_group")["parts"][0]["name"] == "kit_plain"
 
 
 def test_what_scoring_needs_is_told(tasks: TaskChoices, monkeypatch: pytest.MonkeyPatch) -> None:

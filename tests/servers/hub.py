@@ -17,14 +17,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 COMMIT = "0" * 40
 Files = Mapping[str, bytes]
 _API = re.compile(
-    r"/api/datasets/(?P<repo>[^/]+/[^/]+)(?:/(?P<what>revision|tree|paths-info)/[^/]+(?:/(?P<path>.*))?)?"
+    r"/api/(?:datasets|models)/(?P<repo>[^/]+/[^/]+)(?:/(?P<what>revision|tree|paths-info)/[^/]+(?:/(?P<path>.*))?)?"
 )
-_FILE = re.compile(r"/datasets/(?P<repo>[^/]+/[^/]+)/resolve/[^/]+/(?P<path>.*)")
+_FILE = re.compile(r"(?:/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/[^/]+/(?P<path>.*)")
 
 
 @dataclass(slots=True)
 class Hub:
-    """Data sets by name, each with its files by path."""
+    """Data sets by name, each with its files by path; repositories of models are among them."""
 
     data_sets: Mapping[str, Files]
     address: str = ""

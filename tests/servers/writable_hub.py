@@ -17,7 +17,7 @@ from tests.servers.hub import COMMIT, Hub, HubHandler, serving
 TOKEN = "hf_canarycanarycanarycanary"
 LARGE = 20_000
 """Bytes from which on a file is sent apart from its commit."""
-_ACTION = re.compile(r"/api/datasets/(?P<repo>[^/]+/[^/]+)/(?P<what>preupload|commit|settings)(?:/main)?")
+_ACTION = re.compile(r"/api/(?:datasets|models)/(?P<repo>[^/]+/[^/]+)/(?P<what>preupload|commit|settings)(?:/main)?")
 _BATCH = re.compile(r"/datasets/[^/]+/[^/]+\.git/info/lfs/objects/batch")
 
 
@@ -38,6 +38,8 @@ class WritableHub(Hub):
     user: str = "ada"
     organisations: tuple[str, ...] = ("birds",)
     repositories: dict[str, Repository] = field(default_factory=dict)
+    proposed: list[dict[str, bytes]] = field(default_factory=list)
+    """Files of each pull request."""
     large: dict[str, bytes] = field(default_factory=dict)
     """Contents that were sent apart, by their hashes."""
     faults: dict[str, list[int]] = field(default_factory=dict)
@@ -151,6 +153,12 @@ class _Handler(HubHandler):
                 files[found["path"]] = base64.b64decode(found["content"])
             elif line["key"] == "lfsFile":
                 files[found["path"]] = self.hub.large[found["oid"]]
+        if "create_pr=1" in urlsplit(self.path).query:
+            self.hub.proposed.append(files)
+            address = f"{self.hub.address}/{repository}"
+            request = f"{address}/discussions/{len(self.hub.proposed)}"
+            self.json({"commitUrl": f"{address}/commit/{COMMIT}", "commitOid": COMMIT, "pullRequestUrl": request})
+            return
         self.hub.commit(repository, files)
         self.hub.repositories[repository].messages.append(header["summary"])
         head = self.hub.heads[repository]

@@ -13,6 +13,7 @@ from lmms_eval.utils import (
     sanitize_model_name,
     shard_indices,
 )
+from lmms_eval.utils.names import file_part, task_of_part
 from tests.cases import for_each
 
 
@@ -23,6 +24,13 @@ def test_shards_deal_out_every_document_once(n: int, world: int, limit: int | No
     assert len(shards) == world
     assert sorted(index for shard in shards for index in shard) == list(range(offset, end))
     assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+@given(st.text())
+def test_names_of_tasks_in_file_names_are_safe_and_readable_again(name: str) -> None:
+    part = file_part(name)
+    assert not set(part) & set('"<>:/|\\?*\n')
+    assert task_of_part(part) == name
 
 
 @given(st.text())

@@ -162,7 +162,7 @@ def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: 
         model = given.get("--model", "hf")
         keys = index["model_args"].get(index["aliases"].get(model, model), [])
         return Suggestions(KEYS, [f"{prefix}{key}=" for key in _beginning(last, keys) if key not in taken], prefix)
-    names = [*value["choices"], *(index["tasks"] if kind == "task" else ())]
+    names = [*value["choices"], *(_tasks(last, index) if kind == "task" else ())]
     folder = given.get("--include_path") or given.get("--include-path")  # the last one counts
     if kind == "task" and folder:
         names += [name for name in more_tasks(folder) if name not in index["tasks"]]
@@ -170,6 +170,15 @@ def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: 
     if kind == "task" and not found:  # a task may be a file
         return Suggestions(FILES, [], prefix)
     return Suggestions(WORDS, [prefix + name for name in found], prefix)
+
+
+def _tasks(text: str, index: Index) -> Iterable[str]:
+    """Return the names of tasks; after ``PACK:`` those of the pack, each with that beginning."""
+    pack, colon, _ = text.partition(":")
+    if not colon or pack not in index["packs"]:
+        return index["tasks"]
+    beginning = f"{pack}:"
+    return (beginning + index["tasks"][place].removeprefix(beginning) for place in index["packs"][pack])
 
 
 def _beginning(text: str, names: Iterable[str]) -> list[str]:

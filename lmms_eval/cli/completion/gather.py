@@ -54,6 +54,8 @@ class Index(TypedDict):
     nodes: dict[str, Node]
     """Commands by name; actions by both names (``cache stats``)."""
     tasks: list[str]
+    packs: dict[str, list[int]]
+    """The places in ``tasks`` of the names of each pack."""
     models: list[str]
     aliases: dict[str, str]
     model_args: dict[str, list[str]]
@@ -75,9 +77,15 @@ def gathered_index() -> Index:
     registry = ModelRegistry(plugins_of_environment())
     models = registry.list_models()
     names = [model.model_id for model in models]
+    catalogue = Catalogue(plugins=plugins_of_environment())
+    places = {name: place for place, name in enumerate(catalogue.names())}
     return {
         "nodes": dict(_nodes()),
-        "tasks": Catalogue(plugins=plugins_of_environment()).names(),
+        "tasks": [*places],
+        "packs": {
+            name: sorted(places[each] for each in {*(entry.name for entry in pack.offered), *pack.tags})
+            for name, pack in catalogue.packs.items()
+        },
         "models": names,
         "aliases": {alias: model.model_id for model in models for alias in model.aliases},
         "model_args": {name: _arguments(registry, name) for name in names},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lmms_eval.compare.readers import harness_runs, other_harnesses, tables
+from lmms_eval.compare.readers import every_eval_ever, harness_runs, other_harnesses, tables
 from lmms_eval.compare.readers.contract import FileHead, Format
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError, UsageError
@@ -17,6 +17,8 @@ from lmms_eval.results.files import SHOWN, find_run, run_path
 FORMATS: tuple[Format, ...] = (
     harness_runs.RESULTS,
     harness_runs.SAMPLES,
+    every_eval_ever.RECORDS,
+    every_eval_ever.LINES,
     other_harnesses.LOGS,
     other_harnesses.REVIEWS,
     other_harnesses.TABLES,
@@ -119,13 +121,18 @@ def _read_folder(folder: Path) -> RunRows:
     if found is not None:
         run = harness_runs.read_results(found.path)
         return replace(run, source=str(folder), notes=(*run.notes, found.note) if found.note else run.notes)
-    for place in (folder, *sorted(folder.glob("reviews/*/"))):
-        files = sorted(path for path in place.iterdir() if path.suffix in ENDINGS and path.is_file())
-        if runs := [read for path in files if (read := _read_file(path)) is not None]:
+    records = sorted(folder.glob("*/*/*/" if folder.name == "data" else "data/*/*/*/"))
+    for places in ([folder], *([place] for place in sorted(folder.glob("reviews/*/"))), records):
+        files = sorted(
+            path for place in places for path in place.iterdir() if path.suffix in ENDINGS and path.is_file()
+        )
+        whole = [path for path in files if not every_eval_ever.is_part(path, files)]
+        if runs := [read for path in whole if (read := _read_file(path)) is not None]:
             return _joined(folder, runs)
     raise DataError(
         f"{folder}: no run in this folder; looked for *_results.json, results_*.json and .runs/*/run.json, here and "
-        "one folder below, for reviews/MODEL/*.jsonl, and for files of any known format here"
+        "one folder below, for reviews/MODEL/*.jsonl, for data/BENCHMARK/DEVELOPER/MODEL/*.json, and for files of any "
+        "known format here"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from msgspec import Struct, structs
 from lmms_eval.api.request import Response, Thoughts, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
-from lmms_eval.models.hf.load import TextProcessor
 from lmms_eval.models.hf.settings import MAX_TOKENS
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 
@@ -134,11 +134,9 @@ class Answerer:
         self._think_end = loaded.tokenizer.decode([int(ending)]) if ending.isdecimal() else ending
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
         self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
+        self._keeps_logits = "logits_to_keep" in inspect.signature(loaded.model.forward).parameters
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
-        # Models with learned positions count them from the first column, which may be padding, if they get none.
-        takes_positions = "position_ids" in inspect.signature(loaded.model.forward).parameters
-        self._counts_positions = isinstance(loaded.processor, TextProcessor) and takes_positions
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
 
     @property
@@ -150,8 +148,6 @@ class Answerer:
 
     def answer(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Return the responses to the jobs, in order."""
-        if jobs[0].window is not None:
-            return self._score_windows(jobs)
         if jobs[0].settings is None:
             return self._score(jobs)
         return self._write(jobs, jobs[0].settings)
@@ -242,29 +238,22 @@ class Answerer:
             return self._generate(**arguments)
 
     def _score(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
-        """Compute the log probabilities of the continuations in one forward pass."""
-        import torch
-
+        """Add up the log probabilities of the wanted tokens of each row, in one forward pass."""
         if self.is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
         encoded = self._encode(jobs)
-        counts = encoded.continuations
-        inputs = to_device(encoded.inputs, self._loaded)
-        if self._counts_positions:
-            inputs["position_ids"] = (inputs["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)
-        keep = max(counts) + 1
-        logits = self._last_logits(inputs, keep).float()
-        targets = inputs["input_ids"][:, -keep:]
-        shared = self._shared(jobs)
-        responses = []
-        for row, (job, count) in enumerate(zip(jobs, counts, strict=True)):
-            scores = torch.log_softmax(logits[row, -count - 1 : -1], dim=-1)
-            wanted = targets[row, -count:]
-            chosen = scores.gather(-1, wanted.unsqueeze(-1)).double()
+        spans = list(zip(encoded.ends, map(len, encoded.targets), strict=True))
+        first = min(end - count for end, count in spans)
+        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
+        places = [(row, at - first) for row, (end, count) in enumerate(spans) for at in range(end - count, end)]
+        scores, greedy = _log_probabilities(logits, places, [token for row in encoded.targets for token in row])
+        shared, begin, responses = self._shared(jobs), 0, []
+        for row, job in enumerate(jobs):
+            own = slice(begin, begin := begin + spans[row][1])
             response = Response(
                 job.request.id,
-                loglikelihood=float(chosen.sum()),
-                is_greedy=bool((scores.argmax(dim=-1) == wanted).all()),
+                loglikelihood=math.fsum(scores[own]),
+                is_greedy=all(greedy[own]),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
                 sight=encoded.sights[row] if encoded.sights else None,
@@ -272,43 +261,35 @@ class Answerer:
             responses.append(response)
         return responses
 
-    def _score_windows(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
-        """Add up the log probabilities of the tokens that each window predicts, in one forward pass."""
-        import torch
-
-        encoded = self._encode(jobs)
-        rows = list(zip(encoded.lengths, encoded.targets, strict=True))
-        first = min((length or 0) - len(targets) for length, targets in rows)
-        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
-        shared, responses = self._shared(jobs), []
-        for row, (job, (length, targets)) in enumerate(zip(jobs, rows, strict=True)):
-            assert length is not None
-            predicted = logits[row, length - len(targets) - first : length - first]
-            wanted = torch.tensor(targets, device=predicted.device)
-            total, is_greedy = 0.0, True
-            # In pieces, as the whole of it in float64 or float32 would need a multiple of the logits' memory.
-            for scores, part in zip(predicted.split(_PIECE), wanted.split(_PIECE), strict=True):
-                chosen = torch.log_softmax(scores.float(), dim=-1).gather(-1, part.unsqueeze(-1))
-                total += float(chosen.double().sum())
-                is_greedy = is_greedy and bool((scores.argmax(dim=-1) == part).all())
-            usage = Usage(length, 0)
-            responses.append(
-                Response(job.request.id, loglikelihood=total, is_greedy=is_greedy, usage=usage, batch=shared)
-            )
-        return responses
-
     def _last_logits(self, inputs: Mapping[str, Any], count: int) -> Any:
         """Return the logits of the last columns. Most models compute only those."""
         import torch
 
         model = self._loaded.model
-        extra = {"logits_to_keep": count} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
+        extra = {"logits_to_keep": count} if self._keeps_logits else {}
         with torch.inference_mode():
             return model(**inputs, **extra).logits[:, -count:]
 
     def _shared(self, jobs: Sequence[PreparedRequest]) -> tuple[str, ...]:
         """Return the ids of a batch that may affect its likelihoods."""
         return tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
+
+
+def _log_probabilities(
+    logits: Any, places: Sequence[tuple[int, int]], wanted: Sequence[int]
+) -> tuple[list[float], list[bool]]:
+    """Return the log probability of each wanted token at its row and column, and whether it is the likeliest."""
+    import torch
+
+    at, tokens = torch.tensor(places, device=logits.device), torch.tensor(wanted, device=logits.device)
+    found = []
+    # In pieces, as the whole of it in float32 would need a multiple of the logits' memory.
+    for part, own in zip(at.split(_PIECE), tokens.split(_PIECE), strict=True):
+        scores = logits[part[:, 0], part[:, 1]].float()
+        chosen = torch.log_softmax(scores, dim=-1).gather(-1, own.unsqueeze(-1)).squeeze(-1)
+        found.append(torch.stack((chosen, (scores.argmax(dim=-1) == own).float())))
+    values, greedy = torch.cat(found, dim=-1).tolist()
+    return values, [one == 1.0 for one in greedy]
 
 
 def _length(settings: GenerationSettings, encoded: Encoded) -> int:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
+from lmms_eval.models.hf.load import TextProcessor
 from lmms_eval.models.windows import (
     NO_PREFIX,
     ScoredTokens,
@@ -29,17 +31,17 @@ if TYPE_CHECKING:
 
 
 class Encoded(Struct, frozen=True, eq=False):
-    """The inputs of one forward pass on the CPU, as keyword arguments of ``generate``. Texts are padded on the left."""
+    """The inputs of one forward pass on the CPU, as keyword arguments of ``generate``, whose prompts end each row."""
 
     inputs: Mapping[str, Any]
     lengths: tuple[int | None, ...]
     """The prompt tokens of each row, without padding; ``None`` if the input is not a text."""
     width: int
     """The number of columns of ``input_ids``."""
-    continuations: tuple[int, ...] = ()
-    """For likelihoods: the number of continuation tokens at the end of each row."""
     targets: tuple[list[int], ...] = ()
-    """For windows, which are padded on the right: the tokens that the end of each row predicts."""
+    """For likelihoods: the tokens of each row whose probabilities are wanted."""
+    ends: tuple[int, ...] = ()
+    """For likelihoods: the column after the one that predicts the last of them."""
     max_new_tokens: int | None = None
     """The model's limit of new tokens."""
     room: int | None = None
@@ -55,6 +57,7 @@ class Encoder:
 
     def __init__(self, loaded: Loaded, options: HFOptions) -> None:
         self._loaded = loaded
+        self._is_of_text = isinstance(loaded.processor, TextProcessor)
         self._image_options = dict(options.extra)
         if "mm_token_type_ids" in inspect.signature(loaded.model.forward).parameters:
             # Not every processor returns by default the types of tokens that its model needs.
@@ -73,21 +76,27 @@ class Encoder:
         """
         windows = [job.window for job in jobs if job.window is not None]
         if windows:
-            return self._encode_windows(windows)
+            return self._encode_windows(windows, [len(context) + len(rest) - 1 for context, rest in windows])
+        if jobs[0].settings is None and self._is_of_text:
+            pairs = self._pairs([job.parts for job in jobs])
+            return self._encode_windows(pairs, [len(context) + len(rest) for context, rest in pairs])
         texts = [self._text(job) for job in jobs]
         batch = refusing(lambda: self.process(texts, [job.prepared for job in jobs]))
         mask = batch["attention_mask"]
         if not bool(mask[:, -1].all()):
             raise RuntimeError(f"{type(self._loaded.processor).__name__} pads on the right: batches would be wrong")
         lengths = tuple(int(length) for length in mask.sum(dim=1))
-        longest = max(lengths)
-        if self._max_length is not None and longest > self._max_length:
-            raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
-        counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
+        self._check_length(max(lengths))
         width = int(batch["input_ids"].shape[1])
+        counts = [] if jobs[0].settings is not None else [self._continuation_length(job) for job in jobs]
+        targets = tuple(batch["input_ids"][row, -count:].tolist() for row, count in enumerate(counts))
         room = None if self._max_length is None else self._max_length - width
         sights = sights_of(batch, [len(job.prepared.images) for job in jobs], self._loaded)
-        return Encoded(batch, lengths, width, counts, room=room, sights=sights)
+        return Encoded(batch, lengths, width, targets, (width - 1,) * len(counts), room=room, sights=sights)
+
+    def _check_length(self, longest: int) -> None:
+        if self._max_length is not None and longest > self._max_length:
+            raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
 
     def windows(self, text: str) -> list[ScoredTokens]:
         """Return the windows over a text. Raises ``RefusedError`` if the tokenizer has no start and no end token."""
@@ -98,11 +107,37 @@ class Encoder:
         tokens = refusing(lambda: text_tokens(tokenizer, text))
         return scored_windows(tokens, prefix, self._max_length or context_length(tokenizer))
 
-    def _encode_windows(self, windows: Sequence[ScoredTokens]) -> Encoded:
-        """Build the tensors of windows.
+    def _pairs(self, parts: Sequence[tuple[str, str]]) -> list[ScoredTokens]:
+        """Return the tokens of prompts and continuations. Each different text is encoded once."""
+        found = self._ids({text for prompt, continuation in parts for text in (prompt + continuation, prompt)})
+        pairs = []
+        for prompt, continuation in parts:
+            whole, alone = found[prompt + continuation], len(found[prompt])
+            if len(whole) <= alone:
+                raise no_token(continuation)
+            self._check_length(len(whole))
+            context = whole[:alone] or [prefix_token(self._loaded.tokenizer)]
+            if context == [None]:
+                raise RefusedError(NO_PREFIX)
+            pairs.append((context, whole[alone:]))
+        return pairs
+
+    def _ids(self, texts: Collection[str]) -> dict[str, list[int]]:
+        """Return the tokens of texts. Those with the start token, which a template has written, get no other."""
+        found: dict[str, list[int]] = {}
+        for special in (True, False):
+            chosen = [text for text in texts if self._starts_with_bos(text) != special]
+            if chosen:
+                encoded = refusing(partial(self._loaded.tokenizer, chosen, add_special_tokens=special, verbose=False))
+                found.update(zip(chosen, encoded["input_ids"], strict=True))
+        return found
+
+    def _encode_windows(self, windows: Sequence[ScoredTokens], lengths: Sequence[int]) -> Encoded:
+        """Build the tensors of windows, whose requests have ``lengths`` tokens.
 
         They are padded on the right, so that also models with learned positions begin each row at the first one. A
-        causal model's predictions do not depend on what follows.
+        causal model's predictions do not depend on what follows, so models of texts get no mask, without which their
+        attention is faster.
         """
         import torch
 
@@ -110,12 +145,13 @@ class Encoder:
         width = max(map(len, rows))
         pad = self._loaded.tokenizer.pad_token_id
         ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-        inputs = {"input_ids": ids, "attention_mask": mask}
+        inputs = {"input_ids": ids}
+        if not self._is_of_text:
+            inputs["attention_mask"] = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
         if "return_mm_token_type_ids" in self._image_options:
             inputs["mm_token_type_ids"] = torch.zeros_like(ids)
         targets = tuple(continuation for _, continuation in windows)
-        return Encoded(inputs, tuple(map(len, rows)), width, tuple(map(len, targets)), targets)
+        return Encoded(inputs, tuple(lengths), width, targets, tuple(map(len, rows)))
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with the same kinds of media. Exceptions of the processor pass through."""
@@ -140,7 +176,7 @@ class Encoder:
         prompt, continuation = job.parts
         whole, alone = self._count(prompt + continuation, special), self._count(prompt, special)
         if whole <= alone:
-            raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
+            raise no_token(continuation)
         return whole - alone
 
     def _count(self, text: str, special: bool = True) -> int:
@@ -165,6 +201,10 @@ class Encoder:
         """Return whether the template has written the start token, which must not be added again."""
         token = self._loaded.tokenizer.bos_token
         return bool(token) and text.startswith(token)
+
+
+def no_token(continuation: str) -> RefusedError:
+    return RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
 
 
 def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded) -> tuple[Sight, ...]:
@@ -207,11 +247,11 @@ def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
     """Move tensors to the model's device, and float tensors to its precision."""
     import torch
 
-    device, dtype = loaded.device, loaded.model.dtype
+    device = loaded.device
     moved: dict[str, Any] = {}
     for name, value in batch.items():
         if isinstance(value, torch.Tensor):
-            moved[name] = value.to(device, dtype if value.is_floating_point() else value.dtype)
+            moved[name] = value.to(device, loaded.model.dtype if value.is_floating_point() else value.dtype)
         else:
             moved[name] = value
     return moved

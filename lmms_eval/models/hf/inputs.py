@@ -399,5 +399,7 @@ class PreparedRequest(Struct, frozen=True, eq=False):
 
     @property
     def tokens(self) -> float:
-        """The estimated length of the prompt, or that of the window."""
-        return self.prepared.tokens if self.window is None else sum(map(len, self.window)) - 1
+        """The estimated length of the prompt with the continuation, or that of the window."""
+        if self.window is not None:
+            return sum(map(len, self.window)) - 1
+        return self.prepared.tokens + len(self.request.continuation or "") / _CHARACTERS_PER_TOKEN

@@ -98,7 +98,7 @@ class Names:
 
         catalogue, word = self._tasks.catalogue, query.casefold()
         offered = {one.name: one for one in self._tasks.all()}
-        groups = [entry for _, entry in sorted(catalogue.groups.items())]
+        groups = sorted(catalogue.groups.values(), key=lambda one: (bool(one.pack), one.name))
         names = [one.name for one in groups if word in f"{one.name} {card_of(one.file.parent)}".casefold()]
         names += [one.name for one in offered.values() if one.kind == "tag" and word in one.name.casefold()]
         names += [entry.name for entry in search(catalogue, SearchTerms(word=query))]

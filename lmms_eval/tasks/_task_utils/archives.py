@@ -27,6 +27,8 @@ from msgspec import Struct
 from lmms_eval.errors import DataError
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+UNPACKING = ".unpacking-"
+"""Prefix of the folders that archives are unpacked into. A process that is killed leaves one."""
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
 _UNREADABLE = (OSError, *_DAMAGED, NotImplementedError, RuntimeError)
 """``RuntimeError``: an encrypted zip; ``NotImplementedError``: a compression that zipfile does not know."""
@@ -103,7 +105,7 @@ def unpacked(
     """
     parts = [archive] if isinstance(archive, Path) else list(archive)
     try:
-        folder = tempfile.TemporaryDirectory(dir=target, prefix=".unpacking-")
+        folder = tempfile.TemporaryDirectory(dir=target, prefix=UNPACKING)
     except OSError as error:
         raise _refused(parts[0], target, error, remedy) from error
     with folder as name:

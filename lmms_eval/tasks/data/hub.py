@@ -95,6 +95,22 @@ def load_from_disk(path: Path) -> dict[str, Any]:
     return dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
 
 
+def stated_features(stated: Any) -> Any:
+    """Return the types of columns for ``datasets.load_dataset``, from YAML's ``{COLUMN: {dtype: NAME}}``.
+
+    ``sequence: true`` next to ``dtype`` makes a column a list. Values of any other form are returned unchanged.
+    """
+    import datasets
+
+    if not isinstance(stated, Mapping) or not all(
+        isinstance(kind, Mapping) and "dtype" in kind for kind in stated.values()
+    ):
+        return stated
+    kinds = {name: datasets.Value(str(kind["dtype"])) for name, kind in stated.items()}
+    lists = {name: datasets.Sequence(kinds[name]) for name, kind in stated.items() if kind.get("sequence")}
+    return datasets.Features({**kinds, **lists})
+
+
 def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Load all splits of a hub repository, through the library's cache.
 

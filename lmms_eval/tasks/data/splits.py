@@ -37,7 +37,7 @@ _CSV_OPTIONS = ("names", "header", "sep", "delimiter", "quotechar", "quoting", "
 _HUB_FILE = "hf://datasets/"
 _OWN_KEYS = (
     "load_from_disk", "video", "force_download", "force_unzip", "create_link", "local_files_only", "builder_script",
-    "From_YouTube", "max_retries", "num_proc", "cache_dir",
+    "From_YouTube", "max_retries", "num_proc", "cache_dir", "streaming",
 )  # fmt: skip
 
 
@@ -156,7 +156,10 @@ def open_data(request: DataRequest, split: str) -> DataSet:
         return DataSet({split: lambda: _of_function(request, split)}, request.where)
     path, kwargs = str(request.path), request.kwargs
     if kwargs.get("From_YouTube"):
-        raise TaskError(f"{request.where}: dataset_kwargs.From_YouTube is not in this version; use local videos")
+        log.warning(
+            "%s: dataset_kwargs.From_YouTube: videos are not downloaded from YouTube; they must be where the task's "
+            "code looks for them", request.where,
+        )  # fmt: skip
     if path == "pandas":
         raise TaskError(f"{request.where}: dataset_path 'pandas' reads pickle files, which may run code; use parquet")
     if path in LOCAL_BUILDERS and not is_remote((local := _with_hub_files(request)).get("data_files")):
@@ -365,8 +368,11 @@ def hub_arguments(request: DataRequest) -> dict[str, Any]:
     kwargs = {key: str(value) if isinstance(value, StatedPath) else value for key, value in kwargs.items()}
     if not request.trust_remote_code:
         kwargs.pop("trust_remote_code", None)  # only the user can enable code of a repository, not a task
-    if request.kwargs.get("cache_dir") and not request.kwargs.get("video"):
+    is_for_videos = request.kwargs.get("video") or request.kwargs.get("From_YouTube")
+    if request.kwargs.get("cache_dir") and not is_for_videos:
         kwargs["cache_dir"] = str(request.kwargs["cache_dir"])
     if kwargs.get("token") is True:
         kwargs.pop("token")
+    if kwargs.get("features") is not None:
+        kwargs["features"] = hub.stated_features(kwargs["features"])
     return kwargs

@@ -14,6 +14,7 @@ from msgspec import Struct
 from lmms_eval.api.registry import AGGREGATIONS as ADDED_AGGREGATIONS
 from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import FunctionError, TaskError, UnknownNameError
+from lmms_eval.metrics.speech import word_error_rate
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.tasks.lm_eval.config import LmEvalConfig
 from lmms_eval.tasks.yaml.functions import named
@@ -38,7 +39,7 @@ _AGGREGATED = {
 }  # fmt: skip
 """Aggregation of a metric whose entry states none."""
 _LOWER_IS_BETTER = frozenset(
-    {"bits_per_byte", "brier_score", "byte_perplexity", "perplexity", "ter", "word_perplexity"}
+    {"bits_per_byte", "brier_score", "byte_perplexity", "perplexity", "ter", "wer", "word_perplexity"}
 )
 _OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate"})
 CORPUS = frozenset({"bleu", "chrf", "chrf++", "ter"})
@@ -105,7 +106,7 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
 
     Args:
         name: name of the metric.
-        aggregation: a registered name or a function; ``None``: that of the metric, else the mean.
+        aggregation: a registered name or a function, such as ``mean`` here; ``None``: that of the metric, or the mean.
         higher_is_better: direction.
         where: the task's file, for messages.
 
@@ -113,6 +114,7 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
         UnknownNameError: there is no such aggregation.
     """
     stated = _AGGREGATED.get(name, "mean") if aggregation is None else aggregation
+    stated = "mean" if stated is mean else stated  # lm-eval knows its own functions again
     if callable(stated):
         function, registered = named(stated, f"the aggregation of metric {name!r}"), None
     else:
@@ -128,6 +130,14 @@ def definition_of(name: str, aggregation: Any, higher_is_better: bool, where: st
     if registered in AGGREGATIONS and registered != "mean":
         within = AGGREGATIONS[registered].score_range
     return MetricDefinition(name, function, registered, higher_is_better, within)
+
+
+def mean(arr: Sequence[float]) -> float:
+    """Arithmetic mean (``lm_eval.api.metrics.mean``); as an aggregation it has the standard error of ``mean``.
+
+    Raises ``ZeroDivisionError`` without values.
+    """
+    return sum(arr) / len(arr)
 
 
 def exact_match(
@@ -175,9 +185,9 @@ def _f1(references: Sequence[Any], predictions: Sequence[Any], **arguments: Any)
 
 
 _OF_EVALUATE: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"accuracy": _accuracy, "exact_match": exact_match, "f1": _f1}
+    {"accuracy": _accuracy, "exact_match": exact_match, "f1": _f1, "wer": word_error_rate}
 )
 """Metrics of an entry with ``hf_evaluate``, as the package ``evaluate`` computes them."""
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"exact_match": exact_match, **dict.fromkeys((*CORPUS, "f1", "mcc", "acc"), _pair)}
+    {"exact_match": exact_match, "wer": word_error_rate, **dict.fromkeys((*CORPUS, "f1", "mcc", "acc"), _pair)}
 )

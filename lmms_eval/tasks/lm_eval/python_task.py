@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import structs
 
+from lmms_eval.api.messages import build_user_turn
+from lmms_eval.api.response import Response
 from lmms_eval.api.task import Answer, Request, TaskOptions
 from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.data import DataSet
@@ -224,20 +226,20 @@ class PythonExchange(LmEvalLikelihoodExchange):
     def open(self) -> Sequence[Request]:
         task = self.requests.task
         assert isinstance(task, PythonTask)
-        context = self._first()
-        return [self._request(ask) for ask in self._asks(task.instances(self.doc_id, context))]
+        instances = task.instances(self.doc_id, self._first())
+        self._is_rolling = [instance.request_type == "loglikelihood_rolling" for instance in instances]
+        return [self._request(ask) for ask in self._asks(instances)]
 
     def answer(self) -> Answer:
-        values = [
-            response.text if response.text is not None else pair
-            for response, pair in zip(self._responses, self._pairs(), strict=True)
-        ]
-        return self._answer(values)
+        """Return the texts and losses of the responses: of a continuation ``[loss, is_greedy]``, else ``[loss]``."""
+        return self._answer(list(map(self._value, self._responses, self._is_rolling)))
 
-    def _pairs(self) -> Iterator[list[Any] | None]:
-        for response in self._responses:
-            value = response.loglikelihood
-            yield None if value is None else [value if response.is_loss else -value, bool(response.is_greedy)]
+    def _value(self, response: Response, is_rolling: bool) -> Any:
+        value = response.loglikelihood
+        if response.text is not None or value is None:
+            return response.text
+        loss = value if response.is_loss else -value
+        return [loss] if is_rolling else [loss, bool(response.is_greedy)]
 
     def _asks(self, instances: Sequence[Instance]) -> Iterator[Ask]:
         for number, instance in enumerate(instances):
@@ -248,20 +250,30 @@ class PythonExchange(LmEvalLikelihoodExchange):
                 yield Ask(context, builder, "generate_until", index=number, generation=given)
             elif instance.request_type == "loglikelihood":
                 yield Ask(context, builder, "loglikelihood", str(more[0]), index=number)
+            elif instance.request_type == "loglikelihood_rolling":
+                nothing = MessageBuilder(self.requests, self.doc_id, lambda _doc: build_user_turn([], ""), bare=True)
+                yield Ask("", nothing, "loglikelihood_rolling", str(context), index=number)
             else:
                 raise TaskError(
                     f"{self.requests.where}: a request of type {instance.request_type!r} is not in this version"
                 )
 
 
+def _logarithms(losses: Sequence[Any]) -> Any:
+    """Return what a class gets for a likelihood: a number for that of a whole text, else a pair."""
+    value, *greedy = losses
+    return (0.0 - value, bool(greedy[0])) if greedy else 0.0 - value
+
+
 class _MixedScorer(LmEvalScorer):
-    """Scores answers to requests of different kinds: texts, and pairs of a likelihood and whether it is greedy."""
+    """Scores answers to requests of different kinds: texts, likelihoods of whole texts, and pairs of the likelihood of
+    a continuation and whether it is greedy."""
 
     def _filtered(self, pipeline: Any, doc: Any, answers: Sequence[Answer]) -> list[Any]:  # noqa: ARG002 - the base's
         return list(answers[0].value)
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
-        return [value if isinstance(value, str) else (-value[0], bool(value[1])) for value in filtered]
+        return [value if isinstance(value, str) else _logarithms(value) for value in filtered]
 
 
 def build_lm_eval_task(source: TaskSource, options: TaskOptions) -> LmEvalTask:

@@ -124,7 +124,7 @@ class LmEvalScorer(AnswerScorer):
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
         if self.config.output_type == "generate_until":
             return list(filtered)
-        pairs = [(-loss, is_greedy) for loss, is_greedy in filtered]
+        pairs = [(0.0 - loss, is_greedy) for loss, is_greedy in filtered]  # 0, not -0
         return [value for value, _ in pairs] if self.config.output_type == "loglikelihood_rolling" else pairs
 
     def _generated(self, doc: Doc, answer: Any) -> dict[str, Any]:

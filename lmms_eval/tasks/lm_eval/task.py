@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,10 +45,19 @@ from lmms_eval.tasks.yaml.settings import check_generation, with_stated
 from lmms_eval.tasks.yaml.task import NAMED_KEYS, YamlTask, media_policy
 
 log = logging.getLogger(__name__)
+_MODEL = re.compile(r"\b(tokenizer|pretrained|model_args)\b")
+"""Matches messages of ``custom_dataset`` about arguments of the model."""
 _SEEDING = threading.RLock()
 _UNCONFINED = (
     "its scoring runs programs of the model outside the sandbox (key unsafe_code); --allow_unsafe_code permits that"
 )
+
+
+class NoTokenizerError(MissingDataError):
+    """A task makes its documents with the tokenizer of a model, and the run names none."""
+
+    kind = "a tokenizer: --model_args tokenizer=NAME, or pretrained=NAME"
+    """What is missing; a check counts tasks by it."""
 
 
 @contextmanager
@@ -104,7 +114,14 @@ class LmEvalTask(YamlTask):
             with seeded_python():
                 made = make(**given)
         except FunctionError as error:
-            if not isinstance(error.__cause__, ConnectionError | FileNotFoundError):
+            cause = error.__cause__
+            is_of_code = isinstance(cause, AssertionError | KeyError | TypeError | ValueError)
+            if is_of_code and not self.options.model_args and _MODEL.search(str(cause)):
+                raise NoTokenizerError(
+                    f"{self.where}: custom_dataset makes the documents with the tokenizer of a model: give "
+                    f"--model_args tokenizer=NAME, or pretrained=NAME; it raised: {cause}"
+                ) from error
+            if not isinstance(cause, ConnectionError | FileNotFoundError):
                 raise
             raise MissingDataError(
                 f"{self.where}: {error}; check the network, or give a local copy with --data_root DIR"

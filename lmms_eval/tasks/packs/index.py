@@ -17,7 +17,7 @@ from msgspec import Struct
 from lmms_eval.errors import TaskError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.packs.store import Pack, check_files, index_file
-from lmms_eval.tasks.yaml.loader import YamlReader
+from lmms_eval.tasks.yaml.loader import LARGEST, YamlReader
 from lmms_eval.utils.files import read_text
 
 _KEYS = ("task", "group", "tag", "class", "output_type")
@@ -71,6 +71,19 @@ def index_of(pack: Pack) -> PackIndex:
     except OSError:  # a folder of the packs that this user may not write: the index is made again each time
         return made
     return made
+
+
+def has_entry(pack: Pack, name: str) -> bool:
+    """Return whether the kept index of a pack has a task or group, without decoding it; false if none is kept."""
+    try:
+        content = index_file(pack).read_bytes()
+    except OSError:
+        return False
+    start = b"[" + msgspec.json.encode(name) + b","
+    at = content.find(start)
+    while at >= 0 and not content.startswith((b'"task",', b'"group",'), at + len(start)):
+        at = content.find(start, at + 1)  # it was a list of tags
+    return at >= 0
 
 
 def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
@@ -140,7 +153,8 @@ class _CodeFinder:
     def __call__(self, file: Path) -> bool:
         if file not in self._known:
             self._known[file] = False  # ends a cycle
-            self._known[file] = _CODE.search(read_text(file)) is not None or any(map(self, self._reader.included(file)))
+            text = read_text(file, most=LARGEST)
+            self._known[file] = _CODE.search(text) is not None or any(map(self, self._reader.included(file)))
         return self._known[file]
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.storage.atomic import read_json, replacing
-from lmms_eval.tasks._task_utils.archives import alone
+from lmms_eval.tasks._task_utils.archives import UNPACKING, alone
 
 VARIABLE = "LMMS_EVAL_PACKS"
 _TABLE = "packs.json"
@@ -54,8 +54,6 @@ class Pack(Struct, frozen=True):
     """Name of the package in the index; empty if the pack was added from a file or folder."""
     is_trusted: bool = False
     """Whether the tasks that bring Python code may run."""
-    shared: tuple[str, ...] = ()
-    """Names that this package has too."""
     models: tuple[str, ...] = ()
     """Modules of models in the wheel, which are not unpacked."""
 
@@ -179,6 +177,8 @@ def sweep() -> None:
     The caller has locked the folder of the packs (``alone``).
     """
     root, table = packs_folder(), packs()
+    for folder in root.glob(f"{UNPACKING}*"):  # wheels are unpacked with the lock, too
+        shutil.rmtree(folder, ignore_errors=True)
     named = {pack.folder for pack in table}
     for mark in [*root.glob(f"[!.]*/*/{USE}"), *root.glob(f"{DOWNLOADING}*/{USE}")]:
         if mark.parent.relative_to(root).as_posix() in named:

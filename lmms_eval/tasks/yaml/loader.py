@@ -17,6 +17,8 @@ from lmms_eval.tasks.yaml.included import LM_EVAL, package_of
 from lmms_eval.utils.files import StatedPath, read_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
+LARGEST = 1 << 24
+"""Bytes of the largest task file."""
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -75,7 +77,7 @@ class YamlReader:
     def _own(self, path: Path, above: Path | None) -> dict[str, Any]:
         """Return the keys that the file itself states."""
         if path not in self._parsed:
-            text = read_text(path, included_by=above)
+            text = read_text(path, above, LARGEST)
             self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
         return self._parsed[path]
 

@@ -29,6 +29,7 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts, RenderError, dump
 from lmms_eval.utils.answer_reading import DRAWN, NOTHING, WHOLE_ANSWER, AnswerReading, reading_apart, scoring_notes
+from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.signatures import accepts, keywords_for, parameters_of
 
 if TYPE_CHECKING:
@@ -195,6 +196,8 @@ def _filter(step: Any, where: str) -> Any:
         built = made(**arguments)
     except (TypeError, ValueError, UsageError) as error:
         raise TaskError(f"{where}: key 'filter_list': filter {named!r}: {error}") from error
+    except Exception as error:  # a filter may be third-party code, which may raise anything
+        raise TaskError(f"{where}: key 'filter_list': filter {named!r}: {error_text(error)}") from error
     if not hasattr(built, "apply"):
         raise TaskError(f"{where}: key 'filter_list': {named!r} has no method apply(resps, docs)")
     return built

@@ -192,3 +192,17 @@ def test_likelihoods_do_not_depend_on_padding(gpt2):
     alone, together = answers(built(gpt2), requests), answers(built(gpt2, batch_size=4), requests)
     values = [[found[number].loglikelihood for number in range(4)] for found in (alone, together)]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+def test_one_batch_of_different_prompts_of_a_text_model(gpt2):
+    model = built(gpt2, batch_size=4)
+    encode, start = model.loaded.tokenizer.encode, model.loaded.tokenizer.bos_token
+    prompts = ["What is", f"{start}What is", "What is", "What is it " * LENGTH]
+    after = [" red", " red or blue", "", " red"]
+    got = answers(model, [scored(number, *pair) for number, pair in enumerate(zip(prompts, after, strict=True))])
+    for number in (0, 1):
+        pair = encode(prompts[number]), encode(after[number])
+        assert got[number].loglikelihood == pytest.approx(of_pair(model, *pair), abs=1e-5)
+        assert got[number].usage.input_tokens == sum(map(len, pair))
+    assert "the continuation '' adds no token to the prompt" in got[2].error.message
+    assert f"the model takes {LENGTH} at most" in got[3].error.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +163,17 @@ def test_files_of_differing_columns(tmp_path: Path) -> None:
         rows("parquet", tmp_path, "p*.parquet")
 
 
-def test_pickle_and_youtube_are_refused(tmp_path: Path) -> None:
+def test_pickle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"pickle.*use parquet"):
         open_("pandas", tmp_path, data_files="x.pkl")
-    with pytest.raises(TaskError, match="From_YouTube is not in this version"):
-        open_("org/videos", tmp_path, From_YouTube=True)
+
+
+def test_videos_of_youtube_are_not_downloaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("lmms_eval").propagate = True
+    write(tmp_path / "videos", "test-00000-of-00001.parquet", 5)
+    data = open_("org/videos", tmp_path, From_YouTube=True, cache_dir="videos", data_root=str(tmp_path))
+    assert [dict(row) for row in data.documents("test")] == [{"v": 5}]
+    assert "they must be where the task's code looks for them" in caplog.text
 
 
 def write(folder: Path, name: str, value: int) -> None:

@@ -82,6 +82,13 @@ def test_hf_evaluate_scores_each_answer(tmp_path: Path) -> None:
     assert values(task, 0, "A") == {"accuracy": 0.0, "f1": 0.0}
 
 
+def test_the_word_error_rate_of_each_answer(tmp_path: Path) -> None:
+    task = opened(tmp_path, {"doc_to_target": "one two", "metric_list": [{"metric": "wer"}]})
+    assert (values(task, 0, "one Two"), values(task, 0, "one two")) == ({"wer": 0.5}, {"wer": 0.0})
+    (metric,) = task.metrics
+    assert (metric.aggregation_name, metric.higher_is_better, metric.score_range) == ("mean", False, None)
+
+
 @for_each(
     ("entry", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.api.response import Response
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.lm_eval.python_task import PythonTask
@@ -18,6 +19,7 @@ from tests.tasks.lm_eval.kit import asked, opened, pack_task
 
 OWN = """
 import datasets
+from lm_eval.api import metrics
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 
@@ -65,6 +67,24 @@ class Two(ConfigurableTask):
         return {"right": True, "none": False, "greedy": True}
 
 
+class Whole(Two):
+    def doc_to_text(self, doc):
+        return ""
+
+    def construct_requests(self, doc, ctx, **kwargs):
+        return [
+            Instance(request_type="loglikelihood_rolling", doc=doc, arguments=(doc["q"],), idx=0, **kwargs),
+            Instance(request_type="loglikelihood", doc=doc, arguments=(doc["q"], " none"), idx=1, **kwargs),
+        ]
+
+    def process_results(self, doc, results):
+        value, (end, greedy) = results
+        return {"whole": value, "end": end + greedy}
+
+    def aggregation(self):
+        return {"whole": metrics.mean, "end": mean}
+
+
 class Bad(Two):
     def __init__(self, config=None):
         raise ValueError("no such thing")
@@ -95,6 +115,24 @@ def test_requests_of_several_kinds(tmp_path: Path) -> None:
     assert [(one.name, one.higher_is_better) for one in task.metrics] == [
         ("right", True), ("none", False), ("greedy", True)
     ]  # fmt: skip
+
+
+def test_the_likelihood_of_a_whole_text(tmp_path: Path) -> None:
+    task = opened(tmp_path, keys("Whole"), OWN)
+    exchange = task.exchange(1, 0)
+    whole, end = exchange.open()
+    assert (whole.kind, whole.context, whole.continuation) == ("loglikelihood_rolling", "", "q1")
+    assert (end.kind, end.continuation) == ("loglikelihood", " none")
+    exchange.advance([Response(whole.id, loglikelihood=-2.5), Response(end.id, loglikelihood=0.0, is_greedy=True)])
+    answer = exchange.answer()
+    assert answer.value == [[2.5], [0.0, True]]
+    assert dict(task.score(1, [answer]).scores[0].metrics) == {"whole": -2.5, "end": 1.0}
+
+
+def test_the_mean_of_lm_eval_is_a_known_aggregation(tmp_path: Path) -> None:
+    whole, end = opened(tmp_path, keys("Whole"), OWN).metrics
+    assert (whole.aggregation_name, end.aggregation_name) == ("mean", None)
+    assert whole.aggregation([1.0, 2.0]) == end.aggregation([1.0, 2.0]) == 1.5
 
 
 def test_it_is_built_again_with_its_class(tmp_path: Path) -> None:

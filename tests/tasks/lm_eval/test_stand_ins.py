@@ -63,7 +63,7 @@ def test_the_names_of_the_package_remain(tmp_path: Path) -> None:
 @for_each(
     ("code", "kind", "cause"),
     [
-        ("from evaluate import load\nload('bertscore')", "package missing", "bert_score: evaluate.load"),
+        ("from evaluate import load\nload('bleurt')", "package missing", "bleurt: evaluate.load"),
         ("import evaluate, lm_eval.utils\nimport no_such_package", "package missing", "no_such_package: pip install"),
         ("from fuzzywuzzy import process", "name not in this version", "lmms_eval.compat.lm_eval.fuzzywuzzy.process"),
     ],

@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.errors import LmmsEvalError
+from lmms_eval.checks.findings import finding
+from lmms_eval.errors import FunctionError, LmmsEvalError
 from lmms_eval.tasks.controls.control import ControlTask
-from lmms_eval.tasks.lm_eval.task import LmEvalTask
+from lmms_eval.tasks.lm_eval.task import LmEvalTask, NoTokenizerError
 from lmms_eval.tasks.selection import build_from_spec, rebuilt
 from tests.cases import for_each
 from tests.tasks.kit import Function
@@ -58,6 +59,15 @@ def wrong(**given):
 
 def offline(**given):
     raise ConnectionError("no network")
+
+
+def measured(**given):
+    assert given.get("tokenizer"), "No tokenizer provided"
+    raise ValueError("tokenizer of 9 tokens")
+
+
+def odd(**given):
+    raise ValueError("no rows")
 """
 
 
@@ -80,6 +90,17 @@ def test_a_task_makes_its_data_set_for_the_model(tmp_path: Path) -> None:
 def test_data_sets_that_a_task_cannot_make(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(LmmsEvalError, match=message):
         opened(tmp_path, {"custom_dataset": Function(f"utils.{name}"), "dataset_path": ""}, MAKER)
+
+
+def test_documents_that_need_the_tokenizer_of_a_model(tmp_path: Path) -> None:
+    changes = {"custom_dataset": Function("utils.measured"), "dataset_path": ""}
+    with pytest.raises(NoTokenizerError, match=r"give --model_args tokenizer=NAME.*No tokenizer provided") as raised:
+        opened(tmp_path / "a", changes, MAKER)
+    assert finding("data", raised.value).cause.startswith("a tokenizer: --model_args")
+    with pytest.raises(FunctionError, match="tokenizer of 9 tokens"):  # the model names one
+        opened(tmp_path / "b", changes, MAKER, TaskOptions(model_args={"tokenizer": "model's"}))
+    with pytest.raises(FunctionError, match="no rows"):
+        opened(tmp_path / "c", {**changes, "custom_dataset": Function("utils.odd")}, MAKER)
 
 
 def test_a_file_of_the_hub_is_read_from_a_local_copy(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.tasks.packs.index import imported_modules, index_of
+from lmms_eval.tasks.packs.index import has_entry, imported_modules, index_of
 from lmms_eval.tasks.packs.store import Pack
 
 
@@ -51,6 +51,13 @@ def test_the_kept_index_follows_the_files(tmp_path: Path, root: Path) -> None:
     assert (root / "p.index.json").stat().st_mtime_ns == before
     pack(tmp_path, {"_base_yaml": "tag: another\n"})
     assert index_of(made).entries[0].tags == ("another",)
+
+
+def test_a_name_is_found_in_the_kept_index(tmp_path: Path, root: Path) -> None:
+    made = pack(tmp_path, {"a.yaml": "task: a\ntag: [t, task]\n", "g.yaml": "group: 'g \"é\"'\ntask: [a]\n"})
+    assert not has_entry(made, "a")  # no index is kept yet
+    index_of(made)
+    assert [name for name in ("a", 'g "é"', "t", "task", "b", "", "a.yaml") if has_entry(made, name)] == ["a", 'g "é"']
 
 
 def test_imported_modules_without_its_own_and_those_of_python(tmp_path: Path) -> None:

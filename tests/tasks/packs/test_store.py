@@ -27,6 +27,7 @@ def test_what_killed_processes_left_is_removed_at_once(root: Path) -> None:
         (root / name).mkdir(parents=True)
         (root / name / store.USE).touch()
     (root / ".packs.json.1.tmp").write_text("half")
+    (root / ".unpacking-dead" / "q").mkdir(parents=True)
     with held(root / ".download-live"), changing() as table:
         table.append(pack())
     assert sorted(path.name for path in root.iterdir()) == [".download-live", "p", "packs.json"]

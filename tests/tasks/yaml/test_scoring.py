@@ -53,6 +53,11 @@ def told(doc, results, lmms_eval_specific_kwargs):
 def total(items):
     return sum(items)
 
+class Keyed:
+    def __init__(self):
+        self.key = KEY
+
+
 class Shout:
     def __init__(self, mark):
         self.mark = mark
@@ -287,6 +292,7 @@ HERE = r"probe\.yaml"
         (filters("regex"), TaskError, r"a filter needs 'function'"),
         (filters({"function": "take_first_k", "k": 0}), TaskError, rf"{HERE}.*take_first_k"),
         (filters({"function": Function("utils.total")}), TaskError, rf"{HERE}: key 'filter_list'"),
+        (filters({"function": Function("utils.Keyed")}), TaskError, rf"{HERE}: key 'filter_list'.*Error: name 'KEY'"),
         ({"reasoning_tags": [["<a>"]]}, TaskError, rf"{HERE}: key 'reasoning_tags'"),
         ({"doc_to_target": None}, TaskError, rf"{HERE}: give doc_to_target \(or process_results\)"),
     ],
