@@ -35,7 +35,7 @@ from tests.cases import for_each
 from tests.evaluation.judged_kit import NAME as RATED
 from tests.evaluation.judged_kit import rated_task
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on
-from tests.faults.command import in_process
+from tests.faults.command import in_process, lmms_eval
 from tests.installed import needs
 from tests.servers.collector import Collector, attributes
 from tests.servers.stub import StubServer
@@ -177,6 +177,20 @@ def test_starts_of_a_run_share_a_trace(tmp_path: Path) -> None:
     spans = by_name(collector)
     assert attributes(spans["lmms_eval.run"])["lmms_eval.run.continued"]
     assert attributes(spans[f"lmms_eval.task {NAME}"])["lmms_eval.task.requests"] == 1  # the others were answered
+
+
+def test_each_process_sends_its_requests_to_the_same_trace(tmp_path: Path) -> None:
+    config(tmp_path)  # writes the task
+    with Collector() as collector:
+        ended_run = lmms_eval(
+            "--model", "baseline", "--tasks", NAME, "--include_path", tmp_path / "tasks", "--output_path",
+            tmp_path / "out", "--processes", "2", "--otlp", collector.url,
+        )  # fmt: skip
+    assert ended_run.code == 0
+    assert len({span.trace_id for span in collector.spans}) == 1
+    roots = [attributes(span)["lmms_eval.process.rank"] for span in collector.spans if span.name == "lmms_eval.run"]
+    asked = [attributes(span)["lmms_eval.document.id"] for span in collector.spans if span.name.startswith("chat")]
+    assert (sorted(roots), sorted(asked)) == ([0, 1], [*range(DOCUMENTS)])
 
 
 def test_headers_come_from_the_environment_and_are_never_printed(tmp_path: Path) -> None:
