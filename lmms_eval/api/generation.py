@@ -24,6 +24,39 @@ class MediaForm(Struct, frozen=True):
     """Maximum number of tokens of an answer if a task states none."""
 
 
+class RequestLimits(Struct, frozen=True):
+    """Limits on the pictures and videos of a request; ``None``: the back end's own."""
+
+    min_pixels: int | None = None
+    """Smaller pictures and frames are scaled up to so many pixels."""
+    max_pixels: int | None = None
+    """Larger pictures and frames are scaled down to so many pixels."""
+    total_pixels: int | None = None
+    """Pixels of all frames of a video together."""
+    fps: float | None = None
+    """Frames per second of a video."""
+    min_frames: int | None = None
+    max_frames: int | None = None
+    frame_rule: str | None = None
+    """How frames are chosen and scaled (``media.frame_rules.RULES``); ``None``: evenly spaced, as usual."""
+    tiles: int | None = None
+    """Most tiles that a picture is cut into."""
+    tiles_later: int | None = None
+    """The same for all pictures of a request but the first."""
+    total_tiles: int | None = None
+    """Most tiles of all pictures together."""
+
+    @property
+    def stated(self) -> dict[str, int | float | str]:
+        """The limits that are set, by name."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+
+
+PIXEL_LIMITS = frozenset({"min_pixels", "max_pixels"})
+VIDEO_LIMITS = frozenset({"total_pixels", "fps", "min_frames", "max_frames", "frame_rule"})
+"""Names of the limits that back ends apply which open media themselves."""
+TILE_LIMITS = frozenset({"tiles", "tiles_later", "total_tiles"})
+ALL_LIMITS = PIXEL_LIMITS | VIDEO_LIMITS | TILE_LIMITS
 LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens", "max_gen_toks")
 """Names of the option for the maximum number of tokens of an answer, by precedence."""
 MOST = "max"

@@ -97,10 +97,16 @@ class Verdict:
         )
 
 
+SECOND_READING = "second_reading"
+"""Key of the details of questions that only another reading of the answers asks: the task's score needs no reply."""
+
+
 def has_unread(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether a question got no parsable reply in any of its repetitions."""
+    """Return whether a question of the task got no parsable reply in any of its repetitions."""
     read: dict[str, bool] = {}
     for verdict in verdicts:
+        if verdict.details.get(SECOND_READING):
+            continue
         name, mark, number = verdict.name.rpartition("~")
         question = name if mark and number.isdecimal() else verdict.name
         read[question] = read.get(question, False) or verdict.accepted

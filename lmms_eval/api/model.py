@@ -104,6 +104,11 @@ class Model(abc.ABC):
         """Return the form of media that a model with these arguments receives, without building the model."""
         return MediaForm()
 
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """Names of the limits of ``Request.media`` that this back end applies; by default it applies none."""
+        return frozenset()
+
     def prepare(self, request: Request) -> Request:
         """Prepare a request for this back end. Called in preparation threads, so it must be thread-safe.
 

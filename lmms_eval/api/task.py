@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from lmms_eval.api.generation import LENGTHS, MOST
+from lmms_eval.api.generation import LENGTHS, MOST, RequestLimits
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
@@ -147,6 +147,8 @@ class Request:
     """Sampling seed: a hash of (run seed, request id)."""
     cost: float = 1.0
     """Estimate of the work, roughly in prompt tokens, from lengths and file sizes; needs no rendering."""
+    media: RequestLimits | None = None
+    """Limits on pictures and videos in place of the back end's own (``Model.media_limits``)."""
     payload: Any = None
     """``None`` before preparation, and again once the answer is recorded."""
     payload_bytes: int = 0
@@ -240,6 +242,60 @@ def task_of(request_id: str) -> str:
     return request_id.rsplit("/", 4)[0]
 
 
+class QuestionLayout(Protocol):
+    """Makes the messages of a document in place of the task's own prompt."""
+
+    def __call__(self, doc: Mapping[str, Any], visuals: Callable[[], Sequence[Any]]) -> list[dict[str, Any]]:
+        """Return the messages as plain mappings.
+
+        Args:
+            doc: the full document.
+            visuals: returns the media of the document as the task gives them.
+
+        Raises:
+            ItemError: the document lacks what the layout shows.
+        """
+
+
+class SecondReading(Protocol):
+    """Reads and scores answers in another way than the task, for metrics next to the task's own."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that changes its scores, as a text."""
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether it puts questions to a judge."""
+
+    def metrics(self, own: Sequence[MetricDefinition]) -> tuple[MetricDefinition, ...]:
+        """Return its metrics, given the task's own."""
+
+    def line(self, task: str, own: Sequence[MetricDefinition]) -> str:
+        """Return a sentence about its metrics of a task."""
+
+    def questions(self, doc: Mapping[str, Any], truth: Any, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+        """Return the questions to the judge about a document's answers; names count the answers."""
+
+    def values(
+        self,
+        doc: Mapping[str, Any],
+        truth: Any,
+        answers: Sequence[Answer],
+        evaluate: Callable[[str], Mapping[str, Any]],
+        verdicts: Sequence[Verdict],
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return the values of each answer by metric.
+
+        Args:
+            doc: the document.
+            truth: its reference answer.
+            answers: the answers, one per repeat.
+            evaluate: the task's own scoring of a text.
+            verdicts: those of ``questions``, among others.
+        """
+
+
 MODEL_FACTS = ("max_length", "max_model_len", "model", "pretrained", "tokenizer")
 """Arguments of models that tasks get: those that say which model it is, and the length of its context."""
 
@@ -288,6 +344,14 @@ class TaskOptions(Struct, frozen=True):
     """Texts before and after each question, in addition to those of the task (``--prompt_variants``)."""
     option_labels: tuple[str, ...] = ()
     """Labels that options have in place of A, B, C, ... (``--prompt_variants``); empty for the task's own letters."""
+    layout: QuestionLayout | None = None
+    """Makes the messages of documents in place of the task's prompt functions (``--recipe``)."""
+    media: RequestLimits | None = None
+    """Limits on the media of requests (``--recipe``)."""
+    second_reading: SecondReading | None = None
+    """Scores answers in another way too (``--recipe``)."""
+    asked_by: str = ""
+    """Hash of the layout, the limits, the system prompt and the seed of a recipe; empty without one."""
     judge_repeats: int = 1
     """Number of times that each question is put to the judge; repetitions are named ``NAME~2``, ..."""
 
@@ -317,6 +381,8 @@ class MetricDefinition(Struct, frozen=True):
     """Factor between the value and the mean over ``Task.strata`` of their means; 0: it is not such a mean."""
     reduces: str = ""
     """The metric whose scores of a document's answers this metric reduces (``--reduce``)."""
+    pipelines: tuple[str, ...] = ()
+    """Filter pipelines that have the metric; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,6 +493,11 @@ class Task(abc.ABC):
     """The changes of the prompt, if this control task is a variant of it (``docs/prompts.md``)."""
     asks_again: bool = False
     """This control asks the same requests as its task a second time (``--repeat_share``)."""
+
+    @property
+    def has_judged_scores(self) -> bool:
+        """Whether the task's own scores depend on the judge: a second reading may ask it too."""
+        return self.is_judged
 
     def add_metrics(self, returned: Sequence[str]) -> None:
         """Add to ``metrics`` those that scoring returned and the task does not declare; by default none is added."""

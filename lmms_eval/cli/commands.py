@@ -35,6 +35,7 @@ COMMANDS = {
         Command("tasks", "list tasks, groups, subtasks or tags", "tasks"),
         Command("packs", "get the tasks of other packages, such as lm-eval and lmms-eval", "packs"),
         Command("models", "list models", "models"),
+        Command("recipes", "what models' authors set for each benchmark: list, describe, compare, check", "recipes"),
         Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
         Command("compare", "which of several runs is better, how certain that is, what would decide it", "compare"),
         Command("report", "runs as pages that open from disk: numbers, breakdowns, every sample", "report"),

@@ -92,12 +92,15 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", default="", metavar="NAME", help="of the breakdown; default: the task's first")
     parser.add_argument("--filter", metavar="NAME", help="filter pipeline of the sample; default: the first")
     parser.add_argument("--audit", action="store_true", help="how answers were parsed, and what other rules would give")
+    parser.add_argument("--latex", action="store_true", help="the table of the run as LaTeX")
     parser.add_argument("--json", action="store_true", help="JSON instead of text; for samples one line each")
     given = parser.read(arguments)
     from lmms_eval.results.run import load
 
     if given.doc and (given.where or given.ids or given.audit):
         raise UsageError("show RUN TASK DOC shows one sample: leave --where, --ids and --audit out")
+    if given.latex and (given.task or given.json or given.where or given.ids or given.audit or given.limit is not None):
+        raise UsageError("show RUN --latex prints the run's table: leave tasks, samples and --json out")
     found = load(given.run)
     if given.task:
         found.task(given.task)
@@ -123,6 +126,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _show_run(given: Namespace, found: Run) -> None:
+    if given.latex:
+        emit(found.latex.rstrip("\n"))
+        return
     if given.json:
         from lmms_eval.results.sample import json_cell
 

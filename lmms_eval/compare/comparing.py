@@ -21,7 +21,7 @@ from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, common_rows, match_runs, runs_of
 from lmms_eval.compare.prompts import compare_prompts
 from lmms_eval.compare.redrawing import Redrawing
-from lmms_eval.compare.requests import pack_notes, request_notes
+from lmms_eval.compare.requests import pack_notes, recipe_note, request_notes
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison, Rank
 from lmms_eval.errors import UsageError
@@ -208,6 +208,10 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     over_prompts = [compare_prompts(pair, options) for pair in pairs]
     notes += [note for each in over_prompts for note in each.notes]
     wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
+    recipes = [recipe_note(pair.first, pair.second) for pair in pairs]
+    judged = [
+        [replace(row, own_settings=bool(note)) for row in rows] for note, rows in zip(recipes, judged, strict=True)
+    ]
     return Comparison(
         runs=tuple(runs),
         pairs=tuple(
@@ -217,6 +221,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
                 tuple(rows),
                 {column: tuple(of_pairs[number]) for column, of_pairs in cells.items()},
                 over_prompts[number].rows,
+                recipes[number],
             )
             for number, (pair, rows) in enumerate(zip(pairs, judged, strict=True))
         ),

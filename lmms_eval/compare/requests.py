@@ -9,6 +9,7 @@ from typing import Any
 from lmms_eval.api.generation import LENGTHS, STOPS
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.results.facts import part_of
+from lmms_eval.results.recipe import recipe_title
 from lmms_eval.utils.names import some_of
 
 _NAMES = {
@@ -49,6 +50,44 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
                 found.setdefault(what, []).append(task)
         notes += [f"{names} {text.format(some_of(tasks, _MOST_NAMED), what)}" for what, tasks in found.items()]
     return notes + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
+
+
+def recipe_note(first: RunRows, second: RunRows) -> str:
+    """Return a sentence about the recipes of two runs; empty if they had the same one, or none."""
+    one, other = first.results or {}, second.results or {}
+    recipes = [part_of(document, "recipe") for document in (one, other)]
+    if not any(recipes) or _identity(recipes[0]) == _identity(recipes[1]):
+        return ""
+    shared = [task for task in first.tasks if task in second.tasks]
+    sides = [[part_of(recipe, "sets", task) for task in shared] for recipe in recipes]
+    differs = {
+        word
+        for word, keys in _KINDS.items()
+        for task in zip(*sides, strict=True)
+        if any(task[0].get(key) != task[1].get(key) for key in keys)
+    }
+    differs |= {"prompts"} if _prompts_differ(one, other) else set()
+    differs |= {"options"} if any(any(_in_options(task, one, other)) for task in shared) else set()
+    what = ", ".join(word for word in _KINDS if word in differs) or "nothing that the results record"
+    names = " and ".join(
+        f"{run.name} with {recipe_title(recipe) if recipe else 'no recipe'}"
+        for run, recipe in zip((first, second), recipes, strict=True)
+    )
+    return f"asked by different recipes: {names}. This compares models under their settings, not alone; differs: {what}"
+
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "prompts": ("prompt", "system_prompt"),
+    "options": ("options",),
+    "pictures and frames": ("media",),
+    "reading of answers": ("extract",),
+    "judge": ("judge",),
+}
+"""Keys of what a recipe sets, by the word for what differs."""
+
+
+def _identity(recipe: Mapping[str, Any]) -> Any:
+    return [recipe.get(name) for name in ("name", "variant", "sha256", "differs")]
 
 
 def pack_notes(first: RunRows, second: RunRows) -> list[str]:

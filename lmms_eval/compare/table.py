@@ -82,6 +82,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
         "p_bh": row.p_bh,
         "test": row.test,
         "verdict": row.verdict,
+        "own_settings": row.own_settings,
         "detectable": row.detectable,
         "needed": row.needed,
         "needed_least": row.needed_least,
@@ -171,7 +172,7 @@ def _row(row: Difference, factor: float) -> ForestRow:
     metric = metric_text(row.metric, row.filter)
     name = metric if row.name == row.metric else f"{row.name}  {metric}"
     remark = "" if row.higher_is_better else " (lower is better)"
-    words = row.verdict if row.interval is not None else f"{row.verdict} ({row.no_interval})"
+    words = row.shown_verdict if row.interval is not None else f"{row.shown_verdict} ({row.no_interval})"
     return ForestRow(name, factor * row.value, low, high, _LOOKS[row.verdict], words, row.pairing.paired, remark)
 
 
@@ -191,13 +192,15 @@ class Section(Struct, frozen=True):
     heading: str
     columns: Sequence[Column]
     lines: Sequence[str]
+    first: str = ""
+    """A line above the table."""
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the sections of a comparison: rows and breakdowns of each pair, then the ranks."""
     for pair in comparison.pairs:
         heading = f"{pair.first} (first) against {pair.second} (second)"
-        yield Section(heading, _columns(pair.rows, "Task"), list(_lines(pair.rows)))
+        yield Section(heading, _columns(pair.rows, "Task"), list(_lines(pair.rows)), pair.recipes)
         if pair.prompts:
             yield Section(f"{heading}, over prompts", _prompt_columns(pair.prompts), list(_prompt_lines(pair.prompts)))
         for name, cells in pair.cells.items():
@@ -227,7 +230,8 @@ def comparison_text(comparison: Comparison) -> str:
     parts = []
     for section in sections(comparison):
         table = markdown_table(_narrowed(section.columns)).rstrip("\n")
-        parts.append("\n".join([section.heading, "", table, *section.lines]))
+        first = [section.first, ""] if section.first else []
+        parts.append("\n".join([section.heading, "", *first, table, *section.lines]))
     return "\n\n".join([*parts, "\n".join(closing_lines(comparison))])
 
 
@@ -238,7 +242,8 @@ def comparison_markdown(comparison: Comparison) -> str:
         columns = [
             Column(column.heading, tuple(map(escaped, column.cells)), column.is_text) for column in section.columns
         ]
-        parts += [f"## {escaped(section.heading)}", markdown_table(columns).rstrip("\n")]
+        parts += [f"## {escaped(section.heading)}", *([escaped(section.first)] if section.first else [])]
+        parts.append(markdown_table(columns).rstrip("\n"))
         parts += ["\n".join(f"* {escaped(line)}" for line in section.lines)] if section.lines else []
     parts.append("\n".join(f"* {escaped(line)}" for line in closing_lines(comparison)))
     return "\n\n".join(parts) + "\n"
@@ -344,7 +349,8 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
             within = f"[{', '.join(texts)}]"
         differences.append(f"{difference_text(row.value, row)} {within}")
     least = [row.needed if row.needed_least is None else row.needed_least for row in rows]
-    verdicts = [row.verdict if n is None else f"{row.verdict} (n ≥ {n:,})" for row, n in zip(rows, least, strict=True)]
+    words = [row.shown_verdict for row in rows]
+    verdicts = [text if n is None else f"{text} (n ≥ {n:,})" for text, n in zip(words, least, strict=True)]
     return [
         Column(heading, tuple(names), is_text=True),
         Column("Metric", tuple(f"{text} {'↑' if row.higher_is_better else '↓'}" for text, row in metrics), True),

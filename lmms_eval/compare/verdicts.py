@@ -65,6 +65,8 @@ Verdict = Literal[
     "cannot tell",
 ]
 """The first three are about questions like these, the next three only about the task's own list of documents."""
+_ORDERS: tuple[Verdict, ...] = ("better", "worse", "ahead on this list", "behind on this list")
+"""Verdicts that put one run before the other."""
 
 
 class Sensitivity(Struct, frozen=True):
@@ -155,6 +157,13 @@ class Difference(Struct, frozen=True):
     estimand: Estimand | None = None
     """What the interval is about: the difference over this list of documents, or over documents like these; ``None``
     without an interval."""
+    own_settings: bool = False
+    """Whether the runs had different recipes, so that the verdict is about each model under its settings."""
+
+    @property
+    def shown_verdict(self) -> str:
+        """The verdict in words: ``better under its settings`` if the runs had different recipes."""
+        return f"{self.verdict} under its settings" if self.own_settings and self.verdict in _ORDERS else self.verdict
 
 
 class PromptDifference(Struct, frozen=True):
@@ -216,6 +225,8 @@ class PairComparison(Struct, frozen=True):
     """By metadata column: a row for each value and task, adjusted over all cells of the column."""
     prompts: Sequence[PromptDifference] = ()
     """Tasks that both runs were asked with the same variants of the prompt."""
+    recipes: str = ""
+    """A sentence about the recipes of the runs and what differs with them; empty with the same recipe, or none."""
 
 
 class Rank(Struct, frozen=True):

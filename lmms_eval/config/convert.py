@@ -10,6 +10,7 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -277,6 +278,16 @@ def ids(value: int | str | Sequence[int]) -> Any:
 def variants(value: str | Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
     """Convert variants of a prompt to JSON. A file's content is read now, so later edits do not matter."""
     return variants_text(value) if isinstance(value, str | list | tuple | Mapping) else value
+
+
+def recipe(value: str) -> Any:
+    """Return the name of a recipe, or the absolute path of its file, each with its variant."""
+    text = str(value)
+    path, mark, variant = text.rpartition(":")
+    if not path or "/" in variant or "\\" in variant:
+        path, mark, variant = text, "", ""
+    is_file = path.endswith((".yaml", ".yml"))
+    return f"{Path(path).expanduser().absolute()}{mark}{variant}" if is_file else text
 
 
 def expression(value: str) -> Any:

@@ -124,6 +124,9 @@ class EvaluateArguments(TypedDict, total=False):
     trackio_log_samples: bool | None
     otlp: str | None
     otlp_content: bool | None
+    published: bool | str | None
+    recipe: str | None
+    recipe_partial: bool | None
     pack_first: bool | None
     random_seed: int | None
     numpy_random_seed: int | None

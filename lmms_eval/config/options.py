@@ -301,6 +301,16 @@ class RunConfig:
         "send a span for the run, each task and each request to this OpenTelemetry collector (OTLP over HTTP)",
         metavar="URL")
     otlp_content: bool = run(False, TRACKERS, "texts of prompts and answers in the spans too; needs --otlp")
+    published: bool | str | None = run(None, STATISTICS,
+        "compare each score with the published ones of the model (on with --recipe); with MODEL, with those of this "
+        "model", form="folder_or_switch", metavar="MODEL", optional_value=True)
+    recipe: str | None = run(None, GENERATION,
+        "what a model's authors evaluate it with: prompts, generation options, limits of media; a name of `lmms-eval "
+        "recipes`, or a YAML file, with :VARIANT after it. Over the task's settings, below all other options",
+        form="recipe", metavar="NAME[:VARIANT]|FILE")
+    recipe_partial: bool = run(False, GENERATION,
+        "run even if the model cannot do all that the recipe states, or the recipe does not cover a task; the results "
+        "list what is missing")
     pack_first: bool = run(False, TASKS, "a name that a pack and this package have is the pack's (lmms-eval packs)")
     # fmt: on
 

@@ -182,7 +182,8 @@ def aggregate_task(
         result
         for name in pipelines
         for definition in plan.task.metrics
-        if (result := _result(plan, definition, name, columns, outcome, options)) is not None
+        if (not definition.pipelines or name in definition.pipelines)
+        and (result := _result(plan, definition, name, columns, outcome, options)) is not None
     )
     if order is not None:
         looks = partial(_with_looks, plan.task, columns=columns, order=order, stop=stop, anchors=options.anchors)

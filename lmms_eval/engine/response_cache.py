@@ -264,6 +264,8 @@ class CacheKeys:
             added["plain"] = True
         if request.moves_blanks:
             added["moves_blanks"] = "true"
+        if request.media is not None:
+            added["media"] = request.media.stated
         return _hash(
             {
                 "scheme": SCHEME,

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from lmms_eval.api.model import Model, lmms
@@ -26,7 +26,7 @@ from lmms_eval.engine.team import Place
 from lmms_eval.errors import AbsentDataError, DataError, FunctionError, LmmsEvalError, ModelError, TaskError, UsageError
 from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
-from lmms_eval.evaluation.judge import build_judge, judge_key, tariffs_of
+from lmms_eval.evaluation.judge import build_judge, judge_key, model_names, tariffs_of
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
@@ -43,6 +43,9 @@ from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.where import Where, parse_where
+
+if TYPE_CHECKING:
+    from lmms_eval.evaluation.recipe import RunRecipe
 
 
 def check_integrity(tasks: Sequence[Task]) -> None:
@@ -295,6 +298,10 @@ def collect(
     registry = ModelRegistry(config.names("plugins"))
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
+    if isinstance(config.published, str):
+        from lmms_eval.recipes.published import check_model
+
+        check_model(config.published)
     tariffs = tariffs_of(config)
     selection, plans = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, plans, place)
@@ -306,8 +313,17 @@ def collect(
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
         opened.callback(judge.close)
-    model = start.recorded.model if start.recorded else _open_model(config, registry, choice, plans, place, opened)
-    ignored = start.recorded.ignored if start.recorded else refuse_unplaced(config, model)
+    recipe = _recipe(config, plans)
+    if recipe is None and start.recorded is None and not place.rank:
+        _log_recipes(config)
+    if start.recorded is None:
+        bounded = config if recipe is None or choice.object is not None else recipe.bounding(config, registry)
+        model = _open_model(bounded, registry, choice, plans, place, opened)
+        ignored = refuse_unplaced(config, model)
+        recipe = None if recipe is None else recipe.of_model(config, model)
+    else:
+        model, ignored = start.recorded.model, start.recorded.ignored
+        recipe = None if recipe is None else structs.replace(recipe, missing=start.recorded.missing)
     is_resumable = _is_known(config, choice, model)
     keys = run_keys(config, choice, plans, judge_key(config, judge))
     return Collected(
@@ -324,9 +340,43 @@ def collect(
         tariffs=tariffs,
         ignored=ignored,
         sampling=sampling,
+        recipe=recipe,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )
+
+
+def _with_reading(config: RunConfig, selection: Selection, start: Start) -> Selection:
+    """Have the answers also read as a recipe states: that of the run, or one that is given to score it again."""
+    if not (config.recipe or start.reading):
+        return selection
+    from lmms_eval.evaluation.recipe import with_reading
+
+    return with_reading(start.reading or config.recipe or "", selection, must=bool(start.reading))
+
+
+def _recipe(config: RunConfig, plans: Sequence[TaskPlan]) -> RunRecipe | None:
+    if not config.recipe:
+        return None
+    from lmms_eval.evaluation.recipe import read_recipe
+
+    return read_recipe(config, [plan.task for plan in plans])
+
+
+def _log_recipes(config: RunConfig) -> None:
+    """Log that there are recipes for the model that the arguments name."""
+    names = [name for name in model_names(config)[:-1] if "-" in name]
+    if not names:
+        return
+    from lmms_eval.recipes.recipe import fitting
+
+    found = next((recipes for name in names if (recipes := fitting(name))), ())
+    if found:
+        logger.info(
+            "recipes state how others evaluated this model: {}; `--recipe {}` uses the first, and `lmms-eval recipes "
+            "describe {}` shows it",
+            ", ".join(found), found[0], found[0],
+        )  # fmt: skip
 
 
 def plan_run(
@@ -337,7 +387,14 @@ def plan_run(
     This needs no model. If the model opens media, tasks whose files are absent are left out. Raises ``UsageError`` if a
     name is wrong, or data are absent or damaged.
     """
-    selection = load_tasks(_selected(config, registry, task_options(config, choice), start))
+    selection = _selected(config, registry, task_options(config, choice), start)
+    if config.recipe:
+        from lmms_eval.evaluation.recipe import check_layouts, with_recipe  # most runs have no recipe
+
+        selection = load_tasks(_with_reading(config, with_recipe(config, selection), start))
+        check_layouts(config, selection.tasks)
+    else:
+        selection = load_tasks(_with_reading(config, selection, start))
     if config.check_integrity and place.rank == 0:
         check_integrity(selection.tasks)
     chosen: Chosen = {}

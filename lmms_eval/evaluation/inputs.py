@@ -20,6 +20,7 @@ from lmms_eval.utils.prices import Tariffs
 from lmms_eval.utils.redaction import redact
 
 if TYPE_CHECKING:
+    from lmms_eval.evaluation.recipe import RunRecipe
     from lmms_eval.judges.providers import Judge
 
 
@@ -53,6 +54,8 @@ class RecordedModel(Struct, frozen=True):
     model: Model
     ignored: tuple[str, ...] = ()
     """Options of ``--gen_kwargs`` that were not sent."""
+    missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What the run lacked of its recipe, by task."""
 
 
 class Start(Struct, frozen=True):
@@ -68,6 +71,8 @@ class Start(Struct, frozen=True):
     """True if the caller gets the samples with the results."""
     recorded: RecordedModel | None = None
     """The model of an earlier run that is only scored again."""
+    reading: str = ""
+    """The recipe whose reading the answers of that run get too."""
     began: float = field(default_factory=time.time)
     """Seconds since 1970."""
 
@@ -94,6 +99,8 @@ class Collected(Struct, frozen=True):
     """Options of ``--gen_kwargs`` that have no place in the model's requests (``--allow_ignored``)."""
     sampling: Sampling | None = None
     """Random order of the documents, with the stopping rules (``--order``, ``--until``)."""
+    recipe: RunRecipe | None = None
+    """The recipe of ``--recipe`` as the run applies it."""
     asks: bool = True
     """True if the model is asked. It is not if a recorded run is only scored again."""
     seconds: float = 0.0

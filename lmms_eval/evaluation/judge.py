@@ -54,8 +54,8 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
     options = judge_options(config, device)
     judged = [plan.task.name for plan in plans if plan.task.is_judged]
     if not judged or not options.is_given:
-        if judged:
-            names = ", ".join(judged)
+        if own := [plan.task.name for plan in plans if plan.task.has_judged_scores]:
+            names = ", ".join(own)
             logger.info("no judge (--judge_model): samples of {} that a judge must score stay unscored", names)
         return None
     from lmms_eval.judges.providers import open_judge

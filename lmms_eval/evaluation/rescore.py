@@ -31,7 +31,7 @@ from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
     "judge_base_url", "judge_error_budget", "judge_model", "judge_prompts", "judge_repeats", "judge_retries",
-    "launcher_args", "log_samples", "nltk_data",
+    "launcher_args", "log_samples", "nltk_data", "published", "recipe",
     "reduce", "score_workers", "show_config", "thinking_tags", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given again; all others are the recorded ones."""
@@ -161,9 +161,11 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
         record = RunFolder(folder).read()
     except DamagedRecord as error:
         raise UsageError(f"score: {error}; the run's own command writes it again") from error
-    config = _config(folder, record, given)
+    reading = str(given.get("recipe") or "")
+    config = _config(folder, record, {name: value for name, value in given.items() if name != "recipe"})
     # The run's own command asks for missing answers; this one does not.
-    start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
+    recorded = _model(folder, record, config)
+    start = Start(str(record.get("command") or command or this_command()), recorded=recorded, reading=reading)
     return EvaluationRun(config, start=start).report(ends)
 
 
@@ -232,12 +234,14 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         raise UsageError(f"score: {folder} was recorded by an earlier version: start its command again with --resume")
     choice = recorded_choice(config.model, model)
     results = ResultFiles(folder.parent.parent, str(record.get("stamp"))).results
-    described, requests, ignored = {}, {}, ()
+    described, requests, ignored, missing = {}, {}, (), {}
     if results.is_file():
         try:
             earlier = read_document(results) or {}
             described, requests = earlier.get("model", {}), earlier.get("effective_requests", {})
             ignored = tuple(earlier.get("ignored_gen_kwargs", ()))
+            missing = earlier.get("recipe", {}).get("missing", {})
         except UsageError as error:  # the file is written again anyway
             logger.warning("{}; the model's description of itself is not known", error)
-    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder), requests), ignored)
+    closed = ClosedModel(model["identity"], described, ScoredAnswers(folder), requests)
+    return RecordedModel(choice, closed, ignored, missing)

@@ -28,6 +28,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
+from lmms_eval.evaluation.judge import judge_options
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.results.baseline import PairedScores, baseline_lines
@@ -176,7 +177,12 @@ def write_results(
 
         if needing := needs_media(result.tasks, store):
             document["needs_media"] = needing
-    found = [*_over_prompts(config, result, store, document), *_about_judge(config, result, store, document)]
+    found = [
+        *_about_readings(result),
+        *_against_published(config, collected, result, start, document),
+        *_over_prompts(config, result, store, document),
+        *_about_judge(config, result, store, document),
+    ]
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -187,6 +193,7 @@ def write_results(
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
     lines = [*estimand_lines(result), *control_lines(controls), *baseline_lines(paired), *found]
+    lines += [] if collected.recipe is None else collected.recipe.lines()
     lines += notes(result, facts, written)
     if config.show_config:
         lines.append(json_text(document, indent=2))
@@ -194,6 +201,46 @@ def write_results(
     parts += [report.text.rstrip("\n") for report in reports]
     table, shown = mask_known("\n\n".join(parts)), [mask_known(line) for line in lines]
     return RunReport(_exit_code(config, result), table, shown, document, record.end)
+
+
+def _against_published(
+    config: RunConfig, collected: Collected, result: RunScores, start: Start, document: dict[str, Any]
+) -> list[str]:
+    """Add the comparison with published numbers to the document, and return sentences about it."""
+    wanted = config.published
+    if wanted is None:  # a recipe switches it on
+        wanted = bool(config.recipe or start.reading)
+    if not wanted:
+        return []
+    from lmms_eval.recipes.published import compare_published, run_numbers
+
+    asked = str(collected.model.identity().get("model", ""))
+    model = wanted if isinstance(wanted, str) else model_name_from_args(argument_text(config.model_args)) or asked
+    judge, recipe = judge_options(config), collected.recipe
+    by_recipe = () if recipe is None else tuple(recipe.tasks)
+    found = compare_published(model, run_numbers(result, by_recipe, judge.name if judge.is_given else ""))
+    if not found:
+        return [f"published: no number of {model or 'this model'} on these tasks is known"]
+    document["published"] = {task: [one.as_dict() for one in of_task] for task, of_task in found.items()}
+    return [f"published: {one.line(task)}" for task, of_task in found.items() for one in of_task]
+
+
+def _about_readings(result: RunScores) -> list[str]:
+    """Return a sentence about each task whose answers are read in two ways."""
+    found = []
+    for one in result.tasks:
+        options = getattr(one.task, "options", None)
+        second = getattr(options, "second_reading", None)
+        if second is not None and not one.task.control_of:
+            own = [metric for metric in one.task.metrics if not metric.pipelines]
+            found.append(second.line(one.task.name, own))
+            names = {metric.name for metric in second.metrics(own)}
+            found += [
+                f"reading: {one.task.name}: {metric.metric} is withheld: {metric.withheld_reason}"
+                for metric in one.metrics
+                if metric.metric in names and metric.withheld_reason
+            ]
+    return found
 
 
 def _over_prompts(config: RunConfig, result: RunScores, store: RunStore, document: dict[str, Any]) -> list[str]:
@@ -282,6 +329,7 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, result: R
         tariffs=collected.tariffs,
         requests=effective_requests(collected.model, collected.plans),
         ignored=collected.ignored,
+        recipe={} if collected.recipe is None else collected.recipe.as_record(),
     )
 
 

@@ -14,6 +14,7 @@ FILTERS: dict[str, str] = {
     "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
     "majority_vote": "lmms_eval.filters.patterns:MajorityVote",
     "map": "lmms_eval.filters.patterns:MapFilter",
+    "marked_answer": "lmms_eval.filters.patterns:MarkedAnswerFilter",
     "multi_choice_regex": "lmms_eval.filters.patterns:MultiChoiceRegexFilter",
     "option_letter": "lmms_eval.filters.patterns:OptionLetterFilter",
     "regex": "lmms_eval.filters.patterns:RegexFilter",

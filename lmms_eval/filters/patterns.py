@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from lmms_eval.api.filter import Filter
 from lmms_eval.errors import ArgumentError, PatternError, UsageError
-from lmms_eval.filters.reasoning import DEFAULT_TAGS, TagPairs, strip_reasoning_tags
+from lmms_eval.filters.reasoning import ANSWER_MARKS, BOX_MARKS, DEFAULT_TAGS, TagPairs, between, strip_reasoning_tags
 from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, OPTION_TEXT, note_reading
 
 _NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
@@ -103,6 +103,13 @@ class StripThinkingFilter(Filter):
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
         return [[strip_reasoning_tags(answer, self.tag_pairs) for answer in answers] for answers in resps]
+
+
+class MarkedAnswerFilter(Filter):
+    """Takes what ``<answer>`` and ``<|begin_of_box|>`` enclose with their closing marks; other answers stay."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[between(between(_text(answer), ANSWER_MARKS), BOX_MARKS) for answer in answers] for answers in resps]
 
 
 def _compiled(pattern: str, filter_name: str) -> re.Pattern[str]:

@@ -18,6 +18,10 @@ from lmms_eval.errors import UsageError
 
 DEFAULT_TAGS: tuple[tuple[str, str], ...] = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
 TagPairs = Sequence[Sequence[str]]
+ANSWER_MARKS = ("<answer>", "</answer>")
+"""Marks around an answer that some models write unasked, and some tasks ask for."""
+BOX_MARKS = ("<|begin_of_box|>", "<|end_of_box|>")
+"""Marks of GLM's models around their final answer."""
 
 THOUGHT_TAGS: tuple[tuple[str, str], ...] = (
     ("<think>", "</think>"),
@@ -120,6 +124,19 @@ def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened:
     if last[0] >= 0 and (is_opened or not any(0 <= text.find(opening, at) < last[0] for opening, _ in pairs)):
         return at, last[0], last[0] + len(last[1])
     return (at, -1, -1) if is_opened else None
+
+
+def without_box_marks(text: str) -> str:
+    """Return the text without the marks around its final answer (``BOX_MARKS``); what they enclose stays."""
+    opening, closing = BOX_MARKS
+    return text.replace(opening, "").replace(closing, "") if opening in text else text
+
+
+def between(text: str, marks: tuple[str, str]) -> str:
+    """Return what the first pair of marks encloses, stripped; the text itself without both marks."""
+    _, is_open, rest = text.partition(marks[0])
+    inside, is_closed, _ = rest.partition(marks[1])
+    return inside.strip() if is_open and is_closed else text
 
 
 def _strip_pair(text: str, opening: str, closing: str) -> str:

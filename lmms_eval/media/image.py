@@ -21,6 +21,8 @@ from lmms_eval.media.sent import is_recording, note_picture
 if TYPE_CHECKING:
     from PIL import Image
 
+    from lmms_eval.api.generation import RequestLimits
+
 MIME = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 """Formats that every server reads, by Pillow's names."""
 PLAIN_MODES = ("RGB", "L", "1", "P")  # "P" counts only without transparency
@@ -105,6 +107,11 @@ class Bounds(Struct, frozen=True):
                 return wide, high
         scale = min(scale, most)
         return size if scale == 1.0 else (max(1, math.floor(width * scale)), max(1, math.floor(height * scale)))
+
+    def limited(self, limits: RequestLimits) -> Bounds:
+        """Return these bounds with the pixel limits of a request in place of their own."""
+        stated = {name: value for name in ("max_pixels", "min_pixels") if (value := getattr(limits, name)) is not None}
+        return replace(self, **stated)
 
     def of_frames(self, count: int, total_pixels: int | None) -> Bounds:
         """Return the bounds of each of ``count`` frames that may have ``total_pixels`` in total."""

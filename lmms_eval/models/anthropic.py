@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -19,6 +19,9 @@ from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_o
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel
+
+if TYPE_CHECKING:
+    from lmms_eval.media.encode import WireOptions
 
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 """Limits of the service in pixels for the longer side of a picture: up to 20 pictures, and for more."""
@@ -57,14 +60,14 @@ class Anthropic(SdkModel[Arguments]):
         """Return the arguments of ``messages.create``."""
         system, turns = self.conversation(request)
         pictures = sum(part.kind == "picture" for _, parts in turns for part in parts)  # frames included
-        side = MAX_SIDE if pictures <= MANY else MAX_SIDE_OF_MANY
+        side, images = MAX_SIDE if pictures <= MANY else MAX_SIDE_OF_MANY, self.form_of(request).images
         call: dict[str, Any] = {
             "model": self._arguments.model,
             "messages": [
                 {
                     "role": role,
                     "content": [
-                        self._block(part, side)
+                        self._block(part, side, images)
                         for part in parts
                         if part.kind != "text" or part.value.strip()  # the service rejects blank texts
                     ],
@@ -118,7 +121,7 @@ class Anthropic(SdkModel[Arguments]):
         """Return the stop strings of white space, which the service rejects."""
         return [stop for stop in stop_strings(request.generation) if not stop.strip()]
 
-    def _block(self, part: Part, side: int) -> dict[str, Any]:
+    def _block(self, part: Part, side: int, images: WireOptions) -> dict[str, Any]:
         if part.kind == "text":
             return {"type": "text", "text": part.value}
         if part.kind == "picture":
@@ -128,7 +131,7 @@ class Anthropic(SdkModel[Arguments]):
             value, facts = part.value, header(part.value)
             if max(facts.width, facts.height) > side:
                 value = shrink(load_image(value), max_side=side)
-            image = wire_image(value, options=self.images)
+            image = wire_image(value, options=images)
             source = {"type": "base64", "media_type": image.mime, "data": image.base64}
             return {"type": "image", "source": source}
         raise MediaError("the Messages API takes no sound: leave out such tasks, or choose another model")

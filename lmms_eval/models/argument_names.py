@@ -9,12 +9,22 @@ import errno
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.errors import ModelError
 
 FRAMES = ("max_num_frames", "max_frames_num", "max_frame_num", "max_frames", "num_frames", "nframes")
 """Names of the maximum number of frames of a video."""
 MODEL = ("model", "pretrained", "model_version")
 """Names of the model, for all back ends except ``hf``."""
+RATE = ("fps", "video_fps")
+"""Names of the frames per second of a video."""
+
+
+def limits_as_arguments(limits: RequestLimits, most_frames: str, rate: str) -> dict[str, int | float | str]:
+    """Return the limits of a request by the names that a back end's arguments have."""
+    names = {"max_frames": most_frames, "fps": rate}
+    return {names.get(name, name): value for name, value in limits.stated.items()}
+
 
 IGNORED: Mapping[str, str] = {
     "allow_remote": "documents may refer to the public network, and to what --allow_media adds",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval import media
+from lmms_eval.api.generation import ALL_LIMITS
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatVideoContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
@@ -85,6 +86,11 @@ class Baseline(Model):
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:
         """Return true for ``gold``."""
         return model_args.get("strategy", "gold") == "gold" and not model_args.get("no_media")
+
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """All: its answers depend on no medium."""
+        return ALL_LIMITS
 
     def prepare(self, request: Request) -> Request:
         """Check for ``gold`` that the prompt and its media could be sent."""

@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from msgspec.structs import replace
 from pydantic import Field, field_validator, model_validator
@@ -21,6 +21,9 @@ from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_optio
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel
+
+if TYPE_CHECKING:
+    from lmms_eval.media.encode import WireOptions
 
 MAX_IMAGE_BYTES = 7_000_000
 """The service's limit for a picture in a request."""
@@ -96,8 +99,10 @@ class Gemini(SdkModel[Arguments]):
         """Return the arguments of ``generate_content``."""
         arguments = self._arguments
         system, turns = self.conversation(request, whole_videos=arguments.pass_video)
+        images = self.form_of(request).images
         contents = [
-            {"role": ROLES.get(role, role), "parts": [self._part(part) for part in parts]} for role, parts in turns
+            {"role": ROLES.get(role, role), "parts": [self._part(part, images) for part in parts]}
+            for role, parts in turns
         ]
         config = self._config(self.wanted(request))
         if system:
@@ -148,13 +153,13 @@ class Gemini(SdkModel[Arguments]):
         """Return the stop strings beyond the maximum of the service."""
         return stop_strings(request.generation)[MAX_STOPS:]
 
-    def _part(self, part: Part) -> dict[str, Any]:
+    def _part(self, part: Part, images: WireOptions) -> dict[str, Any]:
         if part.kind == "text":
             return {"text": part.value}
         if part.kind == "picture":
             from lmms_eval.media.encode import wire_image
 
-            image = wire_image(part.value, options=self.images)
+            image = wire_image(part.value, options=images)
             return _inline(image.mime, base64.b64decode(image.base64))
         if part.kind == "sound":
             from lmms_eval.media.audio import wire_audio

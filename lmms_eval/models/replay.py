@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from lmms_eval.api.generation import ALL_LIMITS
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Part, Request, RequestKind, Response, Thoughts
@@ -314,6 +315,11 @@ class Replay(Model):
         """Read the files of all tasks, so that a missing or damaged file ends the run before it begins."""
         for task in tasks:
             self._book(task)
+
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """All: its answers depend on no medium."""
+        return ALL_LIMITS
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         while requests := stream.take(TAKE):

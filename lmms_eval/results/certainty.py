@@ -47,6 +47,56 @@ class MissingInterval(Open, kw_only=True):
     """Why the interval is missing, such as ``n = 1`` or ``no spread``."""
 
 
+class PublishedEntry(Struct, kw_only=True):
+    """A published number of the model, and the comparison with the number of this run."""
+
+    model: str
+    """The model, as the source writes it."""
+    metric: str
+    """``METRIC,FILTER`` of the run's number, or the published metric if the run does not have it."""
+    published: str
+    """The published number, as it is printed."""
+    unit: str
+    """Unit of the published number and of all numbers here: ``%``, ``points of 1000``, ``points of 2800``."""
+    thinking: bool
+    """Whether it is a number with thinking."""
+    kind: str
+    """``own`` (the model's authors), ``cited`` (others quote it) or ``third-party run``."""
+    source: str
+    """The text that states it."""
+    note: str
+    """What the source says about it."""
+    verdict: Literal["agrees", "differs", "not comparable"]
+    """``agrees`` if the interval of the difference contains 0."""
+    shown: str
+    """The verdict as the table shows it."""
+    value: float | None
+    """The run's number."""
+    difference: float | None
+    """The run's number less the published one."""
+    low: float | None
+    """Lower end of the difference's interval: the run's own, wider by the rounding of the published number."""
+    high: float | None
+    """Upper end."""
+    reason: str
+    """Why the two are not comparable."""
+
+
+class ReadingEntry(Struct, kw_only=True):
+    """A metric whose answers are read as a recipe states."""
+
+    recipe: str
+    """Name and variant of the recipe."""
+    rule: str
+    """Name of the rule."""
+    n: int
+    """Documents."""
+    by_judge: int
+    """Documents whose answers a judge read."""
+    judge: str
+    """The source's judge; empty if the recipe states none."""
+
+
 class SourceError(Open, kw_only=True):
     """Error and interval of a score with respect to one source of variance."""
 

@@ -301,6 +301,8 @@ class RunFacts(Struct, frozen=True):
     """The parts of a request other than its messages, by task."""
     ignored: Sequence[str] = ()
     """Options of ``--gen_kwargs`` that the model's requests cannot carry (``--allow_ignored``)."""
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    """The recipe and what the run has in place of it (``--recipe``)."""
 
 
 def results_document(
@@ -604,6 +606,7 @@ def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts)
         **({"sent_media": sent} if sent else {}),
         **({"effective_requests": dict(facts.requests)} if facts.requests else {}),
         **({"ignored_gen_kwargs": list(facts.ignored)} if facts.ignored else {}),
+        **({"recipe": dict(facts.recipe)} if facts.recipe else {}),
         "timing": {
             **dict(facts.seconds),
             **run.seconds,

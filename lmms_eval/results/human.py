@@ -110,7 +110,7 @@ def check_labels(path: Path, plans: Sequence[TaskPlan]) -> None:
             range of the task's first metric.
         UsageError: no task is judged.
     """
-    judged = {plan.task.name: plan for plan in plans if plan.task.is_judged and not plan.task.control_of}
+    judged = {plan.task.name: plan for plan in plans if plan.task.has_judged_scores and not plan.task.control_of}
     if not judged:
         raise UsageError("--human_scores: no task of this run is judged; see docs/judges.md")
     own = {name: plan for name, plan in judged.items() if not takes_itself(plan.task.describe())}
@@ -157,7 +157,7 @@ def human_findings(
     Raises:
         DataError: a score lies outside of the range, or the file is not the whole plan of a task's documents.
     """
-    judged = {one.task.name: one for one in results if one.task.is_judged and not one.task.control_of}
+    judged = {one.task.name: one for one in results if one.task.has_judged_scores and not one.task.control_of}
     own = {name: one for name, one in judged.items() if not takes_itself(one.task.describe())}
     if not own:
         return {}, []

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval import stats
+from lmms_eval.api.judging import SECOND_READING
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.judges.prompts import NO_SCORES, parse_comparative
@@ -34,7 +35,7 @@ def judge_biases(
     found = {}
     for result in results:
         name = result.task.name
-        if result.task.is_judged and not result.task.control_of:
+        if result.task.has_judged_scores and not result.task.control_of:
             entry = _biases(result, store, human.get(name))
             if entry is not None:
                 found[name] = plain(entry)
@@ -46,7 +47,7 @@ def _biases(result: TaskResult, store: RunStore, human: HumanScores | None) -> J
     lengths: dict[int, float] = {}
     compared: dict[int, list[_Comparison]] = {}
     for record in store.scores(result.task.name, result.plan.doc_ids):
-        if record.get("judge"):
+        if any(SECOND_READING not in (verdict.get("details") or {}) for verdict in record.get("judge") or ()):
             lengths[record["doc_id"]] = _length(record)
             if made := list(_comparisons(record)):
                 compared[record["doc_id"]] = made

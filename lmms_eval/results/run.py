@@ -54,7 +54,7 @@ from lmms_eval.results.journals import (
     load_json,
 )
 from lmms_eval.results.sample import JudgePrompts, Sample, SampleKeys, doc_text
-from lmms_eval.results.tables import make_table
+from lmms_eval.results.tables import make_latex, make_table
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args
@@ -229,6 +229,20 @@ class Run:
         kinds = ("results", "groups") if self.document.get("groups") else ("results",)
         try:
             return "\n".join(make_table(self.document, kind) for kind in kinds).rstrip("\n")
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{self.source}: no table can be made of this results file: {error!r}") from error
+
+    @property
+    def latex(self) -> str:
+        """The table of results as LaTeX.
+
+        Raises:
+            DataError: the run has no results yet, or they are damaged.
+        """
+        if not self.document:
+            raise DataError(f"{self.source}: the run has no results yet, so it has no table")
+        try:
+            return make_latex(self.document)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{self.source}: no table can be made of this results file: {error!r}") from error
 

@@ -25,7 +25,7 @@ from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.engine.columns import TruncationScores
 from lmms_eval.engine.outcomes import StopCounts
 from lmms_eval.engine.uncertainty import MissingBounds
-from lmms_eval.results import certainty
+from lmms_eval.results import certainty, recipe
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.certainty import (
     AnchorsEntry,
@@ -38,10 +38,13 @@ from lmms_eval.results.certainty import (
     NoiseFloorEntry,
     Open,
     PromptVariantsEntry,
+    PublishedEntry,
+    ReadingEntry,
     SampledEntry,
     StatedInterval,
     VarianceEntry,
 )
+from lmms_eval.results.recipe import RecipePart
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
 
@@ -349,7 +352,7 @@ class EffectiveRequest(Open, kw_only=True):
     chat_template_kwargs: dict[str, Any] | UnsetType = UNSET
     """Variables of the chat template."""
     media: dict[str, Any] | UnsetType = UNSET
-    """Limits and formats of pictures and videos, from the model's arguments."""
+    """Limits and formats of pictures and videos, from the model's arguments and the recipe."""
     generation_config: dict[str, Any] | UnsetType = UNSET
     """The checkpoint's configuration, for options that the request does not set."""
 
@@ -473,6 +476,8 @@ class ResultsDocument(Open, kw_only=True):
     """Parts of a request other than its messages, by task; absent if no requests are sent."""
     ignored_gen_kwargs: list[str] | UnsetType = UNSET
     """Options of ``--gen_kwargs`` that the model cannot take (``--allow_ignored``)."""
+    recipe: RecipePart | UnsetType = UNSET
+    """The recipe, and what the run has in place of it (``--recipe``)."""
     timing: Timing
     """Seconds by stage, and counts."""
     cache: dict[str, Any] | UnsetType = UNSET
@@ -489,6 +494,10 @@ class ResultsDocument(Open, kw_only=True):
     """Host, processors, GPUs."""
     paired: dict[str, dict[str, PairedScores]] | UnsetType = UNSET
     """Comparison with the baseline, by task and ``METRIC,FILTER``."""
+    readings: dict[str, dict[str, ReadingEntry]] | UnsetType = UNSET
+    """With a recipe that states how answers are read: the metrics of that reading, by task."""
+    published: dict[str, list[PublishedEntry]] | UnsetType = UNSET
+    """With ``--published``: published numbers of the model, by task or group."""
     prompt_variants: dict[str, PromptVariantsEntry] | UnsetType = UNSET
     """With ``--prompt_variants``: variants of the prompt and the scores over them, by task."""
     controls: dict[str, Any] | UnsetType = UNSET
@@ -649,7 +658,7 @@ def schema_file(name: str) -> Path:
 
 _CLASSES = {
     name: value
-    for name, value in (*vars(records).items(), *vars(certainty).items(), *globals().items())
+    for name, value in (*vars(records).items(), *vars(certainty).items(), *vars(recipe).items(), *globals().items())
     if isinstance(value, type) and value.__module__.startswith("lmms_eval.")
 }
 

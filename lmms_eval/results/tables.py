@@ -20,7 +20,7 @@ from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import SIGNIFICANT, PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import throughput
-from lmms_eval.utils.terminal import Column, markdown_table, named_table
+from lmms_eval.utils.terminal import Column, latex_table, markdown_table, named_table, printable
 
 OPTIONAL: Mapping[str, str] = {
     "Stderr_CLT": "stderr_clt",
@@ -68,6 +68,10 @@ class TableRow(Struct, frozen=True):
     """Documents that emitted the metric."""
     answers: str = ""
     """Counts and shares of answers that are empty or truncated."""
+    published: str = ""
+    """A published number of the model; ``(+N)`` if there are others too."""
+    verdict: str = ""
+    """The comparison with it."""
     is_file: bool = False
     """The aggregation only wrote a file, whose name is printed below the table."""
 
@@ -187,6 +191,8 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         column("CI95", lambda row: row.interval, is_text=True),
         column("N", lambda row: "" if row.scored is None else str(row.scored)),
         column("Answers", lambda row: row.answers, is_text=True),
+        column("Published", lambda row: row.published),
+        column("Verdict", lambda row: row.verdict, is_text=True),
     )
     yield from (one for one in added if any(one.cells))
 
@@ -356,8 +362,9 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
             ``intervals[task]["METRIC,FILTER"]`` (``{"low", "high"}`` or ``{"reason"}``) for the column ``CI95``;
             ``outcomes[task]["n"]["METRIC,FILTER"]``, else ``outcomes[task]["scored"]``, for the column ``N``;
             ``noise_floor[task]["scores"]["METRIC,FILTER"]`` for the columns of changed scores;
-            ``early_stop[task]`` for marks of tasks that stopped early, ``sampled[task]`` of random samples; and
-            ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline.
+            ``early_stop[task]`` for marks of tasks that stopped early, ``sampled[task]`` of random samples;
+            ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline; and
+            ``published[task]`` for the columns of published numbers.
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
     heading = "Tasks" if column == "results" else column.capitalize()
@@ -367,6 +374,29 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
     if column == "results" and throughput:
         table += f"\n\nThroughput Summary\n\n{throughput_table(throughput)}"
     return table
+
+
+_LATEX_LEAVES_OUT = ("", "Stderr_CLT", "Stderr_Clustered")
+
+
+def make_latex(result_dict: Mapping[str, Any]) -> str:
+    """Format a results dictionary as a LaTeX ``tabular``, with the sources of published numbers as comments below it.
+
+    The columns are those of ``make_table``, without signs between numbers and further errors, and without the filter if
+    no task has one.
+    """
+    rows = [row for task in result_dict.get("results") or {} for row in _rows(result_dict, "results", task)]
+    with_numbers = {row.name for row in rows if not row.is_file}
+    shown = [row for row in rows if not row.is_file or row.name not in with_numbers]
+    left_out = {*_LATEX_LEAVES_OUT, *(() if any(row.filter not in ("", "none") for row in shown) else ("Filter",))}
+    table = latex_table([column for column in _columns(shown, "Task") if column.heading not in left_out])
+    comments = [
+        f"% {task}: {one['published']} ({one['kind']}: {one['source']}): {one['shown']}"
+        + (f", {one['reason']}" if one["reason"] else "")
+        for task, listed in (result_dict.get("published") or {}).items()
+        for one in listed
+    ]
+    return table + "".join(f"{printable(' '.join(line.split()))}\n" for line in comments)
 
 
 def _rows(
@@ -414,7 +444,18 @@ def _rows(
             is_file=key in outcome.get("wrote_files", ()),
             flips=number_text(flips["share"]) if flips else "",
             flips_interval=interval_text(flips.get("low"), flips.get("high")) if flips else "",
+            **_published((results.get("published") or {}).get(task, ()), key),
         )
+
+
+def _published(known: Iterable[Mapping[str, Any]], key: str) -> dict[str, str]:
+    """Return number and verdict of the first published number that is compared with a row."""
+    fitting = [one for one in known if one["metric"] == key]
+    if not fitting:
+        return {}
+    first = str(fitting[0]["published"])
+    more = f" (+{len(fitting) - 1})" if len(fitting) > 1 else ""
+    return {"published": f"{first}{more}", "verdict": str(fitting[0]["shown"])}
 
 
 def pairs_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -245,6 +245,9 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
             return False
         case "prices":
             return stripped != "litellm"
+        case "recipe":
+            file = stripped.rpartition(":")[0] or stripped
+            return any("/" in one or one.lower().endswith((".yaml", ".yml")) for one in (stripped, file))
         case "baseline":
             return "/" in stripped or stripped.endswith(_RUN_FILES)
     return any(mark in option.metavar for mark in _PATH_MARKS)

@@ -18,14 +18,20 @@ def regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
     return re.sub(pattern, repl, text, count=count)
 
 
-@functools.cache
-def _environment(keeps_newline: bool) -> Environment:
+def sandbox(keeps_newline: bool = False) -> Environment:
+    """Return a new environment whose templates cannot access Python's internal attributes or change what they get.
+
+    Unknown names are errors. A newline at the end of a template is dropped unless ``keeps_newline`` is set.
+    """
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=keeps_newline)
     environment.filters["regex_replace"] = regex_replace
     return environment
+
+
+_environment = functools.cache(sandbox)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -173,6 +173,36 @@ def markdown_table(columns: Sequence[Column]) -> str:
     return "".join(f"|{'|'.join(line)}|\n" for line in zip(*parts, strict=True)) if parts else "||\n||\n"
 
 
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+        ">": r"\textgreater{}", "|": r"\textbar{}", "\"": r"\textquotedbl{}", "±": r"$\pm$", "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$", **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    }
+)  # fmt: skip
+"""Characters that LaTeX would read as markup, or that its default fonts lack."""
+
+
+_MINUS = re.compile(r"(?<![\w)}.-])-(?=\d)")
+"""The sign of a number."""
+
+
+def latex_text(text: str) -> str:
+    """Return a text as LaTeX prints it, in one line."""
+    return _MINUS.sub("$-$", " ".join(printable(text).split()).translate(_LATEX))
+
+
+def latex_table(columns: Sequence[Column]) -> str:
+    """Return a LaTeX ``tabular`` that needs no package and ends with a newline; numbers are right-aligned."""
+    laid = [_layout(column) for column in columns]
+    form = "".join("r" if all_numbers else "l" for _, _, all_numbers in laid)
+    head = " & ".join(latex_text(column.heading) for column in columns)
+    rows = zip(*(cells for cells, _, _ in laid), strict=True)
+    # An empty group before a bracket keeps it from being an argument of the line break before it.
+    body = "".join(f"{{}}{' & '.join(map(latex_text, row))} \\\\\n" for row in rows)
+    return f"\\begin{{tabular}}{{{form}}}\n\\hline\n{head} \\\\\n\\hline\n{body}\\hline\n\\end{{tabular}}\n"
+
+
 def named_table(columns: Mapping[str, Iterable[str]], numbers: Collection[str] = ()) -> str:
     """Return a Markdown table of columns by heading. Only cells of the columns ``numbers`` are formatted as numbers."""
     return markdown_table([Column(head, tuple(cells), head not in numbers) for head, cells in columns.items()])

@@ -246,6 +246,30 @@ def _baseline(document: Document, task: str) -> Iterator[CertaintyPart]:
         yield CertaintyPart("Against the baseline", f"Difference from {names[0]} that both runs have.", numbers)
 
 
+def _published(document: Document, task: str) -> Iterator[CertaintyPart]:
+    listed = part_of(document, "published").get(task)
+    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
+    numbers, notes = [], []
+    for row in rows:
+        unit = str(row.get("unit", ""))
+        stated = str(row.get("published")) if unit == "%" else f"{row.get('published')} {unit}"
+        where = f"{row.get('kind')}: {row.get('source')}"
+        if row.get("reason"):
+            notes.append(f"{stated} ({where}): {row.get('verdict')}, for {row.get('reason')}.")
+            continue
+        made = number(f"{named(str(row.get('metric')))}, here less {stated}", row.get("difference"), row, LIKE_THESE)
+        made = structs.replace(made, verdict=str(row.get("verdict", "")), note=where)
+        numbers.append(structs.replace(made, unit="pp" if unit == "%" else "", is_difference=True))
+    if rows:
+        yield CertaintyPart(
+            "Published numbers",
+            f"{rows[0].get('model')}: the difference from what is published. The interval is that of this run, wider "
+            "by the rounding of the published number, whose own error is not known.",
+            numbers,
+            notes=notes,
+        )
+
+
 _SOURCES = {"questions": "questions", "answers": "sampling the answers", "judge": "the judge"}
 _AGAIN = {"like_these": LIKE_THESE, "again": "this list, if run again", "rejudged": "these answers, if judged again"}
 
@@ -400,6 +424,7 @@ PARTS: tuple[Callable[[Document, str], Iterator[CertaintyPart]], ...] = (
     _missing,
     _anchors,
     _baseline,
+    _published,
     _variance,
     _noise,
     _several_answers,

@@ -51,3 +51,31 @@ def test_unknown_names_are_a_usage_error(folder: Path, capsys: pytest.CaptureFix
     assert main(["check", "--include-path", str(folder), "--tasks", "wel"]) == 2
     assert "did you mean well" in capsys.readouterr().err
     assert main(["check", "--documents", "0"]) == 2
+
+
+SIZED = """\
+import datasets
+
+
+def make(tokenizer=None, **given):
+    assert tokenizer, "No tokenizer provided"
+    return {"test": datasets.Dataset.from_list([{"question": tokenizer, "answer": tokenizer}])}
+"""
+
+
+def test_tasks_get_the_arguments_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMMS_EVAL_PACKS", str(tmp_path / "store"))
+    tasks = tmp_path / "mine/lm_eval/tasks"
+    tasks.mkdir(parents=True)
+    (tasks / "utils.py").write_text(SIZED)
+    scored = {"metric_list": [{"metric": "exact_match"}], "doc_to_text": "question", "doc_to_target": "answer"}
+    write_yaml(
+        tasks / "sized.yaml",
+        {"task": "sized", "test_split": "test", "custom_dataset": Function("utils.make"), **scored},
+    )
+    assert main(["packs", "add", str(tmp_path / "mine"), "--name", "mine", "--trust"]) == 0
+    command = ["check", "--tasks", "mine:sized", "--model_args", "tokenizer=tiny", "--processes", "1"]
+    assert main(command) == 0
+    assert "1 checked: 1 well" in capsys.readouterr().out

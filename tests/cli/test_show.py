@@ -28,6 +28,20 @@ def test_the_table_again(run: str, capsys) -> None:
     assert (facts["state"], facts["results"]["results"]["quiz"]["acc,none"]) == ("complete", 0.5)
 
 
+def test_the_table_as_latex(run: str, capsys) -> None:
+    text = shown(capsys, run, "--latex")
+    assert text.startswith("\\begin{tabular}")
+    assert "{}quiz & " in text
+    assert main(["show", run, "quiz", "--latex"]) == 2
+    assert "leave tasks, samples and --json out" in capsys.readouterr().err
+
+
+def test_no_results_no_latex(tmp_path: Path, capsys) -> None:
+    write_record(tmp_path / ".runs" / KEY, command="lmms-eval --tasks quiz")
+    assert main(["show", str(tmp_path), "--latex"]) == 2
+    assert "the run has no results yet" in capsys.readouterr().err
+
+
 def test_an_unfinished_run_says_how_to_go_on(tmp_path: Path, capsys) -> None:
     write_record(tmp_path / ".runs" / KEY, command="lmms-eval --tasks quiz")
     assert main(["show", str(tmp_path)]) == 0

@@ -13,6 +13,7 @@ import pytest
 from loguru import logger
 from PIL import Image
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.api.task import Selection
@@ -163,6 +164,8 @@ def test_the_key_of_each_factor_changed_is_another(tmp_path: Path) -> None:
         "system prompt": usual.key(request(), conversation(path, system="be long")),
         "kind": usual.key(request(kind="loglikelihood"), messages),
         "continuation": usual.key(request(kind="loglikelihood", continuation="A"), messages),
+        "limits": usual.key(request(media=RequestLimits(max_pixels=9)), messages),
+        "other limits": usual.key(request(media=RequestLimits(max_pixels=8)), messages),
         "blanks": usual.key(request(kind="loglikelihood", continuation="A", moves_blanks=True), messages),
         "another continuation": usual.key(request(kind="loglikelihood", continuation="B"), messages),
         "option": usual.key(request(generation={**options, "max_new_tokens": 9}), messages),

@@ -109,3 +109,16 @@ def test_pipeline_pairs_documents_and_checks_counts() -> None:
         run_filters(FilterEnsemble("p", ()), [["a"], ["b"]], [{}])
     with pytest.raises(UsageError, match="Dropping returned 1"):
         run_filters(FilterEnsemble("p", (Dropping(),)), [["a"], ["b"]], [{}, {}])
+
+
+MARKED = {
+    "both": ("<think>x</think><answer><|begin_of_box|>B<|end_of_box|></answer>", "B"),
+    "a box": ("It is <|begin_of_box|> 3 <|end_of_box|>.", "3"),
+    "not closed": ("<answer>B", "<answer>B"),
+    "none": (" B ", " B "),
+}
+
+
+@for_each("answer, found", MARKED.values(), ids=MARKED)
+def test_marked_answers(answer: str, found: str) -> None:
+    assert run("marked_answer", [[answer]]) == [[found]]

@@ -12,6 +12,7 @@ from lmms_eval.filters.reasoning import (
     split_thoughts,
     strip_reasoning_tags,
     thoughts_apart,
+    without_box_marks,
 )
 from tests.cases import for_each
 
@@ -173,3 +174,10 @@ def test_taking_thoughts_apart_twice_changes_nothing(text: str) -> None:
         assert answer == text
     else:  # one that is not finished may begin with a closing tag
         assert text in (thoughts.before(answer), thoughts.text)
+
+
+def test_marks_of_a_final_answer_go_and_what_they_enclose_stays() -> None:
+    assert without_box_marks("So <|begin_of_box|>B<|end_of_box|>.") == "So B."
+    assert without_box_marks("<|begin_of_box|>B") == "B"
+    for text in ("B", "<answer>B</answer>", "<|end_of_box|>"):
+        assert without_box_marks(text) == text

@@ -48,9 +48,16 @@ ALLOWED = [
     {"where": "kind == '/a' or size: 3"},
     {"model_args": {"system_prompt": "Answer with yes / no. Then </think>."}},
     {"timezone": "Etc/GMT+1"},
+    {"recipe": "qwen3-vl-instruct@qwen-evaluation:cot+report", "recipe_partial": True},
+    {"recipe": "ROOT/allowed/mine.yaml"},
+    {"recipe": "ROOT/allowed/mine.yaml:cot"},
     {"nltk_data": "ROOT/allowed/a:ROOT/allowed/b"},
 ]
 REFUSED = [
+    {"recipe": "mine.yaml"},
+    {"recipe": "/etc/mine.yaml:cot"},
+    {"recipe": "ROOT/allowed/../other/mine.yaml"},
+    {"recipe": "a/../../mine.yaml:cot"},
     {"model_args": {"pretrained": "/etc"}},
     {"model_args": "pretrained=ROOT/allowed/../other"},
     {"model_args": "pretrained=ROOT/allowed/link/x"},

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.messages import (
@@ -28,6 +29,7 @@ from lmms_eval.api.messages import (
 )
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request
+from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure
@@ -54,6 +56,7 @@ from lmms_eval.results.journals import RESPONSES
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import JournalTails
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
+from lmms_eval.tasks.yaml.task import YamlTask
 from lmms_eval.utils.names import sanitize_task_name
 from lmms_eval.utils.prices import LITELLM, Spending, Tariffs, read_prices
 from lmms_eval.utils.terminal import printable
@@ -106,11 +109,21 @@ def dry_run(config: RunConfig) -> tuple[list[str], int]:
 
 def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskForecast:
     """Measure all documents of a task in threads."""
+    options = replace(options, form=_form_of(options.form, plan.task))
     found, sends = TaskForecast(plan), options.form.wire is not None
     with ThreadPoolExecutor(threads, "dry-run") as pool:
         for document in pool.map(lambda doc_id: measure(plan.task, doc_id, options), plan.doc_ids, chunksize=1):
             found.add(document, sends)
     return found
+
+
+def _form_of(form: MediaForm, task: Task) -> MediaForm:
+    """Return the form of the media of a task's requests, which a recipe may limit."""
+    limits = task.options.media if isinstance(task, YamlTask) else None
+    if limits is None:
+        return form
+    wire = None if form.wire is None else replace(form.wire, bounds=form.wire.bounds.limited(limits))
+    return replace(form, frames=limits.max_frames or form.frames, fps=limits.fps or form.fps, wire=wire)
 
 
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from lmms_eval.api.generation import PIXEL_LIMITS, VIDEO_LIMITS
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.form import (
@@ -172,6 +173,11 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
         super().__init__(form, options.batch_size)
         self._reader = ConversationReader(name, options, form)
 
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """Those of pictures and frames, and of tiles if the form cuts pictures."""
+        return PIXEL_LIMITS | VIDEO_LIMITS | self.form.limits
+
     @classmethod
     @abc.abstractmethod
     def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
@@ -181,7 +187,7 @@ class ChatCheckpoint(CheckpointModel, LocalModel):
         """Render the request in the form of the checkpoint. Raises ``MediaError`` if a medium cannot be read."""
         messages = request.build_messages()
         try:
-            prompt = self.form.render(self._reader.read(messages))
+            prompt = self.form.render(self._reader.limited(request.media).read(messages))
         except RefusedError as error:
             return request.with_payload(ResponseError(error.kind, str(error)), 0)
         return request.with_payload(prompt, prompt.nbytes)

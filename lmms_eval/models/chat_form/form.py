@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,18 @@ from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageConte
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import text_or_file
 from lmms_eval.models.hf.batching import RefusedError, is_lost_device, is_out_of_memory
-from lmms_eval.models.hf.inputs import append_prompt, interleave, neutral, picture_bounds, video_frames
+from lmms_eval.models.hf.inputs import (
+    append_prompt,
+    frames_of,
+    interleave,
+    neutral,
+    picture_bounds,
+    video_frames,
+)
 from lmms_eval.models.hf.options import HFOptions
 
 if TYPE_CHECKING:
+    from lmms_eval.api.generation import RequestLimits
     from lmms_eval.api.messages import ChatMessages
 
 
@@ -53,6 +62,8 @@ class ChatConversation(ChatPrompt):
     system: str
     """Empty if there is no system message."""
     turns: tuple[ChatTurn, ...]
+    limits: RequestLimits | None = None
+    """Limits on the media in place of the arguments'."""
 
     @property
     def nbytes(self) -> int:
@@ -76,8 +87,18 @@ class ConversationReader:
     def __init__(self, name: str, options: HFOptions, form: ChatForm) -> None:
         self._name, self._options = name, options
         self._media, self._marks = form.media, form.marks
-        self._bounds = picture_bounds(options)
+        self._bounds, self._frames = picture_bounds(options), frames_of(options)
+        self._limits: RequestLimits | None = None
         self.system_prompt = text_or_file(options.system_prompt)
+
+    def limited(self, limits: RequestLimits | None) -> ConversationReader:
+        """Return a reader with the media limits of a request in place of its own."""
+        if limits is None:
+            return self
+        made = copy.copy(self)
+        made._bounds, made._frames = self._bounds.limited(limits), self._frames.limited(limits)
+        made._limits = limits
+        return made
 
     def read(self, chat: ChatMessages) -> ChatConversation:
         """Convert messages to a conversation.
@@ -109,7 +130,7 @@ class ConversationReader:
                 f"{self._name}: chat takes messages of user and assistant in alternation, the user's first and last, "
                 f"not {', '.join(roles) or 'none'}"
             )
-        return ChatConversation(self.system_prompt or system, tuple(turns))
+        return ChatConversation(self.system_prompt or system, tuple(turns), self._limits)
 
     def _text(self, part: ChatContent) -> str:
         if not isinstance(part, ChatTextContent):
@@ -130,7 +151,7 @@ class ConversationReader:
             from lmms_eval.media import load_rgb
 
             return ChatMedium("image", (load_rgb(part.url, bounds=self._bounds, shared=True),))
-        return ChatMedium("video", tuple(video_frames(part, self._options, self._bounds)))
+        return ChatMedium("video", tuple(video_frames(part, self._frames, self._bounds)))
 
 
 def media_of(conversation: ChatConversation, kind: str) -> list[ChatMedium]:
@@ -157,6 +178,9 @@ class ChatForm(abc.ABC):
     """Parameters that identify the family's ``chat``."""
     marks: ClassVar[tuple[str, ...]]
     """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
+
+    limits: ClassVar[frozenset[str]] = frozenset()
+    """Names of further limits of a request's media that it applies."""
 
     def __init__(self, model: Any, tokenizer: Any, config: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
         self.model, self.tokenizer, self.config, self.extra = model, tokenizer, config, extra

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.api.generation import TILE_LIMITS, RequestLimits
 from lmms_eval.models.chat_form.form import ChatConversation, ChatForm, ChatPrompt, Piece, call, media_of
 from lmms_eval.models.hf.batching import RefusedError
 
@@ -120,6 +121,7 @@ class InternVLForm(ChatForm):
     name = "internvl"
     parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
     marks = (PLACEHOLDER, _CONTEXT)
+    limits = TILE_LIMITS
 
     @property
     def media(self) -> frozenset[str]:
@@ -129,9 +131,11 @@ class InternVLForm(ChatForm):
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
             raise RefusedError(f"{self.name}: {type(self.model).__name__} has no system_message to put the prompt into")
         pictures = len(media_of(conversation, "image"))
-        most = int(self.extra.get("max_num", MAX_TILES))
-        if "total_max_num" in self.extra:
-            most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
+        limits = conversation.limits or RequestLimits()
+        first = limits.tiles or int(self.extra.get("max_num", MAX_TILES))
+        most = [first, *[limits.tiles_later or first] * (pictures - 1)]
+        if total := limits.total_tiles or self.extra.get("total_max_num"):
+            most = [min(one, max(1, total // max(1, pictures))) for one in most]
         writer = _Writer(pictures > 1, most, int(self.config.get("force_image_size") or TILE))
         *earlier, question = ["".join(map(writer.write, pieces)) for _, pieces in conversation.turns]
         return InternVLPrompt(
@@ -197,21 +201,26 @@ class InternVLForm(ChatForm):
 
 
 class _Writer:
-    """Renders pieces, numbers pictures if there are several (``labels``), and collects up to ``most`` tiles of each."""
+    """Renders pieces, numbers pictures if there are several (``labels``), and collects tiles, at most ``most`` of each.
 
-    def __init__(self, labels: bool, most: int, side: int) -> None:
+    A picture whose label the prompt states is not numbered again.
+    """
+
+    def __init__(self, labels: bool, most: Sequence[int], side: int) -> None:
         self._labels, self._most, self._side = labels, most, side
-        self._pictures = 0
+        self._pictures, self._before = 0, ""
         self.tiles: list[list[Image.Image]] = []
         """The tiles of each picture and frame, in order."""
 
     def write(self, piece: Piece) -> str:
+        before, self._before = self._before, piece if isinstance(piece, str) else ""
         if isinstance(piece, str):
             return piece
         if piece.kind == "image":
+            self.tiles += [cut(image, self._most[self._pictures], self._side) for image in piece.items]
             self._pictures += 1
-            self.tiles += [cut(image, self._most, self._side) for image in piece.items]
-            label = f"Image-{self._pictures}: " if self._labels else ""
+            label = f"Image-{self._pictures}: "
+            label = "" if not self._labels or before.endswith(label) else label
             return f"{label}{PLACEHOLDER}\n"
         self.tiles += [cut(frame, 1, self._side) for frame in piece.items]  # a video, as sounds are refused
         return "".join(f"Frame{number}: {PLACEHOLDER}\n" for number in range(1, len(piece.items) + 1))

@@ -116,9 +116,12 @@ class Encoder:
             if len(whole) <= alone:
                 raise no_token(continuation)
             self._check_length(len(whole))
-            context = whole[:alone] or [prefix_token(self._loaded.tokenizer)]
-            if context == [None]:
-                raise RefusedError(NO_PREFIX)
+            context = whole[:alone]
+            if not context:
+                start = prefix_token(self._loaded.tokenizer)
+                if start is None:
+                    raise RefusedError(NO_PREFIX)
+                context = [start]
             pairs.append((context, whole[alone:]))
         return pairs
 

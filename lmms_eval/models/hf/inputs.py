@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from PIL import Image
 
+    from lmms_eval.api.generation import RequestLimits
     from lmms_eval.api.request import Request
     from lmms_eval.media import Bounds
     from lmms_eval.models.hf.load import Loaded
@@ -176,6 +178,7 @@ class InputBuilder:
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
         self._bounds = self.frame_bounds = picture_bounds(options, loaded.native_pixels)
+        self._frames = frames_of(options)
         self._lengths = Lengths(loaded.processor, options.extra)
         self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
@@ -200,13 +203,22 @@ class InputBuilder:
             return request.with_payload(prepared, prepared.nbytes)
         messages = request.build_messages()  # not in the block: exceptions of the task do not concern the template
         try:
-            prepared = self.render(messages, self.variables_of(request.generation))
+            prepared = self.limited(request.media).render(messages, self.variables_of(request.generation))
         except RefusedError as error:
             prepared = Prepared(error=ResponseError("bad_request", str(error)))
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
             message = f"the prompt cannot be rendered by the chat template: {type(error).__name__}: {error}"
             prepared = Prepared(error=ResponseError("bad_request", message))
         return request.with_payload(prepared, prepared.nbytes)
+
+    def limited(self, limits: RequestLimits | None) -> InputBuilder:
+        """Return a builder with the media limits of a request in place of its own."""
+        if limits is None:
+            return self
+        made = copy.copy(self)
+        made._bounds, made.frame_bounds = self._bounds.limited(limits), self.frame_bounds.limited(limits)
+        made._frames = self._frames.limited(limits)
+        return made
 
     def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
         """Return the chat template's variables for a request. Those of the request override those of the arguments."""
@@ -286,7 +298,7 @@ class InputBuilder:
 
             found = [load_rgb(part.url, bounds=self._bounds, shared=True)]
         else:
-            found = video_frames(part, self._options, self.frame_bounds)
+            found = video_frames(part, self._frames, self.frame_bounds)
         images.extend(found)
         return [{"type": "image"} for _ in found]
 
@@ -316,7 +328,12 @@ def neutral(text: str, placeholders: Sequence[str]) -> str:
     return text
 
 
-def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> list[Image.Image]:
+def frames_of(options: HFOptions) -> Frames:
+    """Return the frames to take of videos."""
+    return Frames(options.max_num_frames, options.fps, total_pixels=options.total_pixels)
+
+
+def video_frames(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
     """Read a video as pictures in order of time, each within ``bounds``. A list contains the frames themselves.
 
     Raises:
@@ -324,7 +341,6 @@ def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> 
     """
     if is_listed(part.url) and not part.url:
         return []
-    frames = Frames(options.max_num_frames, options.fps, total_pixels=options.total_pixels)
     return read_pictures(part, frames, bounds)
 
 

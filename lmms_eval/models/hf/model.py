@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from loguru import logger
 from msgspec import Struct, field, structs
 
-from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
+from lmms_eval.api.generation import PIXEL_LIMITS, TEMPLATE_OPTIONS, VIDEO_LIMITS, MediaForm, TakenOptions
 from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.models.argument_names import IGNORED_LOCALLY
+from lmms_eval.models.argument_names import IGNORED_LOCALLY, limits_as_arguments
 from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, HalvingRunner, RefusedError, RowLimit, Shape, timed_responses
@@ -172,11 +172,20 @@ class LocalModel(Model):
 
     profile: ClassVar[Profile] = GENERAL
     ignored_arguments = IGNORED_LOCALLY
+    bounds_at_start: ClassVar[bool] = True
+    """Whether pixels are bounded once, when the model is loaded, so that limits of requests must lie within."""
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.__signature__ = cls.profile.signature(HFOptions)
+
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """Those of pictures and frames, as far as the family has them."""
+        without = self.profile.without
+        pixels = frozenset() if "max_pixels" in without else PIXEL_LIMITS
+        return pixels if "max_num_frames" in without else pixels | VIDEO_LIMITS
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
@@ -351,6 +360,8 @@ class HuggingFace(LocalModel):
         generation = request.generation_after(has_template=not self._inputs.is_plain)
         settings = read_settings(generation, self._generation_names)
         form = {name: getattr(self.options, name) for name in VISUAL_OPTIONS}
+        if request.media is not None:
+            form |= limits_as_arguments(request.media, most_frames="max_num_frames", rate="fps")
         own = self.loaded.model.generation_config.to_diff_dict()
         return {
             "options": {} if request.is_likelihood else settings.as_sent(),

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 from msgspec import Struct, structs
 
-from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
+from lmms_eval.api.generation import PIXEL_LIMITS, TEMPLATE_OPTIONS, VIDEO_LIMITS, MediaForm, TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.argument_names import IGNORED, limits_as_arguments
 from lmms_eval.models.chat_template import NO_TEMPLATE, template_digest
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.prompts import EnginePrompt, PromptRenderer
@@ -254,6 +254,11 @@ class OfflineModel(Model):
         settings = read_settings(first_names(model_args, cls.arguments_kind.same), cls.__name__.lower())
         return MediaForm(settings.frames.count, settings.frames.fps, max_new_tokens=settings.max_new_tokens)
 
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """Those of pictures, and those of frames unless the engine reads videos itself."""
+        return PIXEL_LIMITS if self.engine.decodes_videos else PIXEL_LIMITS | VIDEO_LIMITS
+
     def prepare(self, request: Request) -> Request:
         """Render the prompt and decode its media. The payload is an ``EngineJob``, an ``EnginePrompt``
         or the reason of a failure.
@@ -266,7 +271,7 @@ class OfflineModel(Model):
         scored = request if request.is_likelihood else None
         messages = request.build_messages()
         try:
-            prompt = self._builder.build(messages, scored, request.generation)
+            prompt = self._builder.limited(request.media).build(messages, scored, request.generation)
         except RefusedError as error:
             return request.with_payload(error, 0)
         if scored is not None:
@@ -307,6 +312,8 @@ class OfflineModel(Model):
             options = {name: value for name, value in options.items() if name not in ("seed", "sampling_seed")}
         settings = self._settings
         form = {name: getattr(settings, name, None) for name in (*MEDIA_ARGUMENTS, "mm_processor_kwargs")}
+        if request.media is not None:
+            form |= limits_as_arguments(request.media, most_frames="max_frames_num", rate="video_fps")
         return {
             "options": options,
             "chat_template": template_digest(self._builder.template_text),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from lmms_eval.api.generation import RequestLimits
     from lmms_eval.api.request import Request
     from lmms_eval.media import Bounds
 
@@ -71,7 +73,7 @@ def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> tuple[n
     from lmms_eval.media.video import probe
 
     found = read_video(part, frames)
-    each = bounds.of_frames(len(found), frames.total_pixels)
+    each = frames.bounds_of(found, bounds)
     array, (height, width) = found.array, found.array.shape[1:3]
     if each.size((width, height)) != (width, height):
         array = np.stack([np.asarray(fit(image, each)) for image in found.images()])
@@ -135,7 +137,7 @@ class PromptRenderer:
     def __init__(self, settings: EngineSettings, decodes_videos: bool) -> None:
         self.system_prompt = read_system_prompt(settings.system_prompt)
         self._settings, self._decodes_videos = settings, decodes_videos
-        self._frames = settings.frames
+        self._frames, self._bounds = settings.frames, settings.bounds
         self._template = read_template(settings.chat_template)
         self.is_plain = self._template == NO_TEMPLATE
         self.tokenizer, self._renderer = _load(settings, self._template)
@@ -144,6 +146,14 @@ class PromptRenderer:
         warn_of_unread(self.template_text, settings.template_options, settings.model)
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
+
+    def limited(self, limits: RequestLimits | None) -> PromptRenderer:
+        """Return a renderer with the media limits of a request in place of its own."""
+        if limits is None:
+            return self
+        made = copy.copy(self)
+        made._frames, made._bounds = self._frames.limited(limits), self._bounds.limited(limits)
+        return made
 
     def has_generation_prompt(self, messages: ChatMessages) -> bool:
         """Return whether the prompt of a conversation ends with the generation prompt of a chat template."""
@@ -273,13 +283,13 @@ class PromptRenderer:
         if isinstance(part, ChatImageContent):
             from lmms_eval.media.image import load_rgb
 
-            prompt.images.append(load_rgb(part.url, bounds=self._settings.bounds))
+            prompt.images.append(load_rgb(part.url, bounds=self._bounds))
         elif isinstance(part, ChatAudioContent):
             from lmms_eval.media.audio import load_audio
 
             prompt.sounds.append(load_audio(part.url))
         elif not self._takes_videos:
-            frames = read_pictures(part, self._frames, self._settings.bounds)
+            frames = read_pictures(part, self._frames, self._bounds)
             prompt.images.extend(frames)
             return [{"type": "image"} for _ in frames]
         elif self._decodes_videos:
@@ -293,7 +303,7 @@ class PromptRenderer:
             note_file(film, "video")
             prompt.videos.append(film.url if film.kind == "url" else str(film.path))
         else:
-            prompt.videos.append(read_film(part, self._frames, self._settings.bounds))
+            prompt.videos.append(read_film(part, self._frames, self._bounds))
         return [{"type": part.type}]
 
 

@@ -21,7 +21,7 @@ from lmms_eval.models.registry import is_vendor
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS
 from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
 from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
-from lmms_eval.models.remote.media import clean, read_video
+from lmms_eval.models.remote.media import SentForm, clean, read_video
 from lmms_eval.models.remote.model import RemoteModel
 from lmms_eval.models.remote.reply import Reply, decode_body, read_finish, read_tokens, served_model
 
@@ -106,7 +106,7 @@ class BodyBuilder:
             given = self._extra.get(TEMPLATE_OPTIONS)
             template = dict(given) if isinstance(given, Mapping) else {}
             self._extra[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
-        self._frames, self._images = arguments.frames, arguments.wire_options(endpoint.takes_webp)
+        self._form = SentForm(arguments.frames, arguments.wire_options(endpoint.takes_webp))
         self._pass_video_url, self._timestamps = arguments.pass_video_url, arguments.timestamps
         self._known: dict[bytes, dict[str, Any]] = {}
         """Cached fields by generation options."""
@@ -119,8 +119,9 @@ class BodyBuilder:
     def body(self, request: Request) -> dict[str, Any]:
         """Return the body of a request. Raises ``MediaError`` if a picture, video or sound cannot be read."""
         chat = request.build_messages()
+        form = self._form if request.media is None else self._form.limited(request.media)
         messages = [
-            {"role": message.role, "content": [item for part in message.content for item in self._parts(part)]}
+            {"role": message.role, "content": [item for part in message.content for item in self._parts(part, form)]}
             for message in chat.messages
         ]
         if self.system_prompt:
@@ -188,13 +189,13 @@ class BodyBuilder:
         return fields
 
     def _parts(
-        self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent
+        self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, form: SentForm
     ) -> Iterator[dict[str, Any]]:
         """Convert a part of a message to the form of the protocol (see ``docs/models/openai.md``)."""
         if isinstance(part, ChatTextContent):
             yield _text(part.text)
         elif isinstance(part, ChatImageContent):
-            yield self._image(part.url)
+            yield _image(part.url, form.images)
         elif isinstance(part, ChatAudioContent):
             from lmms_eval.media.audio import wire_audio
 
@@ -203,16 +204,17 @@ class BodyBuilder:
         elif self._pass_video_url:
             yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
         else:
-            found = read_video(part, self._frames)
-            for image, time in zip(self._frames.pictures(found), found.times(), strict=True):
+            found = read_video(part, form.frames)
+            for image, time in zip(form.frames.pictures(found), found.times(), strict=True):
                 if self._timestamps:
                     yield _text(f"<{time:.1f} seconds>")
-                yield self._image(image)
+                yield _image(image, form.images)
 
-    def _image(self, value: Any) -> dict[str, Any]:
-        from lmms_eval.media.encode import image_url
 
-        return {"type": "image_url", "image_url": {"url": image_url(value, self._images)}}
+def _image(value: Any, options: WireOptions) -> dict[str, Any]:
+    from lmms_eval.media.encode import image_url
+
+    return {"type": "image_url", "image_url": {"url": image_url(value, options)}}
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.errors import MediaError
+from lmms_eval.media.reference import resolve
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from lmms_eval.media import Bounds
+    from lmms_eval.media.encode import WireOptions
+    from lmms_eval.media.frame_rules import FrameRule
     from lmms_eval.media.video import VideoFrames
 
 
@@ -41,13 +46,46 @@ class Frames(Struct, frozen=True):
     whole: bool = False
     total_pixels: int | None = None
     """The limit for all frames together."""
+    rule: FrameRule | None = None
+    """Chooses and scales the frames of whole videos."""
 
     def pictures(self, found: VideoFrames) -> list[Image.Image]:
         """Return frames as pictures within ``total_pixels``."""
         from lmms_eval.media.image import Bounds, fit
 
-        bounds = Bounds().of_frames(len(found), self.total_pixels)
+        bounds = self.bounds_of(found, Bounds())
         return [fit(image, bounds) for image in found.images()]
+
+    def bounds_of(self, found: VideoFrames, bounds: Bounds) -> Bounds:
+        """Return the bounds of each frame of a video, given those of pictures."""
+        pixels = None if self.rule is None else self.rule.pixels(len(found))
+        if pixels is None:
+            return bounds.of_frames(len(found), self.total_pixels)
+        return replace(bounds, min_pixels=pixels[0], max_pixels=pixels[1])
+
+    def limited(self, limits: RequestLimits) -> Frames:
+        """Return this form with the limits of a request in place of its own."""
+        from lmms_eval.media.frame_rules import FrameRule
+
+        return replace(
+            self,
+            count=limits.max_frames or self.count,
+            fps=limits.fps or self.fps,
+            total_pixels=limits.total_pixels or self.total_pixels,
+            rule=None if limits.frame_rule is None else FrameRule(limits.frame_rule, limits),
+        )
+
+
+class SentForm(Struct, frozen=True):
+    """The form of videos and pictures that are sent over a network."""
+
+    frames: Frames
+    images: WireOptions
+
+    def limited(self, limits: RequestLimits) -> SentForm:
+        """Return this form with the limits of a request in place of its own."""
+        images = replace(self.images, bounds=self.images.bounds.limited(limits))
+        return SentForm(self.frames.limited(limits), images)
 
 
 def read_conversation(
@@ -101,7 +139,23 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     from lmms_eval.media.video import Sampling, read_frames
 
     start, end = bounds_of(part)
+    if frames.rule is not None and start is None and end is None:
+        return read_frames(part.url, Sampling(indices=ruled_frames(part.url, frames.rule)))
     return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+
+
+def ruled_frames(value: Any, rule: FrameRule) -> tuple[int, ...]:
+    """Return the numbers of the frames of a video by a rule. Raises ``MediaError`` if it has none."""
+    from lmms_eval.media.video import probe
+
+    info = probe(value)
+    try:
+        found = rule.indices(info.frames, info.fps)
+    except ValueError as error:
+        raise MediaError(f"{resolve(value).describe()}: {error}") from error
+    if not found:
+        raise MediaError(f"{resolve(value).describe()}: too short for a frame by the rule {rule.name}")
+    return tuple(found)
 
 
 def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
@@ -113,7 +167,7 @@ def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> lis
         each = bounds.of_frames(len(chosen), frames.total_pixels)
         return [load_rgb(part.url[index], bounds=each) for index in chosen]
     found = read_video(part, frames)
-    each = bounds.of_frames(len(found), frames.total_pixels)
+    each = frames.bounds_of(found, bounds)
     return [fit(image, each) for image in found.images()]
 
 

@@ -11,11 +11,11 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.api.generation import MediaForm
+from lmms_eval.api.generation import PIXEL_LIMITS, VIDEO_LIMITS, MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.argument_names import IGNORED, limits_as_arguments
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
@@ -96,10 +96,18 @@ class RemoteModel(Model):
                 async for response in responses:
                     yield response
 
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """Those of pictures and frames; without those of frames if videos are sent as they are."""
+        is_whole = getattr(self._settings, "pass_video_url", False) or getattr(self._settings, "pass_video", False)
+        return PIXEL_LIMITS if is_whole else PIXEL_LIMITS | VIDEO_LIMITS
+
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Return the options, the system prompt and the media options."""
         settings = self._settings
         form = {name: getattr(settings, name, None) for name in MEDIA_ARGUMENTS}
+        if request.media is not None:
+            form |= limits_as_arguments(request.media, most_frames="max_frames_num", rate="video_fps")
         return {
             "options": dict(self.sent_options(request)),
             "system_prompt": self.system_prompt,

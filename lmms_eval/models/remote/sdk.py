@@ -18,7 +18,7 @@ from lmms_eval.models.openai.arguments import is_loopback_url, split_address
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
-from lmms_eval.models.remote.media import Turn, payload_size, read_conversation
+from lmms_eval.models.remote.media import SentForm, Turn, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
 from lmms_eval.models.remote.reply import Reply, read_completion
 
@@ -56,7 +56,8 @@ class SdkModel(RemoteModel, Generic[A]):
             raise ModelError(f"no key for {shown}: set {variable} or give the model argument api_key")
         super().__init__(parsed, shown, read_system_prompt(parsed.system_prompt))
         self.failures = Failures(shown, variable, parsed.timeout, (self.key,))
-        self.images = parsed.wire_options(takes_webp=urlsplit(self.url).hostname == urlsplit(self.base_url).hostname)
+        takes_webp = urlsplit(self.url).hostname == urlsplit(self.base_url).hostname
+        self._form = SentForm(parsed.frames, parsed.wire_options(takes_webp))
 
     def build(self, request: Request) -> dict[str, Any]:
         """Return the keyword arguments of the call for a request."""
@@ -99,9 +100,13 @@ class SdkModel(RemoteModel, Generic[A]):
         arguments = self._arguments
         return read_generation(request.generation, request.seed, arguments.max_new_tokens, arguments.reasoning_effort)
 
+    def form_of(self, request: Request) -> SentForm:
+        """Return the form of the request's pictures and videos."""
+        return self._form if request.media is None else self._form.limited(request.media)
+
     def conversation(self, request: Request, whole_videos: bool = False) -> tuple[str, tuple[Turn, ...]]:
         """Return the system prompt, that of the arguments or of the request, and the turns of the request."""
-        frames = replace(self._settings.frames, whole=whole_videos)
+        frames = replace(self.form_of(request).frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
 
 

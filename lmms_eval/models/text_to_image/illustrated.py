@@ -281,6 +281,11 @@ class IllustratedModel(Model):
         self.concurrency, self.collects, self.ordered = inner.concurrency, inner.collects, inner.ordered
         self.collective_forward, self.reads_documents = inner.collective_forward, inner.reads_documents
 
+    @property
+    def media_limits(self) -> frozenset[str]:
+        """Those of the inner model."""
+        return self._inner.media_limits
+
     def prepare(self, request: Request) -> Request:
         """Prepare the request. If the task requires a picture, the prompt states the form of the description."""
         draws = request.task.output_type == "generate_visual_cot" and request.generation.get("visual_cot")

@@ -80,6 +80,13 @@ class Evaluate(ToolArguments):
     )
     num_fewshot: int | None = None
     gen_kwargs: dict[str, Any] | str | None = Field(default=None, description="options of generation, over the task's")
+    recipe: str | None = Field(
+        default=None,
+        description="settings of the model's authors: NAME[:VARIANT] of `lmms-eval recipes list`",
+    )
+    recipe_partial: bool | None = Field(
+        default=None, description="run even if the model cannot do all that the recipe states"
+    )
     log_samples: bool = Field(default=True, description="keep each sample, for get_run_result")
     num_gpus: int = Field(default=1, ge=1, description="GPUs of the run, with a process on each")
     mode: Mode = Field(

@@ -60,6 +60,25 @@ class DatasetSource:
         return self._dataset
 
 
+def source_of(made: Any, where: str, split: str) -> DatasetSource:
+    """Return the rows of a split that task code made: a ``datasets.Dataset``, a list of rows, or a stream.
+
+    Raises ``DataError`` for anything else.
+    """
+    import datasets
+
+    if isinstance(made, list | datasets.IterableDataset):
+        rows = list(made)
+        if not all(isinstance(row, Mapping) for row in rows):
+            raise DataError(
+                f"{where}: split {split!r} must be a datasets.Dataset, not a list of {type(rows[0]).__name__}"
+            )
+        made = datasets.Dataset.from_list(rows)
+    if not isinstance(made, datasets.Dataset):
+        raise DataError(f"{where}: split {split!r} must be a datasets.Dataset, not a {type(made).__name__}")
+    return DatasetSource(made, where)
+
+
 def dataset_of_table(table: pa.Table, features: Mapping[str, Any]) -> Any:
     """Make a ``datasets.Dataset`` from an Arrow table, in memory."""
     import datasets

@@ -346,8 +346,11 @@ def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str, media
 
 
 def of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
-    """Make the data of a task from ``datasets.Dataset`` objects by split."""
-    openers = {split: functools.partial(hub.DatasetSource, made, where) for split, made in splits.items()}
+    """Make the data of a task from ``datasets.Dataset`` objects by split. Lists of rows and streams are read whole.
+
+    Opening a split of any other kind raises ``DataError``.
+    """
+    openers = {split: functools.partial(hub.source_of, made, where, split) for split, made in splits.items()}
     return DataSet(openers, where, media)
 
 

@@ -160,6 +160,7 @@ class TaskExchange(Exchange):
             index=ask.index,
             seed=int.from_bytes(digest[:4], "big") >> 1,
             cost=shared.cost(doc_id),
+            media=shared.options.media,
         )
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:

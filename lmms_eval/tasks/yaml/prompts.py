@@ -248,8 +248,18 @@ class Prompts:
         return turns if self.media is None else self.media.turns(turns)
 
     def shown_text(self, doc: Doc) -> str:
-        """Return the question as text: if ``doc_to_text`` gives a number, the choice of that number."""
+        """Return the question as text: if ``doc_to_text`` gives a number, the choice of that number.
+
+        With a layout, ``doc`` is the full document.
+        """
+        if self.options.layout is not None:
+            parts = (part for turn in self.own_turns(doc) for part in turn["content"])
+            return "\n".join(part["text"] for part in parts if part.get("type") == "text")
         return self.varied(self._question(doc))
+
+    def readable(self, documents: Documents, doc_id: int) -> Doc:
+        """Return as much of a document as ``shown_text`` reads: without its media, unless a layout places them."""
+        return documents.text_view(doc_id) if self.options.layout is None else documents[doc_id]
 
     def varied(self, text: str) -> str:
         """Return a question with the labels and in the frame of the run's variant of the prompt."""
@@ -297,6 +307,8 @@ class Prompts:
 
     def own_turns(self, doc: Doc) -> list[Turn]:
         """Return the task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
+        if self.options.layout is not None:
+            return self._varied_turns(self.options.layout(doc, lambda: self.visuals(doc)))
         if self.messages is None:
             return self.user_turn(self.visuals(doc), self.shown_text(doc))
         keep_originals()
@@ -349,7 +361,10 @@ class PromptBuilder:
     @property
     def asks_question_alone(self) -> bool:
         """Whether nothing precedes or follows the question."""
-        return not (self.prompts.config.description or self.prompts.options.system_instruction or self.has_examples)
+        options = self.prompts.options
+        return not (
+            self.prompts.config.description or options.system_instruction or self.has_examples or options.layout
+        )
 
     def is_plain(self, bare: bool) -> bool:  # noqa: ARG002 - other families' prompts are plain
         """Return whether local models get the text without a chat template. ``bare`` prompts have only the request."""
@@ -357,7 +372,8 @@ class PromptBuilder:
 
     def context(self, doc_id: int, question: str | None = None) -> str:
         """Return the prompt as text: system instruction, description, examples, question."""
-        doc, prompts = self.documents.text_view(doc_id), self.prompts
+        prompts = self.prompts
+        doc = prompts.readable(self.documents, doc_id)
         shown = prompts.shown_text(doc) if question is None else question
         system = prompts.options.system_instruction
         lead = f"{system}\n\n" if system else ""
@@ -367,7 +383,7 @@ class PromptBuilder:
 
     def text_turns(self, doc_id: int, question: str | None = None) -> list[dict[str, str]]:
         """Return the prompt as plain role and content pairs, for the chat template of a model without media."""
-        doc = self.documents.text_view(doc_id)
+        doc = self.prompts.readable(self.documents, doc_id)
         shown = self.prompts.shown_text(doc) if question is None else question
         system = "\n\n".join(t for t in (self.prompts.options.system_instruction, self.prompts.description(doc)) if t)
         turns = [{"role": "system", "content": system}] if system else []
@@ -424,6 +440,7 @@ class PromptBuilder:
         """Return the documents that are the examples for a document."""
         if self._few is None or self._examples is None:
             return []
+        with_media = with_media or self.prompts.options.layout is not None
         read = self._examples.__getitem__ if with_media else self._examples.text_view
         return [read(number) for number in self._few.choose(doc_id, len(self._examples))]
 

@@ -11,16 +11,22 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.api.interleaved import InterleavedText
 from lmms_eval.api.judging import JudgeQuestion, Verdict, repeat_name
 from lmms_eval.api.outcome import NotEvaluated, Unscored, evaluated_wholly
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
-from lmms_eval.api.task import Answer, PipelineScore, TaskOptions
+from lmms_eval.api.task import Answer, PipelineScore, SecondReading, TaskOptions
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterEnsemble, get_filter, run_filters
-from lmms_eval.filters.reasoning import DEFAULT_TAGS, THOUGHT_TAGS, parse_reasoning_tags_config, strip_pairs
+from lmms_eval.filters.reasoning import (
+    DEFAULT_TAGS,
+    THOUGHT_TAGS,
+    parse_reasoning_tags_config,
+    strip_pairs,
+    without_box_marks,
+)
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, reader, user_turn
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
 from lmms_eval.stats.interval import item_number
@@ -221,6 +227,7 @@ class AnswerScorer:
         self.prompts, self.metrics, self.plan, self.may_draw = prompts, metrics, plan, may_draw
         self.config, self.predict_only = prompts.config, prompts.options.predict_only
         self._reducers = reducers(prompts.options.reduce)
+        self._second = None if self.predict_only else prompts.options.second_reading
         self._takes_verdicts, self._given = False, dict[str, Any]()
         if (function := self.config.process_results) is not None:
             self._takes_verdicts = self.config.doc_to_judge is not None and accepts(function, "verdicts")
@@ -274,7 +281,28 @@ class AnswerScorer:
                     reading=notes.reading,
                 )
             )
+        if self._second is not None:
+            made[0] = self._read_again(self._second, doc, answers, verdicts, made[0])
         return tuple(made)
+
+    def _read_again(
+        self,
+        second: SecondReading,
+        doc: Doc,
+        answers: Sequence[Answer],
+        verdicts: Sequence[Verdict],
+        own: PipelineScore,
+    ) -> PipelineScore:
+        """Add the values of another reading to a score of the task's own."""
+        with scoring_notes():  # the audit is about the task's own reading
+            found = second.values(doc, self._truth(doc), answers, lambda text: self.evaluate(doc, [text]), verdicts)
+        names = [metric.name for metric in second.metrics([metric.definition for metric in self.metrics])]
+        each = [{name: one.get(name) for name in names if name in one or not one} for one in found]
+        per_answer = tuple({**alone, **added} for alone, added in zip(own.per_answer, each, strict=False))
+        return structs.replace(own, metrics={**own.metrics, **combined(each)}, per_answer=per_answer)
+
+    def _truth(self, doc: Doc) -> Any:
+        return "" if self.config.doc_to_target is None else self.prompts.target(doc)
 
     def _of_verdicts(
         self, doc: Doc, evaluations: Sequence[tuple[str, list[Any]]], verdicts: Sequence[Verdict]
@@ -325,11 +353,13 @@ class AnswerScorer:
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
         """Return the questions of ``doc_to_judge`` about every set of answers that is scored."""
         found: list[JudgeQuestion] = []
-        for pipeline in self.plan.pipelines:
+        for pipeline in self.plan.pipelines if self.config.doc_to_judge is not None else ():
             for prefix, filtered in self._evaluated(pipeline, doc, answers):
                 prompts, results = self.prompts, self._results(filtered)
                 made = questions(self.config.doc_to_judge, doc, results, prompts.kwargs, prompts.where, prompts.media)
                 found += [replace(question, name=prefix + question.name) for question in made]
+        if self._second is not None:
+            found += self._second.questions(doc, self._truth(doc), answers)
         return found
 
     def evaluate(
@@ -375,7 +405,7 @@ class AnswerScorer:
     def _filtered(self, pipeline: FilterEnsemble | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """Return one filtered value per request of the document."""
         if self.config.output_type in GENERATING:
-            each: list[list[Any]] = [[answer.value] for answer in answers]
+            each: list[list[Any]] = [[_unmarked(answer.value)] for answer in answers]
         else:
             each = [[(float(value), bool(greedy)) for value, greedy in answer.value] for answer in answers]
         per_request = [list(values) for values in zip(*each, strict=True)]
@@ -428,6 +458,19 @@ class AnswerScorer:
         return LikelihoodItem(-loss, greedy, max(1, len(target.split())), max(1, len(target.encode())))
 
 
+def combined(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Average the metrics of a document's answers; what one of them lacks (``None``) is ``None``, in mappings too."""
+    made = mean_metrics(each)
+    for name, mean in made.items():
+        values = [one.get(name) for one in each]
+        if None in values:
+            made[name] = None
+        elif isinstance(mean, Mapping):
+            absent = [key for value in values if value is not None for key, item in value.items() if item is None]
+            made[name] = {**mean, **dict.fromkeys(absent)}
+    return made
+
+
 def mean_metrics(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Average the metrics of a document's answers, also inside mappings.
 
@@ -448,6 +491,11 @@ def _mean(values: Sequence[Any]) -> Any:
     if all(isinstance(value, Mapping) for value in values):
         return {key: _mean([value[key] for value in values if key in value]) for key in values[0]}
     return values[0]
+
+
+def _unmarked(value: Any) -> Any:
+    """Return an answer without the marks that its model writes around what is final."""
+    return without_box_marks(value) if type(value) is str else value
 
 
 def _stripped(value: Any, tags: Tags) -> Any:

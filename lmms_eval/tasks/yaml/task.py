@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated
@@ -317,7 +317,12 @@ class YamlTask(FamilyInterface, Task):
         self._plan = self._scoring_plan()
         self.thought_tags = self._plan.thought_tags
         self.pipelines = tuple("none" if one is None else one.name for one in self._plan.pipelines)
-        self.is_judged = config.doc_to_judge is not None and not options.predict_only
+        second = None if options.predict_only else options.second_reading
+        if second is not None:
+            read = second.metrics(self.metrics)
+            self.metrics += tuple(structs.replace(one, pipelines=self.pipelines[:1]) for one in read)
+        has_questions = config.doc_to_judge is not None or (second is not None and second.asks_judge)
+        self.is_judged = has_questions and not options.predict_only
         self.scoring = config.scoring if source.overrides is not None else "inline"
         self.report = config.report
         self.cluster_key, self.score_key, self.split = config.cluster_key, config.score_key, config.split
@@ -481,6 +486,10 @@ class YamlTask(FamilyInterface, Task):
                 choices = len(stated)
         return Costs(documents, files, has_media, new_tokens, choices)
 
+    @property
+    def has_judged_scores(self) -> bool:
+        return self.is_judged and self.config.doc_to_judge is not None
+
     def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
         scorer = self._scorer
         assert scorer is not None
@@ -540,8 +549,11 @@ class YamlTask(FamilyInterface, Task):
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         scoring = self._hash_of((*SCORING_KEYS, "metric_list", "filter_list"), is_scoring=True)
         scoring += "".join(f" {name}" for name in self.options.reduce)
+        second = self.options.second_reading
+        scoring += "" if second is None else f" read by {second.identity}"
         # Answers with this stop differ from answers without it.
         implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
+        implied += [self.options.asked_by] if self.options.asked_by else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         pack = used_pack(Path(self.source.file))
         return {
@@ -581,7 +593,7 @@ class YamlTask(FamilyInterface, Task):
             "base": self.source.base,
             "change": self.source.change,
             "documents": documents,
-            "options": to_dict(self.options),
+            "options": to_dict(structs.replace(self.options, layout=None, media=None, second_reading=None)),
             "included": included_folders(),
         }
 
@@ -662,5 +674,9 @@ class YamlTask(FamilyInterface, Task):
         scored = config.process_results is None and not self.options.predict_only
         if scored and config.doc_to_target is None:
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
-        if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
+        if (
+            config.doc_to_judge
+            and self.is_judged
+            and not (config.process_results and accepts(config.process_results, "verdicts"))
+        ):
             raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.errors import MediaError
 
 from . import folders
@@ -37,6 +40,24 @@ def test_tiles_are_limited_for_a_picture_and_for_all_of_a_prompt(folder_of):
     assert tiles["{'max_num': 4}"] == [[5], [5] * 3]
     assert tiles["{'max_num': 1}"] == [[1], [1] * 3]
     assert tiles["{'total_max_num': 6}"] == [[7], [3] * 3]
+
+
+def test_limits_of_a_request_take_the_place_of_the_arguments(folder_of):
+    model, wide = make("internvl", folder_of("internvl"), max_num=12), image("red", (400, 40))
+    assert model.media_limits >= {"tiles", "tiles_later", "total_tiles", "max_pixels", "fps"}
+
+    def tiles(count, **limits):
+        request = converse(0, [user(*[wide] * count, text("PROMPT"))])
+        return list(model.prepare(replace(request, media=RequestLimits(**limits))).payload.counts)
+
+    assert tiles(1, tiles=4) == [5]
+    assert tiles(3, tiles=6, tiles_later=1) == [7, 1, 1]
+    assert tiles(3, tiles=12, total_tiles=6) == [3] * 3
+
+
+def test_pictures_that_the_prompt_numbers_are_not_numbered_again(model):
+    parts = (text("Image-1: "), image(), text("Image-2: "), image(), text("PROMPT"))
+    assert told(model, user(*parts))[2] == "Image-1: <image>\nImage-2: <image>\nPROMPT"
 
 
 def test_the_side_of_a_tile_is_the_checkpoints(folder_of, monkeypatch):

@@ -4,6 +4,7 @@ import av
 import numpy as np
 import pytest
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.errors import FunctionError, MediaError
 from lmms_eval.models.hf.inputs import InputBuilder, placeholder_tokens
 from lmms_eval.models.hf.load import load
@@ -44,6 +45,16 @@ def test_template_pictures_and_size(loaded, tiny):
     assert request.payload.text == "<s>User:<image><image> What?<end>\nAssistant:"
     assert [image.size for image in request.payload.images] == [(30, 20), (40, 40)]
     assert request.payload_bytes == len(request.payload.text) + 4 * (30 * 20 + 40 * 40)
+
+
+def test_limits_of_a_request_take_the_place_of_the_arguments(loaded, tiny, video):
+    limits = RequestLimits(max_pixels=100, max_frames=2)
+    build = builder(loaded, tiny, max_pixels=400, max_num_frames=5)
+    request = ask(0, "What?", [picture(30, 20)])
+    assert [image.size for image in build.prepare(request).payload.images] == [(24, 16)]
+    assert [image.size for image in build.prepare(replace(request, media=limits)).payload.images] == [(12, 8)]
+    shown = converse(0, show({"type": "video", "url": str(video)}))
+    assert [len(build.prepare(one).payload.images) for one in (shown, replace(shown, media=limits))] == [5, 2]
 
 
 def test_literal_placeholders_are_neutralised(loaded, tiny):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lmms_eval.api.generation import RequestLimits
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Sight
 from lmms_eval.errors import ModelError
@@ -34,6 +35,16 @@ def test_the_prompt_is_the_models_template_with_one_beginning(name: str, folder:
     tokens = prompt["prompt_token_ids"] if name == "vllm" else prompt
     assert text_of(folder, tokens).startswith("<s>[system]Hi[user]<image>Q?") and tokens.count(0) == 1
     assert text_of(folder, tokens).endswith("[thinking][assistant]")
+
+
+def test_limits_of_a_request_take_the_place_of_the_arguments(folder: str, seen: Recorder, tmp_path: Path) -> None:
+    request = make_request("one", "Q?", visuals=[Image.new("RGB", (30, 20)), str(write_video(tmp_path / "a.mp4", 12))])
+    model = build("vllm", folder, max_pixels=400, max_frames_num=5)
+    ask(model, [request, replace(request, id="two", media=RequestLimits(max_pixels=100, max_frames=2))])
+    media = [call["prompt"]["multi_modal_data"] for call in seen.calls]
+    assert [one["image"][0].size for one in media] == [(24, 16), (12, 8)]
+    assert [len(one["video"][0][0]) for one in media] == [5, 2]
+    assert model.media_limits >= {"max_pixels", "fps"} and "tiles" not in model.media_limits
 
 
 def test_a_list_of_pictures_is_a_video(folder: str, seen: Recorder) -> None:

@@ -56,6 +56,14 @@ def test_values_that_no_flag_can_say_go_by_a_file(value: str) -> None:
     assert shown.command == "lmms-eval --config run.yaml"
 
 
+def test_a_recipe_is_an_option_like_others() -> None:
+    recipe = "qwen3-vl-instruct@qwen-evaluation:cot"
+    shown = preview({**REQUEST, "recipe": recipe, "recipe_partial": True})
+    assert shown.problems == ()
+    assert (given(shown.command)["recipe"], given(shown.command)["recipe_partial"]) == (recipe, True)
+    assert read_request(shown.yaml).request["recipe"] == recipe
+
+
 def test_lists_and_braces_stay_on_the_command_line() -> None:
     shown = preview({**REQUEST, "model_args": {"model": "x=y", "mm_processor_kwargs": '{"a": [1, 2]}'}})
     told = load_configs(given(shown.command), {}).configs[0].arguments("model_args")

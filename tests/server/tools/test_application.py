@@ -30,8 +30,8 @@ TOOLS = {
     "list_models": {"include_aliases"},
     "get_model_info": {"model_name"},
     "evaluate": {
-        "model", "tasks", "model_args", "batch_size", "limit", "num_fewshot", "gen_kwargs", "log_samples", "num_gpus",
-        "mode", "wait_timeout_s",
+        "model", "tasks", "model_args", "batch_size", "limit", "num_fewshot", "gen_kwargs", "recipe",
+        "recipe_partial", "log_samples", "num_gpus", "mode", "wait_timeout_s",
     },
     "get_run_status": {"run_id"},
     "get_run_result": {"run_id", "include_samples", "sample_limit", "sample_offset"},

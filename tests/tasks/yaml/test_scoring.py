@@ -380,3 +380,8 @@ def test_reducers_change_the_scores_alone(tmp_path: Path) -> None:
     plain, reduced = (make_task(tmp_path, options=TaskOptions(repeats=4, reduce=one)) for one in ((), ("pass@2",)))
     differing = {part for part, value in plain.fingerprint().items() if reduced.fingerprint()[part] != value}
     assert differing == {"scoring"}
+
+
+def test_a_box_around_the_answer_is_not_part_of_it(tmp_path: Path) -> None:
+    (score,) = one(spying(tmp_path, TaskOptions()), "It is <|begin_of_box|>B<|end_of_box|>")
+    assert score.filtered == ["It is B"]

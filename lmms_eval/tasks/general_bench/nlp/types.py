@@ -1,8 +1,8 @@
 """The types of language tasks, and the parts of their items.
 
 A type sets length and marker of answers, place of the reference, and metric. A task's type is the unchanged ``type`` of
-its annotation (General-Bench specification §2.3, §4.1). ``Fields`` reads the parts of an item with errors that name the
-key.
+its annotation (General-Bench specification §2.3, §4.1). ``NlpFields`` reads the parts of an item with errors that name
+the key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LETTERS = string.ascii_uppercase
 """Letters of the options of a question, in order."""
 
 
-class Fields(Struct, frozen=True):
+class NlpFields(Struct, frozen=True):
     """An item's entry of the annotation. Keys are given outermost first."""
 
     task: str

@@ -16,7 +16,7 @@ from typing import Any
 
 from lmms_eval.tasks.general_bench.facts import fold
 from lmms_eval.tasks.general_bench.measures.text_math import SEPARATOR
-from lmms_eval.tasks.general_bench.nlp.types import LETTERS, Fields, NlpType, as_text, type_of
+from lmms_eval.tasks.general_bench.nlp.types import LETTERS, NlpFields, NlpType, as_text, type_of
 
 HORIZON = 1
 """Number of predicted values of a time series."""
@@ -161,7 +161,7 @@ def _finite(texts: list[str]) -> list[float]:
 
 
 def _letters(task: str, raw: Mapping[str, Any]) -> str:
-    return LETTERS[: len(Fields(task, raw).options())]
+    return LETTERS[: len(NlpFields(task, raw).options())]
 
 
 ABSTENTION = "The text does not say."
@@ -201,7 +201,7 @@ def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
     the item lacks a key; the message names it.
     """
     kind = type_of(type_name)
-    parts = [part for part in _BUILDERS.get(kind.name, _open_qa)(Fields(task, raw)) if part]
+    parts = [part for part in _BUILDERS.get(kind.name, _open_qa)(NlpFields(task, raw)) if part]
     if kind.marker and kind.name != _WORD_PROBLEM:  # its prompt states the marker itself
         fences = " Put no ``` around it." if kind.first_marker else ""
         parts.append(f"Write `{kind.marker}` and then, right after it, the answer and nothing else.{fences}")
@@ -213,7 +213,7 @@ def max_new_tokens(type_name: str) -> int:
     return type_of(type_name).max_new_tokens
 
 
-def _multiple_choice_qa(fields: Fields) -> Parts:
+def _multiple_choice_qa(fields: NlpFields) -> Parts:
     options = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, fields.options(), strict=False))
     causal = fold(fields.task) == "causalreasoning"
     return (
@@ -226,7 +226,7 @@ def _multiple_choice_qa(fields: Fields) -> Parts:
     )
 
 
-def _open_qa(fields: Fields) -> Parts:
+def _open_qa(fields: NlpFields) -> Parts:
     name = fold(fields.task)
     table = fields.text("input", "table") if name == "tablequestionanswering" else ""
     context = fields.get("input", "context")
@@ -240,7 +240,7 @@ def _open_qa(fields: Fields) -> Parts:
     )
 
 
-def _summarization(fields: Fields) -> Parts:
+def _summarization(fields: NlpFields) -> Parts:
     documents = fields.entries("document_list") if fields.get("document_list") else [fields.value("document")]
     several = len(documents) > 1
     texts = [
@@ -250,7 +250,7 @@ def _summarization(fields: Fields) -> Parts:
     return (*texts, f"Sum up {what} in a few sentences.")
 
 
-def _dialogue(fields: Fields) -> Parts:
+def _dialogue(fields: NlpFields) -> Parts:
     turns = fields.entries("dialog")
     if not turns:
         raise fields.error("dialog is empty")
@@ -261,7 +261,7 @@ def _dialogue(fields: Fields) -> Parts:
     )
 
 
-def _code_generation(fields: Fields) -> Parts:
+def _code_generation(fields: NlpFields) -> Parts:
     return (
         f"Write a program in {fields.text('language')}.",
         f"Goal: {fields.text('goal')}",
@@ -269,7 +269,7 @@ def _code_generation(fields: Fields) -> Parts:
     )
 
 
-def _code_context(fields: Fields, part: Any) -> str:
+def _code_context(fields: NlpFields, part: Any) -> str:
     if not isinstance(part, Mapping) or "type" not in part or part.get("content") is None:
         raise fields.error(f"context has the part {part!r:.80}; an object with type and content is expected")
     name, content = as_text(part["type"]), part["content"]
@@ -282,7 +282,7 @@ def _code_context(fields: Fields, part: Any) -> str:
     return f"{name.capitalize()}:\n{as_text(content)}"
 
 
-def _word_problem(fields: Fields) -> Parts:
+def _word_problem(fields: NlpFields) -> Parts:
     constraints = fields.entries("problem", "constraints") if fields.get("problem", "constraints") else []
     return (
         f"Solve this problem in a few short steps.\n{fields.text('problem', 'text')}",
@@ -291,20 +291,20 @@ def _word_problem(fields: Fields) -> Parts:
     )
 
 
-def _table(fields: Fields, table: Any) -> str:
+def _table(fields: NlpFields, table: Any) -> str:
     if not isinstance(table, Mapping) or not isinstance(table.get("rows"), list) or "header" not in table:
         raise fields.error(f"input.table has {table!r:.80}; an object with header and rows is expected")
     rows = [row if isinstance(row, list) else [row] for row in (table["header"], *table["rows"])]
     return "\n".join(" | ".join(map(as_text, cells)) for cells in rows)
 
 
-def _classification(fields: Fields) -> Parts:
+def _classification(fields: NlpFields) -> Parts:
     """Fill the item's own prompt. An item of a task with its own texts has all of them."""
     name = fold(fields.task)
     return _own_prompt(fields, next((texts for part, texts in _OWN_TEXTS if fold(part) in name), ()))
 
 
-def _own_prompt(fields: Fields, needed: Sequence[str] = ()) -> Parts:
+def _own_prompt(fields: NlpFields, needed: Sequence[str] = ()) -> Parts:
     """Fill the placeholders of the item's own prompt. Without placeholders, ``raw_text`` is still required."""
     template = fields.text("input", "prompt")
     names = {*needed, *_PLACEHOLDER.findall(template)} or {"raw_text"}
@@ -312,12 +312,12 @@ def _own_prompt(fields: Fields, needed: Sequence[str] = ()) -> Parts:
     return (_PLACEHOLDER.sub(lambda match: texts[match[1]], template),)
 
 
-def _instructed(instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], Parts]:
+def _instructed(instruction: str, *lines: tuple[str, str]) -> Callable[[NlpFields], Parts]:
     """Return a builder for an instruction followed by labelled values of ``input``."""
     return lambda fields: (instruction, *(f"{label}{fields.text('input', key)}" for label, key in lines))
 
 
-_BUILDERS: Mapping[str, Callable[[Fields], Parts]] = MappingProxyType(
+_BUILDERS: Mapping[str, Callable[[NlpFields], Parts]] = MappingProxyType(
     {
         "MultipleChoiceQA": _multiple_choice_qa,
         "Summarization": _summarization,

@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.nlp.types import Fields, as_text
+from lmms_eval.tasks.general_bench.nlp.types import NlpFields, as_text
 from tests.cases import for_each
 
-FIELDS = Fields("Some Task", {"id": "q1", "input": {"question": "q?", "options": ["x", 2], "none": None}, "text": "t"})
+FIELDS = NlpFields(
+    "Some Task", {"id": "q1", "input": {"question": "q?", "options": ["x", 2], "none": None}, "text": "t"}
+)
 
 
 def test_values_by_path():
@@ -31,7 +33,7 @@ def test_what_is_no_list_is_refused():
 @for_each("options", [[], ["x"] * 27])
 def test_options_need_letters(options):
     with pytest.raises(DataError, match=r"input\.options has"):
-        Fields("t", {"input": {"options": options}}).options()
+        NlpFields("t", {"input": {"options": options}}).options()
 
 
 def test_values_that_are_no_text_become_json():
