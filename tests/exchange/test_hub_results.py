@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.exchange.hub_results import CARD, FOLDER, HubResults, hub_results, push_results
 from lmms_eval.results import load
+from tests.docs.pages import ROOT, blocks
 from tests.results.runs import document, write_run
 from tests.servers.writable_hub import TOKEN, WritableHub, writable_hub
 
@@ -186,6 +188,19 @@ def test_a_push_that_fails_is_one_line_without_the_token(
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(UsageError, match="--push needs a token"):
         push_results(found, MODEL)
+
+
+def test_the_commands_of_the_page(tmp_path: Path, hub: WritableHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = {"configs": {"mmmu_val": config("lmms-lab-encoder/MMMU")}, "results": {"mmmu_val": {"acc,none": 0.5}}}
+    counts = {"n-samples": {"mmmu_val": {"original": 4, "effective": 4}}}
+    write_run(tmp_path / "results", results=results(**task, **counts))
+    monkeypatch.chdir(tmp_path)
+    (block,) = [block for block in blocks(ROOT / "docs/exchange.md") if __name__.split(".")[-1] in block.mark]
+    for line in block.text.splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    assert len(hub.proposed) == 1
+    (entry,) = entries(Path("hub-eval-results", FOLDER, "mmmu_val.yaml").read_bytes())
+    assert (entry.dataset_id, entry.task_id, entry.value) == ("lmms-lab-encoder/MMMU", "validation", 0.5)
 
 
 def test_the_command_writes_and_pushes(
