@@ -27,6 +27,8 @@ NAMES = {
     "pillow": "PIL",
     "pyyaml": "yaml",
     "google-genai": "google",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry",
     "text-unidecode": "text_unidecode",
 }
 

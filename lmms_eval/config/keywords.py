@@ -122,6 +122,8 @@ class EvaluateArguments(TypedDict, total=False):
     max_cost: float | None
     trackio_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     trackio_log_samples: bool | None
+    otlp: str | None
+    otlp_content: bool | None
     published: bool | str | None
     recipe: str | None
     recipe_partial: bool | None

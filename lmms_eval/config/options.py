@@ -297,6 +297,10 @@ class RunConfig:
         "money that the run may spend, in the currency of --prices; a larger number resumes the run", least=0)
     trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
     trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
+    otlp: str | None = run(None, TRACKERS,
+        "send a span for the run, each task and each request to this OpenTelemetry collector (OTLP over HTTP)",
+        metavar="URL")
+    otlp_content: bool = run(False, TRACKERS, "texts of prompts and answers in the spans too; needs --otlp")
     published: bool | str | None = run(None, STATISTICS,
         "compare each score with the published ones of the model (on with --recipe); with MODEL, with those of this "
         "model", form="folder_or_switch", metavar="MODEL", optional_value=True)

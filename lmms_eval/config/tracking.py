@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Kind = Literal["text", "texts", "flag", "text or flag"]
 _SECRETS = frozenset({"api_key", "hf_token", "key", "token"})
 _FLAGS = {"true": True, "false": False}
+TRACES = "/v1/traces"
+"""Path of spans below the address of a collector (the OTLP specification)."""
 
 
 class Destination(Struct, frozen=True):
@@ -35,8 +38,8 @@ class Destination(Struct, frozen=True):
 
     @property
     def samples_option(self) -> str:
-        """The switch that sends samples too; empty for the hub."""
-        return "" if self.option == "hf_hub_log_args" else f"{self.name}_log_samples"
+        """The switch that sends samples too; empty for destinations without one."""
+        return f"{self.name}_log_samples" if self.option == f"{self.name}_args" else ""
 
 
 def _keys(texts: str, lists: str = "", flags: str = "", texts_or_flags: str = "") -> dict[str, Kind]:
@@ -79,8 +82,12 @@ HUB = Destination(
         flags="push_results_to_hub push_samples_to_hub public_repo gated",
     ),
 )  # fmt: skip
+OTLP = Destination(
+    "otlp", "opentelemetry-exporter-otlp-proto-http", "otlp", "OTEL_EXPORTER_OTLP_HEADERS", _keys("endpoint"),
+)  # fmt: skip
+"""A collector of OpenTelemetry. Its option is the address alone."""
 TRACKERS = (WANDB, SWANLAB, TRACKIO)
-DESTINATIONS = (*TRACKERS, HUB)
+DESTINATIONS = (*TRACKERS, HUB, OTLP)
 
 
 def destination_arguments(destination: Destination, value: str | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -89,6 +96,8 @@ def destination_arguments(destination: Destination, value: str | Mapping[str, An
     Raises ``ConfigError`` if a key is unknown or holds a secret, or a value has the wrong form.
     """
     flag = f"--{destination.option}"
+    if destination is OTLP:
+        return {"endpoint": _collector(str(value or ""))}
     try:
         given: Mapping[str, Any] = value if isinstance(value, Mapping) else split_args_string(value)
     except UsageError as error:
@@ -126,6 +135,24 @@ def destination_problems(config: RunConfig) -> Iterator[str]:
         arguments = destination_arguments(one, given)
         if one is HUB:
             yield from _hub_problems(config, arguments)
+    if config.otlp_content and not config.otlp:
+        yield "--otlp_content needs --otlp, such as --otlp http://localhost:4318"
+
+
+def _collector(address: str) -> str:
+    """Return the address that spans are posted to. Raises ``ConfigError`` if it is not one of HTTP."""
+    try:
+        parts = urlsplit(address.strip())
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets without an address
+        is_usable = False
+    if not is_usable:
+        raise ConfigError(
+            f"--otlp: give the address of a collector that takes OTLP over HTTP, such as http://localhost:4318; got "
+            f"{redact(address)!r}"
+        )
+    path = parts.path.rstrip("/")
+    return parts._replace(path=path if path.endswith(TRACES) else f"{path}{TRACES}", fragment="").geturl()
 
 
 def _hub_problems(config: RunConfig, arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -269,6 +269,13 @@ class Conversations:
             raise _not_open(request_id)
         return opened.conversation
 
+    def request(self, request_id: str) -> Request:
+        """Return an open request. Raises ``ModelError`` if it is not open."""
+        opened = self._open.get(request_id)
+        if opened is None:
+            raise _not_open(request_id)
+        return next(request for request in opened.requests if request.id == request_id)
+
     def open_requests(self) -> list[Request]:
         with self._lock:
             return [

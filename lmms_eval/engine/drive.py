@@ -166,6 +166,8 @@ class Driven(Struct, frozen=True):
     """Responses of earlier runs. Its owner closes it."""
     on_paid: Callable[[Response], None] | None = None
     """Called with every response from the model, after it is stored and counted."""
+    on_call: Callable[[Request, Response], None] | None = None
+    """Called with every request and its response, after ``on_paid``."""
 
 
 class Drive:
@@ -185,7 +187,7 @@ class Drive:
     ) -> None:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
         self._conversations, self._is_behind = conversations, is_behind
-        self._on_paid = driven.on_paid
+        self._on_paid, self._on_call = driven.on_paid, driven.on_call
         # Twice the number of open requests is enough to prepare ahead; more would only take memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
         limits = structs.replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
@@ -262,6 +264,8 @@ class Drive:
             self.report.count(kept, self._model.concurrency)
         if self._on_paid is not None:
             self._on_paid(kept)
+        if self._on_call is not None:
+            self._on_call(self._conversations.request(kept.request_id), kept)
         if self.report.give_up:
             self.stream.stop()
         key = self._keys.pop(kept.request_id, None)

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
+from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.aggregate import TaskResult, aggregate_task
 from lmms_eval.engine.continued import check_continued
@@ -159,6 +160,8 @@ class EngineOptions(Struct, frozen=True):
     """Compare the prompts in the journals with those of now."""
     follow: Callable[[ProgressLine], None] | None = None
     """Called once with the progress, which then also counts by task, before anything is asked."""
+    on_call: Callable[[Request, Response], None] | None = None
+    """Called with every request to the model and its response."""
 
 
 class RunScores(Struct, frozen=True):
@@ -399,7 +402,8 @@ def _ask_and_score(
         DocumentConversations(work.todo(done, lead), deliver, is_given_up, options.retry_truncated),
         store.response if store.resumed_responses else None,
     )
-    driven = Driven(work.model, store, options.cache, None if budget is None else budget.note_model)
+    note_model = None if budget is None else budget.note_model
+    driven = Driven(work.model, store, options.cache, note_model, options.on_call)
     asking = Asking(driven, conversations, options.stream, is_behind, lead)
     drive = asking.drive
     if work.looks is not None:

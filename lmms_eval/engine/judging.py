@@ -273,6 +273,8 @@ class JudgeSetup(Struct, frozen=True):
     stream: StreamLimits = field(default_factory=StreamLimits)
     cache: ResponseCache | None = None
     """Replies of earlier runs. Its owner closes it."""
+    on_call: Callable[[Request, Response], None] | None = None
+    """Called with every question and the judge's reply."""
 
 
 class Judging:
@@ -298,7 +300,7 @@ class Judging:
         self._cache = setup.cache
         self._inquiry = Inquiry(setup.name, setup.retries, again, setup.store.recalled)
         self._conversations = Conversations(is_fed=True)
-        driven = Driven(setup.model, setup.store, setup.cache, on_paid)
+        driven = Driven(setup.model, setup.store, setup.cache, on_paid, setup.on_call)
         limits = replace(setup.stream, least_requests=8)
         self._drive = Drive(driven, self._conversations, limits, is_behind)
         if setup.model.collects:

@@ -197,11 +197,14 @@ class EvaluationRun:
             options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected),
             checks_continued=collected.asks, forgets_blank=collected.asks and not config.allow_blank,
         )  # fmt: skip
-        tracked = begin_tracking(config, record, opened, rank == 0) if collected.asks else None
+        tracked = begin_tracking(config, collected, record, opened, rank) if collected.asks else None
         if tracked is not None:
-            options = structs.replace(options, follow=tracked.follow)
+            judge = judge and structs.replace(judge, on_call=tracked.on_call("judge"))
+            options = structs.replace(options, follow=tracked.follow, on_call=tracked.on_call("model"), judge=judge)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
+            if tracked is not None:
+                tracked.leave(options.grace_s)
             return RunReport(0, "")
         log_cache(config, result.asking.cache)
         report = write_results(config, collected, record, result, store, self._start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import orjson
 from loguru import logger
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
-from lmms_eval.config.tracking import DESTINATIONS, HUB, Destination, destination_arguments
+from lmms_eval.config.tracking import DESTINATIONS, HUB, OTLP, Destination, destination_arguments
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.live import ProgressLine
@@ -39,11 +41,12 @@ from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
 from lmms_eval.utils.prompt_variants import parse_variants
-from lmms_eval.utils.redaction import known_secrets, mask_known, redact
+from lmms_eval.utils.redaction import LEAST_KNOWN, known_secrets, mask_known, note_secrets, redact
 from lmms_eval.viewer.renewing import FIRST_S
 
 if TYPE_CHECKING:
-    from lmms_eval.trackers.contract import Beginning
+    from lmms_eval.api.request import Request, Response
+    from lmms_eval.trackers.contract import AskedModel, Beginning, Role
     from lmms_eval.trackers.session import Session
 
 WRITER = "lmms_eval.viewer.renewing"
@@ -343,9 +346,24 @@ class RunTrackers(Struct, frozen=True):
     is_first: bool = True
 
     def follow(self, progress: ProgressLine) -> None:
-        """Send live numbers, from the first process. The other processes only count them."""
-        if self.is_first:
+        """Send live numbers, from the first process, and the requests of this one. Other processes only count."""
+        if self.is_first or self.config.otlp:
             self.session.follow(progress)
+
+    def on_call(self, role: Role) -> Callable[[Request, Response], None] | None:
+        """Return the function that receives the requests to the model or to the judge; ``None`` if no tracker does."""
+        if not self.config.otlp:
+            return None
+        from lmms_eval.trackers.content import call_of
+
+        note, with_texts = self.session.note_call, self.config.otlp_content
+        return lambda request, response: note(call_of(role, request, response, with_texts))
+
+    def leave(self, grace_s: float) -> None:
+        """Send the rest of a process whose numbers the first process sends."""
+        from lmms_eval.trackers.contract import RunEnding
+
+        self.session.end(RunEnding("ended"), grace_s)
 
     @property
     def folder(self) -> Path:
@@ -435,22 +453,55 @@ def wanted(config: RunConfig) -> Iterator[Destination]:
     return (one for one in DESTINATIONS if getattr(config, one.option))
 
 
-def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> RunTrackers | None:
+def begin_tracking(
+    config: RunConfig, collected: Collected, record: RunRecord, opened: ExitStack, rank: int
+) -> RunTrackers | None:
     """Start the trackers that the options name. Returns ``None`` if they name no tracker.
 
-    ``is_first``: this is the process that sends to the trackers.
+    Args:
+        config: the options.
+        collected: the models.
+        record: the run's record.
+        opened: closes the trackers.
+        rank: number of this process. The first one sends to all trackers, the others only their requests.
     """
     if not any(wanted(config)):
         return None
     from lmms_eval.trackers.session import Session
 
-    session = Session()
+    session, is_first = Session(), rank == 0
     opened.callback(session.close)
+    if config.otlp:
+        note_secrets(header_secrets(os.environ))
     if is_first and destination_arguments(HUB, config.hf_hub_log_args).get("hub_repo_name"):
         logger.warning("--hf_hub_log_args: hub_repo_name is deprecated: give details_repo_name and results_repo_name")
-    for one in wanted(config) if is_first else ():
-        session.begin(one, _beginning(config, one, record))
+    for one in wanted(config):
+        if is_first or one is OTLP:
+            beginning = _beginning(config, one, record)
+            if one is OTLP:
+                beginning = structs.replace(beginning, asked=_asked(config, collected), rank=rank, began=time.time())
+            session.begin(one, beginning)
     return RunTrackers(session, config, record, is_first)
+
+
+def _asked(config: RunConfig, collected: Collected) -> dict[Role, AskedModel]:
+    from lmms_eval.trackers.contract import AskedModel
+
+    named = collected.model.identity().get("model") or model_name_from_args(argument_text(config.model_args))
+    asked: dict[Role, AskedModel] = {"model": AskedModel(config.model, str(redact(str(named or ""))))}
+    if collected.judge is not None:
+        asked["judge"] = AskedModel(collected.judge.provider, collected.judge.name)
+    return asked
+
+
+def header_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Return the values of the headers that OpenTelemetry's variables give, plain and URL-encoded."""
+    found = []
+    for name in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"):
+        for pair in environment.get(name, "").split(","):
+            value = pair.partition("=")[2].strip()
+            found += [part for form in (value, unquote(value)) for part in (form, form.rpartition(" ")[2])]
+    return [value for value in found if len(value) >= LEAST_KNOWN]
 
 
 def _beginning(config: RunConfig, destination: Destination, record: RunRecord) -> Beginning:

@@ -30,7 +30,7 @@ _CODE = frozenset(
 )  # fmt: skip
 """Options and arguments that would run code of the request."""
 _CODE_ENDINGS = ("_cls", "_module", "_module_path", "_plugin", "_plugins")
-_UPLOADS = ("hf_hub_log_args", "swanlab_args", "trackio_args", "wandb_args")
+_UPLOADS = ("hf_hub_log_args", "otlp", "swanlab_args", "trackio_args", "wandb_args")
 """Options that upload results with the keys of the server's environment."""
 _ADDRESS_ENDINGS = ("_addr", "_address", "_base", "_endpoint", "_host", "_proxy", "_uri", "_url")
 _ADDRESS_NAMES = frozenset(ending[1:] for ending in _ADDRESS_ENDINGS) | {"geocoder", "proxies"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.results.sample import Sample, SampleKeys
-from lmms_eval.trackers.contract import Cell, FinalResults, LiveNumbers, TaskSamples, TrackerTable
+from lmms_eval.trackers.contract import (
+    Cell,
+    FinalResults,
+    LiveNumbers,
+    ModelCall,
+    Role,
+    TaskSamples,
+    TrackerTable,
+)
 from lmms_eval.utils.redaction import mask_known, redact
 from lmms_eval.viewer.media import MediaFolders, MediaStore, made_in, media_of
 
 if TYPE_CHECKING:
+    from lmms_eval.api.request import Request, Response, SentMessage
     from lmms_eval.engine.live import MeanSoFar, ProgressLook
 
 
@@ -57,6 +67,44 @@ def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> LiveNumbers:
             values[f"{LIVE}/{task}/score"] = score.value
             values[f"{LIVE}/{task}/n"] = score.documents
     return LiveNumbers(look.done, values)
+
+
+_SENT_OPTIONS = (
+    "frequency_penalty", "max_new_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p", "until",
+)  # fmt: skip
+
+
+def call_of(role: Role, request: Request, response: Response, with_texts: bool) -> ModelCall:
+    """Return the facts about a request that has just ended. ``with_texts``: include its texts, secrets masked."""
+    usage, given = response.usage, request.generation
+    return ModelCall(
+        id=request.id,
+        task=request.task.name,
+        doc_id=request.doc_id,
+        role=role,
+        kind=request.kind,
+        end=time.time(),
+        seconds=response.latency,
+        options={name: given[name] for name in _SENT_OPTIONS if given.get(name) is not None},
+        model=response.model,
+        usage=None if usage is None else (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens),
+        finish_reason=response.finish_reason,
+        error="" if response.error is None else response.error.kind,
+        attempts=response.attempts,
+        tools=sum(part.call is not None for message in response.tool_messages for part in message.content),
+        prompt=_prompt(request.context, response.messages) if with_texts else (),
+        answer=_text(response.text) if with_texts and response.text is not None else None,
+    )
+
+
+def _prompt(context: str, messages: Sequence[SentMessage]) -> tuple[tuple[str, str], ...]:
+    if not messages:
+        return (("user", _text(context)),)
+    found = []
+    for message in messages:
+        texts = [context[slice(*part.span)] if part.span else part.text or "" for part in message.content]
+        found.append((message.role, _text("\n".join(text for text in texts if text))))
+    return tuple(found)
 
 
 def results_of(document: Mapping[str, Any], documents: int, file: str) -> FinalResults:

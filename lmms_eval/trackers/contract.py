@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import orjson
@@ -12,6 +12,20 @@ from msgspec import Struct
 from lmms_eval.utils.records import to_dict
 
 Cell = str | int | float | None
+_CALL_BYTES = 600
+"""Bytes of a call without texts."""
+
+
+Role = Literal["model", "judge"]
+
+
+class AskedModel(Struct, frozen=True):
+    """The model under test, or the judge."""
+
+    provider: str
+    """Name of the back end, or of the judge's provider."""
+    name: str
+    """Name that its requests ask for; empty if they name no model."""
 
 
 class Beginning(Struct, frozen=True, tag=True):
@@ -29,6 +43,12 @@ class Beginning(Struct, frozen=True, tag=True):
     """True if an earlier start has begun the run."""
     model: str = ""
     """Name of the model's folder of results, which is empty if the arguments name no model."""
+    asked: Mapping[Role, AskedModel] = {}
+    """The models that are asked."""
+    rank: int = 0
+    """Number of this process of the run."""
+    began: float = 0.0
+    """Time of the start in seconds since 1970."""
 
 
 class TrackerPlace(Struct, frozen=True):
@@ -45,6 +65,52 @@ class LiveNumbers(Struct, frozen=True, tag=True):
 
     documents: int
     values: Mapping[str, int | float | None]
+
+
+class ModelCall(Struct, frozen=True):
+    """A request that the model or the judge has answered, or that has failed after all retries."""
+
+    id: str
+    task: str
+    doc_id: int
+    role: Role
+    kind: str
+    """Kind of the request: ``generate_until``, ``loglikelihood``, ..."""
+    end: float
+    """Time of its end in seconds since 1970."""
+    seconds: float | None
+    """Duration, if it is known."""
+    options: Mapping[str, Any]
+    """Generation options."""
+    model: str | None
+    """Model that the server reports."""
+    usage: tuple[int | None, int | None, int | None] | None
+    """Input, output and reasoning tokens."""
+    finish_reason: str | None
+    error: str
+    """Kind of the error; empty if there is an answer."""
+    attempts: int
+    tools: int
+    """Calls of tools before the answer."""
+    prompt: tuple[tuple[str, str], ...] = ()
+    """Role and text of each message that the request added to its conversation, if texts are sent."""
+    answer: str | None = None
+    """Text of the answer, if texts are sent."""
+
+    @property
+    def size(self) -> int:
+        """Rough size in bytes."""
+        return _CALL_BYTES + sum(len(text) for _, text in self.prompt) + len(self.answer or "")
+
+
+class FinishedCalls(Struct, frozen=True, tag=True):
+    """Requests that have ended since the last message."""
+
+    calls: tuple[ModelCall, ...]
+    dropped: int = 0
+    """Requests that are left out because the tracker was too slow."""
+    is_last: bool = False
+    """The run waits for the reply."""
 
 
 class TrackerTable(Struct, frozen=True):
@@ -90,9 +156,10 @@ class RunEnding(Struct, frozen=True, tag=True):
     has_succeeded: bool = True
 
 
-Message = Beginning | LiveNumbers | FinalResults | TaskSamples | RunEnding
+Message = Beginning | LiveNumbers | FinishedCalls | FinalResults | TaskSamples | RunEnding
 METHODS: dict[type[Struct], str] = {
-    Beginning: "start", LiveNumbers: "step", FinalResults: "results", TaskSamples: "samples", RunEnding: "finish",
+    Beginning: "start", LiveNumbers: "step", FinishedCalls: "calls", FinalResults: "results", TaskSamples: "samples",
+    RunEnding: "finish",
 }  # fmt: skip
 """Method of a tracker that receives a message. ``start`` and ``finish`` return where the run is.
 

@@ -12,15 +12,17 @@ from typing import Any, Literal
 from loguru import logger
 from msgspec import Struct
 
-from lmms_eval.config.tracking import HUB, Destination
+from lmms_eval.config.tracking import HUB, OTLP, Destination
 from lmms_eval.engine.live import MeanSoFar, ProgressLine
 from lmms_eval.engine.signals import Interrupts
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.trackers.content import live_step
 from lmms_eval.trackers.contract import (
     Beginning,
+    FinishedCalls,
     LiveNumbers,
     Message,
+    ModelCall,
     RunEnding,
     TrackerError,
     TrackerPlace,
@@ -95,6 +97,13 @@ class TrackerProcess:
             else:
                 self._waiting.append(step)
             self._changed.notify()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether requests that were queued earlier still wait, or nothing is sent any more."""
+        with self._changed:
+            waits = any(isinstance(message, FinishedCalls) for message in self._waiting)
+        return waits or not self._thread.is_alive()
 
     def send(self, message: Message) -> None:
         """Queue a message after all others. ``RunEnding`` must be the last one. ``wait`` blocks until it is sent."""
@@ -189,6 +198,45 @@ STEP_S = 5.0
 """Seconds between live numbers."""
 UPLOAD = TrackerTimeouts(answer=1_800.0, end=1_800.0)
 """Patience with the hub, which uploads files of any size between two replies."""
+COLLECTOR = TrackerTimeouts(start=60.0, answer=60.0, end=10.0)
+"""Patience with a collector: spans are worth less than the time of the user."""
+PATIENCE = {HUB.name: UPLOAD, OTLP.name: COLLECTOR}
+MODULES = {HUB.name: "hub", OTLP.name: "otlp"}
+"""Modules of the destinations that are not in ``packages``."""
+MOST_CALLS, MOST_BYTES = 50_000, 32 << 20
+"""Most requests, and most bytes of them, that wait for a tracker. Further ones are counted, but not sent."""
+CALLS_OF_MESSAGE = 2_000
+
+
+class CallBuffer:
+    """Requests that have ended and wait for a tracker; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: list[ModelCall] = []
+        self._bytes = self._dropped = 0
+
+    def add(self, call: ModelCall) -> None:
+        """Keep a request, or count it as dropped if too many wait."""
+        with self._lock:
+            if len(self._calls) == MOST_CALLS or self._bytes > MOST_BYTES:
+                self._dropped += 1
+            else:
+                self._calls.append(call)
+                self._bytes += call.size
+
+    def take(self, is_last: bool) -> list[FinishedCalls]:
+        """Take everything out, as messages."""
+        with self._lock:
+            calls, dropped = self._calls, self._dropped
+            self._calls, self._bytes, self._dropped = [], 0, 0
+        parts = [calls[begin : begin + CALLS_OF_MESSAGE] for begin in range(0, len(calls), CALLS_OF_MESSAGE)]
+        if dropped and not parts:
+            parts = [[]]
+        last = len(parts) - 1
+        return [
+            FinishedCalls(tuple(part), dropped if number == last else 0, is_last) for number, part in enumerate(parts)
+        ]
 
 
 def run_id(key: str, date: str) -> str:
@@ -203,6 +251,7 @@ class Session:
         self._step_s, self._patience = step_s, patience
         self._trackers: list[TrackerProcess] = []
         self._absent: list[TrackerReport] = []
+        self._calls = CallBuffer()
         self._ended = threading.Event()
         self._follower: threading.Thread | None = None
 
@@ -213,15 +262,19 @@ class Session:
             self._absent.append(TrackerReport(destination.name, "failed", TrackerPlace(), error))
             logger.warning("{}: {}; the run does not depend on it", destination.name, error)
             return
-        module = "hub" if destination is HUB else "packages"
+        module = MODULES.get(destination.name, "packages")
         tracker = f"{__package__}.{module}:{destination.name.capitalize()}"
-        patience = self._patience or (UPLOAD if destination is HUB else TrackerTimeouts())
+        patience = self._patience or PATIENCE.get(destination.name, TrackerTimeouts())
         self._trackers.append(TrackerProcess(destination.name, tracker, beginning, patience))
 
     def follow(self, progress: ProgressLine) -> None:
         """Send live numbers from now on until the end."""
         self._follower = threading.Thread(target=self._steps, args=(progress,), name="tracker-steps", daemon=True)
         self._follower.start()
+
+    def note_call(self, call: ModelCall) -> None:
+        """Keep a request that has ended for the collector. This never waits."""
+        self._calls.add(call)
 
     def send(self, message: Message, names: Collection[str]) -> None:
         """Queue a message for the trackers of these names, after all others."""
@@ -275,6 +328,7 @@ class Session:
         is_last = False
         while not is_last:
             is_last = self._ended.wait(self._step_s)
+            self._hand_on_calls(is_last)
             look = progress.look()
             if look.done == known:
                 continue
@@ -282,6 +336,13 @@ class Session:
             for tracker in self._trackers:
                 tracker.offer(step)
             sent, known = look.scores, look.done
+
+    def _hand_on_calls(self, is_last: bool) -> None:
+        """Queue the requests that have ended, unless the collector still works on earlier ones."""
+        for tracker in self._trackers:
+            if tracker.name == OTLP.name and (is_last or not tracker.is_behind):
+                for message in self._calls.take(is_last):
+                    tracker.send(message)
 
 
 def report_lines(reports: Sequence[TrackerReport]) -> list[str]:
@@ -291,7 +352,8 @@ def report_lines(reports: Sequence[TrackerReport]) -> list[str]:
         place = one.place
         where = place.url or (f"{place.folder} ({place.hint})" if place.folder else place.hint)
         if one.state == "failed":
-            received = f"; what it received is at {where}" if where else ""
+            head = "what it received is at " if place.url or place.folder else ""
+            received = f"; {head}{where}" if where else ""
             lines.append(f"{one.name} failed: {one.error.rstrip('.')}{received}; the results here are complete")
         elif where:
             lines.append(f"{one.name}: {where}")

@@ -37,9 +37,14 @@ class ChatArguments(RemoteArguments):
     enable_thinking_kwarg: bool | str | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)
     mcp_server_path: str | None = None
+    tools: Literal["images"] | None = None
     mcp_timeout: float = Field(default=60.0, gt=0)
     mcp_max_rounds: int = Field(default=10, ge=1)
     mcp_max_characters: int = Field(default=50_000, ge=100)
+    mcp_max_calls: int | None = Field(default=None, ge=1)
+    mcp_max_tokens: int | None = Field(default=None, ge=1)
+    mcp_max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    mcp_price: str | None = Field(default=None, pattern=r"^\d{1,9}(\.\d{1,9})?:\d{1,9}(\.\d{1,9})?$")
 
     @field_validator("extra_body", mode="before")
     @classmethod
@@ -101,8 +106,9 @@ def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) ->
         raise ModelError(
             "the Responses API does not support pass_video_url=true: leave out one of pass_video_url and api=responses"
         )
-    if arguments.mcp_server_path and (arguments.api != "chat" or arguments.batch):
-        raise ModelError("mcp_server_path needs a conversation: leave it out, or api and batch")
+    if (arguments.mcp_server_path or arguments.tools) and (arguments.api != "chat" or arguments.batch):
+        name = "mcp_server_path" if arguments.mcp_server_path else "tools"
+        raise ModelError(f"{name} needs a conversation: leave it out, or api and batch")
     if arguments.api != "completions" and (arguments.tokenizer or arguments.max_length):
         raise ModelError("tokenizer and max_length apply to api=completions only: give api=completions, or neither")
     if arguments.api_version and not arguments.azure_openai:

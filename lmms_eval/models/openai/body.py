@@ -13,7 +13,7 @@ import orjson
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import Request, RequestKind
-from lmms_eval.errors import MediaError
+from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.argument_names import read_system_prompt
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
 from lmms_eval.models.openai.responses import map_responses_generation, responses_body
@@ -248,6 +248,40 @@ def video_url(value: Any) -> str:
     return f"data:{ref.mime or 'video/mp4'};base64,{base64.b64encode(ref.read_bytes()).decode('ascii')}"
 
 
+def open_tools(arguments: ChatArguments, images: WireOptions) -> ToolServer | None:
+    """Start the tools that the arguments name. Returns ``None`` if they name no tools.
+
+    Raises:
+        ModelError: the arguments contradict each other, or the tools do not start.
+    """
+    limits = ("mcp_max_calls", "mcp_max_tokens", "mcp_max_cost", "mcp_price")
+    if arguments.mcp_server_path is None and arguments.tools is None:
+        for name in limits:
+            if getattr(arguments, name) is not None:
+                raise ModelError(f"{name} is about tools: give mcp_server_path or tools too")
+        return None
+    if arguments.mcp_server_path is not None and arguments.tools is not None:
+        raise ModelError("mcp_server_path and tools name different tools: give one of them")
+    if (arguments.mcp_max_cost is None) != (arguments.mcp_price is None):
+        raise ModelError(
+            "mcp_max_cost and mcp_price need each other: mcp_price=INPUT:OUTPUT, for a million tokens each"
+        )
+    from lmms_eval.models.tools.toolbox import ImageTools, ToolLimits, ToolServer
+
+    given = ToolLimits(
+        timeout_s=arguments.mcp_timeout,
+        rounds=arguments.mcp_max_rounds,
+        characters=arguments.mcp_max_characters,
+        calls=arguments.mcp_max_calls,
+        tokens=arguments.mcp_max_tokens,
+        cost=arguments.mcp_max_cost,
+        price=arguments.mcp_price,
+    )
+    if arguments.mcp_server_path is not None:
+        return ToolServer(arguments.mcp_server_path, given, images)
+    return ImageTools(given, images)
+
+
 class ChatModel(RemoteModel):
     """A ``RemoteModel`` that renders requests with a ``BodyBuilder``."""
 
@@ -259,17 +293,9 @@ class ChatModel(RemoteModel):
         super().__init__(arguments, endpoint.shown, self.builder.system_prompt)
         self.builder.leaves_stops_out = lambda: self.stops.is_off
         self.builder.note_ignored = self.note_ignored
-        self._toolbox: ToolServer | None = None
-        if arguments.mcp_server_path is not None:
-            from lmms_eval.models.tools.toolbox import ToolServer
-
-            self._toolbox = ToolServer(  # starts here, so that a failure ends the run at once
-                arguments.mcp_server_path,
-                arguments.mcp_timeout,
-                arguments.mcp_max_rounds,
-                arguments.mcp_max_characters,
-                arguments.wire_options(endpoint.takes_webp),
-            )
+        # The tools start here, so that a failure ends the run at once.
+        self._toolbox = open_tools(arguments, arguments.wire_options(endpoint.takes_webp))
+        if self._toolbox is not None:
             self.builder.tools = self._toolbox.functions
 
     def identity(self) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ SAME = {
     "fps": "video_fps",
 }
 """Synonyms of arguments, from the interfaces that these back ends unify."""
-TOOLS_ARGUMENT = "mcp_server_path"
+TOOLS_ARGUMENTS = ("mcp_server_path", "tools")
 _FORM = (
     "max_frames_num", "video_fps", "max_pixels", "min_pixels", "total_pixels", "max_image_size", "max_image_bytes",
     "max_size_in_mb", "image_format", "image_quality",
@@ -185,7 +185,7 @@ def wrong_values(backend: str, error: ValidationError) -> ModelError:
 def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are set, each under its first name."""
     for name in given:
-        if name == TOOLS_ARGUMENT and name not in kind.model_fields:
+        if name in TOOLS_ARGUMENTS and name not in kind.model_fields:
             raise ModelError(
                 f"the {kind.backend} back end does not support tools: use {name} with chat completions (openai or "
                 "litellm); most services have an address for them as well (base_url)"
