@@ -86,8 +86,8 @@ def _records(given: Namespace, found: Run) -> int:
     for one in written.records:
         emit(f"{one.record}: numbers {one.results}, lines of samples {one.rows}")
     if not written.records:
-        emit(f"nothing is written: {found.source} has no number that may leave")
-    return 0
+        complain(f"error: nothing is written: {found.source} has no number that may leave")
+    return 0 if written.records else 2
 
 
 def _hub_results(given: Namespace, found: Run) -> int:
@@ -101,8 +101,8 @@ def _hub_results(given: Namespace, found: Run) -> int:
     for note in results.notes:
         complain(note)
     if not results.entries:
-        emit(f"nothing is written: {found.source} has no number that the hub's files can hold")
-        return 0
+        complain(f"error: nothing is written: {found.source} has no number that the hub's files can hold")
+        return 2
     emit([str(path) for path in write_results(results, _folder(given, HUB))])
     if repository:
         emit(f"pull request: {push_results(results, repository)}")

@@ -31,10 +31,10 @@ def test_results_become_records(tmp_path: Path, capsys, monkeypatch: pytest.Monk
     assert said.err == "quiz: failed requests: 1 have no line, since the format needs a score\n"
     assert problems(tmp_path / "eee") == []
     withheld = write_run(tmp_path / "withheld", results=document(results={"quiz": {"alias": "quiz", "acc,none": None}}))
-    assert main(["export", str(withheld), "--to", "eee", "--out", "none"]) == 0
+    assert main(["export", str(withheld), "--to", "eee", "--out", "none"]) == 2
     said = capsys.readouterr()
     assert "withheld, so in no record: quiz acc: withheld (1 failed)" in said.err.splitlines()
-    assert said.out == f"nothing is written: {withheld} has no number that may leave\n"
+    assert said.err.endswith(f"error: nothing is written: {withheld} has no number that may leave\n")
 
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys) -> None:
