@@ -63,7 +63,7 @@ class StreamedAnswer(abc.ABC):
     def __init__(self, shown: str) -> None:
         self.shown = shown
         self.body: dict[str, Any] = {}
-        """The body so far."""
+        """The body so far, with its texts in pieces."""
         self.is_complete = False
 
     def add(self, data: bytes) -> bool:
@@ -90,7 +90,8 @@ class StreamedAnswer(abc.ABC):
 
     def whole(self) -> dict[str, Any]:
         """Return the body of the whole answer, after the last event."""
-        return self.body
+        body: dict[str, Any] = _joined(self.body)
+        return body
 
     def failure(self, event: Mapping[str, Any], data: bytes) -> AttemptError:
         """Return the failure that an event reports."""
@@ -124,12 +125,12 @@ class ChatStream(StreamedAnswer):
         for call in self._message.get("tool_calls") or ():
             if isinstance(call, dict):
                 call.pop("index", None)
-        return self.body
+        return super().whole()
 
     def _take_choice(self, choice: dict[str, Any]) -> bool:
         delta, text = choice.pop("delta", None), choice.pop("text", None)
         if isinstance(text, str):  # of a plain completion
-            self._choice["text"] = self._choice.get("text", "") + text
+            merge(self._choice, {"text": text})
         if isinstance(delta, dict):
             merge(self._message, delta)
             self._choice["message"] = self._message
@@ -210,9 +211,22 @@ def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
     """Add a part; a text that continues the last one is joined to it."""
     last = parts[-1] if parts else {}
     if "text" in part and "text" in last and bool(part.get("thought")) == bool(last.get("thought")):
-        last["text"] += part["text"]
+        merge(last, {"text": part["text"]})
     else:
         parts.append(part)
+
+
+class _Pieces(list[str]):
+    """A text in pieces, which are joined at the end: adding each to the text so far would take quadratic time."""
+
+
+def _joined(value: Any) -> Any:
+    """Return a value with all texts joined."""
+    if isinstance(value, _Pieces):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {name: _joined(one) for name, one in value.items()}
+    return [_joined(one) for one in value] if isinstance(value, list) else value
 
 
 def merge(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
@@ -221,8 +235,10 @@ def merge(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
         known = whole.get(name)
         if value is None:
             whole.setdefault(name, None)
+        elif isinstance(value, str) and isinstance(known, _Pieces):
+            known.append(value)
         elif isinstance(value, str) and isinstance(known, str):
-            whole[name] = known + value if name in _JOINED else value or known
+            whole[name] = _Pieces((known, value)) if name in _JOINED else value or known
         elif isinstance(value, Mapping) and isinstance(known, dict):
             merge(known, value)
         elif isinstance(value, list):

@@ -185,7 +185,7 @@ def test_thoughts_in_pieces() -> None:
         chunks(*({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": text}]} for text in "ab")),
         chunks(*({"content": [part]} for part in parts)),
     ):
-        assert read_completion(stream.body, b"", "http://x").reasoning == "ab"
+        assert read_completion(stream.whole(), b"", "http://x").reasoning == "ab"
 
 
 def test_garbage() -> None:
