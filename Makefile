@@ -33,9 +33,10 @@ demo: $(VENV)/.ready-metrics,plots
 # Kept bytecode: hundreds of commands under test would compile the package again and again.
 test test-slow: export PYTHONDONTWRITEBYTECODE =
 
-# Each process begins with its half of the tests, in their order: most modules are imported and set up once.
+# Each process begins with its third of the tests, in their order: most modules are imported and set up once. There are
+# three on two cores, since many tests wait for servers and other processes.
 test: $(VENV)/.ready-dev $(VENV)/packs/.ready
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not slow"
 
 # What takes long (tests/slow.txt): kills of servers and clusters, pages driven through whole runs, trained models.
 test-slow: $(VENV)/.ready-dev $(VENV)/packs/.ready

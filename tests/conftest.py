@@ -21,6 +21,10 @@ from lmms_eval.utils import redaction
 for _library in ("OMP", "OPENBLAS", "MKL"):  # also for commands under test: two processes of tests share the cores
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
+# No test asks the hub, whose package reads this once, when the first test module imports it. Those of a hub on loopback
+# switch it on again.
+os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
+
 # No test depends on the packs of whoever runs it. Those of the vectors are in another folder (tests/parity/packs.py).
 os.environ["LMMS_EVAL_PACKS"] = os.path.join(tempfile.gettempdir(), "lmms-eval-tests-without-packs")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -13,13 +13,10 @@ MAX_VALUES = 1_000_000
 MAX_DEPTH = 100
 _MANY_OPENED = 100
 _DEEP_BLOCKS = re.compile(r"^(?: {100}|(?:[-?:] +){50})", re.MULTILINE)
-if TYPE_CHECKING:
-    _LOADER = yaml.SafeLoader
-else:
-    _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class UniqueKeyLoader(_LOADER):
+class UniqueKeyLoader(yaml.SafeLoader):
     """YAML loader that refuses duplicate keys. YAML would silently keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

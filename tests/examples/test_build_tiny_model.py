@@ -10,7 +10,6 @@ from examples.build_tiny_model import ARCHITECTURES, build_tiny_vlm
 from lmms_eval.errors import UnknownNameError
 from tests.cases import for_each
 
-os.environ["HF_HUB_OFFLINE"] = "1"
 ROOT = Path(__file__).parents[2]
 
 

@@ -1,7 +1,3 @@
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-
 import pytest
 
 from tests.judges.internvl import checkpoint

@@ -1,10 +1,5 @@
 """Folders of tiny models, each built when a test first asks for it."""
 
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-
 import pytest
 
 from .build import BUILDERS

@@ -1,10 +1,6 @@
-"""Tiny models, built once for a session, and the settings that keep tests off the network and off other cores."""
+"""Tiny models, built once for a session, and the setting that keeps tests off other cores."""
 
-import os
 from pathlib import Path
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 import pytest
 import torch
