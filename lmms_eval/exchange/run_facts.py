@@ -145,7 +145,7 @@ class RunDescription:
         shots, configs = self.part("n-shot"), self.part("configs")
         return self.same(
             {
-                task: f"{shots.get(task, 0)} examples, {part_of(configs, task).get('repeats', 1)} answers per item"
+                task: f"examples: {shots.get(task, 0)}, answers per item: {part_of(configs, task).get('repeats', 1)}"
                 for task in self.tasks
             }
         )
