@@ -356,7 +356,7 @@ def _is_of_pack(module: str, file: Path) -> bool:
 
 
 def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Yield the modules without which a file cannot be imported: an import whose error is raised again is one."""
+    """Yield the modules that a file needs to be imported, also those in a ``try`` that raises the error again."""
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)

@@ -59,7 +59,7 @@ def command_parser(name: str, description: str = "") -> CommandParser:
 
 
 def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[CommandParser]:
-    """Return the parsers whose help ``lmms-eval COMMAND WORDS --help`` prints; empty if the command has no parser."""
+    """Return the parsers for the help of ``lmms-eval COMMAND WORDS --help``; empty if the command has no parser."""
     global _asked
     found: list[CommandParser] = []
     _asked = found

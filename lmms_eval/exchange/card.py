@@ -24,7 +24,7 @@ from lmms_eval.results.sample import finite
 from lmms_eval.results.tables import interval_text
 from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.viewer.certainty import IN_WORDS
-from lmms_eval.viewer.page import STYLE, bundle
+from lmms_eval.viewer.page import STYLE, bundle, html_page
 
 NO_RECIPE = "No recipe is recorded: the requests follow the tasks and the command line."
 NO_CONTROLS = (
@@ -320,18 +320,4 @@ def _page(title: str, body: str) -> str:
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>{_text(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+    return html_page(policy, f"<style>{style}</style>", body, _text(title))

@@ -144,8 +144,8 @@ class RecipeReading(Struct, frozen=True):
     ) -> list[dict[str, Any]]:
         """Return the values of each answer by metric (``api.task.SecondReading``).
 
-        A document that the recipe cannot read, such as one whose reference is no option, has its fault in place of a
-        score: the task's own score does not depend on it.
+        If the recipe cannot read a document, for example because its reference is no option, an error takes the place
+        of the score. The task's own score does not depend on it.
         """
         if self.rule.is_right is None:
             return [self._scored(self._written(one), evaluate) for one in answers]

@@ -95,6 +95,13 @@ def _policy(nonce: str, media: str) -> str:
 
 
 def _page(policy: str, head: str, body: str, title: str = _REPORT) -> str:
+    """Return a page that its script draws."""
+    refused = "<noscript>This page is drawn by a script that comes with it: allow scripts to read it.</noscript>"
+    return html_page(policy, head, f'<div id="app"></div>\n{refused}\n{body}', title)
+
+
+def html_page(policy: str, head: str, body: str, title: str) -> str:
+    """Return an HTML document with a Content-Security-Policy. All arguments are HTML already."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -106,8 +113,6 @@ def _page(policy: str, head: str, body: str, title: str = _REPORT) -> str:
 {head}
 </head>
 <body>
-<div id="app"></div>
-<noscript>This page is drawn by a script that comes with it: allow scripts to read it.</noscript>
 {body}
 </body>
 </html>
