@@ -120,8 +120,16 @@ class Column(NamedTuple):
 
 
 def display_width(text: str) -> int:
-    """Return the columns of a terminal that a text occupies."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+    """Return the columns of a terminal that a text occupies; marks that combine with the letter before take none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _trimmed(cell: str) -> str:
