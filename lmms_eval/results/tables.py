@@ -407,7 +407,7 @@ def _apart(document: Mapping[str, Any], rows: Sequence[TableRow]) -> tuple[list[
     for row, is_counted in zip(rows, counted, strict=True):
         value = part_of(document, "results", row.name).get(f"{row.metric},{row.filter}")
         number = value if row.metric == "scored" else row.scored
-        has_count = number is not None and (row.is_file or row.metric == "scored")
+        has_count = number is not None and (row.value == NOT_AVAILABLE or row.metric == "scored")
         if is_counted and (row.name in having or has_count):
             if number is not None:
                 found.setdefault(count_label(row.metric), {}).setdefault(row.alias.strip(" -"), int(number))
