@@ -187,8 +187,8 @@ def hub_access(what: str) -> Iterator[None]:
             # Of an unreachable hub, the library's own message says the same in more words.
             more = "" if "Offline" in str(error) or "on the Hub" in str(error) else f" ({error})"
             raise MissingDataError(
-                f"{what} is not on this machine, and {reason}{more}: `lmms-eval fetch TASK` downloads it where there is a "
-                "network (copy HF_HOME here), or give a local copy with --data_root DIR"
+                f"{what} is not on this machine, and {reason}{more}: with a network, `lmms-eval fetch TASK` downloads "
+                "it (then copy HF_HOME), or give a local copy with --data_root DIR"
             ) from error
         raise (MissingDataError if is_missing else DataError)(
             f"{what} cannot be loaded: {type(error).__name__}: {error}; check the name and the network, log in with "
