@@ -72,12 +72,12 @@ def test_jobs_that_do_not_complete(server: ServerProcess) -> None:
         ({"model": "baselin"}, "model: unknown model 'baselin'; did you mean baseline?"),
         (
             {"model": "local-chat-completions"},
-            "did you mean openai --model_args base_url=URL,model=M? (lm-eval's name)",
+            "did you mean openai --model_args base_url=URL,model=M? (lm-eval",
         ),
         ({"model_args": {"strategyy": "gold"}}, "model_args: unknown argument 'strategyy'; did you mean strategy?"),
         (
             {"tasks": ["bench_text", "MMBench_DEV_EN"]},
-            "tasks: unknown task 'MMBench_DEV_EN'; did you mean mmbench_en_dev?",
+            "unknown task 'MMBench_DEV_EN'; did you mean mmbench_en_dev?",
         ),
         ({"recipe": "qwen2_5_vll"}, "recipe: unknown recipe 'qwen2_5_vll'"),
         ({"recipe": "no_such_recipe:fast"}, "recipe: unknown recipe"),

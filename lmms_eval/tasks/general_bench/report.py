@@ -34,7 +34,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     """Report scores by task and levels of the profile ``paper``, separately for the data set and for the demonstration.
 
     The levels are those of the run's own answers. If files next to the annotations hold answers too, the levels with
-    them follow (``with_files``): another generator, or whoever brought the data, made those.
+    them follow (``with_files``): another generator made those.
 
     With ``stem``, the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
     and a picture are written to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.

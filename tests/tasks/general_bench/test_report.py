@@ -81,7 +81,7 @@ def test_the_demonstration_has_a_report_of_its_own(tmp_path: Path) -> None:
     values = {one["task"]: one["strict"] for one in parts["general_bench_demo"]["tasks"]}
     assert values[SPORTS] == 80.0 and "image_generation_image_deraining" in values  # scored from its files
     assert [one["task"] for one in parts[KEY]["tasks"]] == [SPORTS]  # no data folder: no files
-    # The levels are the model's own; answers in files are of whoever made them, and are counted apart.
+    # The levels are the model's own; answers in files are not, and are counted apart.
     own, whole = parts["general_bench_demo"], parts["general_bench_demo"]["with_files"]
     assert own["levels"][2] == pytest.approx(80 / 271 / 2 / 4) and own["levels"][2] < whole["levels"][2]
     assert "with_files" not in parts[KEY]
