@@ -170,7 +170,7 @@ class RunConfig:
         "order of the documents: most expensive first (cost), or random by the first number of --seed, with an "
         "interval of the running score that holds at every look (cost, with --until random)")
     until: str | None = run(None, RUNNING,
-        "end each task when this holds at a look: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
+        "end each task once RULE is met: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
         "TASK_OR_GROUP: RULE; several are separated by ; or given one by one",
         form="rules", metavar="RULE[;RULE...]", repeatable=True)
     anchors: str | None = run(None, RUNNING,

@@ -271,7 +271,7 @@ def forecast_lines(
         lines += task.lines(options.ruler.unit, sends)
     lines += [
         "",
-        f"in all: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {options.ruler.unit} of text",
+        f"Total: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {options.ruler.unit} of text",
     ]
     if sends:
         lines[-1] += f", {size_text(_sum(tasks, 'nbytes'))} to be sent"
