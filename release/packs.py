@@ -102,7 +102,7 @@ def table(document: Record) -> list[str]:
 def main(content: str) -> int:
     """Print the table of the JSON that the check printed."""
     document = json.loads(content)
-    counts = ", ".join(f"{number:,} {word}" for word, number in document["counts"].items())
+    counts = ", ".join(f"{number:,} {_WORDS[word]}" for word, number in document["counts"].items())
     text = "\n".join(table(document))
     print(f"{len(document['checked']):,} checked: {counts}; {document['seconds']:.0f} s\n\n{text}")
     return int("UNKNOWN: " in text)

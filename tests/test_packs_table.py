@@ -32,7 +32,7 @@ def test_classes_with_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "11 checked: 1 broken, 2 skipped; 2 s"
     assert lines[4:] == [
-        "| 1 | well | groups |  |",
+        "| 1 | OK | groups |  |",
         "| 2 | skipped | data not downloaded | x |",
         "| 4 | broken | task file wrong | broken in the pack: files name functions that their module lacks "
         "(`f0`, `f1`, `f2`, …) |",

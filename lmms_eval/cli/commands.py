@@ -43,9 +43,7 @@ COMMANDS = {
         Command("gate", "CI check for regressions: may this run replace that one?", "gate"),
         Command("power", "compute how many documents a comparison needs", "power"),
         Command("show", "inspect a run: its table, a task's breakdown, its samples", "show"),
-        Command(
-            "export", "write samples as Parquet, CSV, JSON lines or Excel, results for other tools", "export"
-        ),
+        Command("export", "write samples as Parquet, CSV, JSON lines or Excel, results for other tools", "export"),
         Command("card", "write a report card of a run: what it measured, how certain it is, what is missing", "card"),
         Command("score", "score or judge a finished run again", "score"),
         Command("judge", "draw judged answers for people to label, check whether a judge has drifted", "judge"),

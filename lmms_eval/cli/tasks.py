@@ -30,7 +30,7 @@ ACTIONS = ("describe", "search")
 
 def run_describe(arguments: Sequence[str]) -> int:
     parser = command_parser("tasks describe", "what is known of a task, group or tag, and what it lacks here")
-    parser.add_argument("name")
+    parser.add_argument("name", metavar="NAME", help="task, group or tag")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try what is missing here")
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data of benchmarks")
@@ -183,7 +183,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = command_parser(
         "tasks", "list tasks, groups, subtasks or tags; describe NAME and search WORD have a --help of their own"
     )
-    parser.add_argument("what", nargs="?", default="list", choices=(*WHAT, *ACTIONS))
+    parser.add_argument("what", nargs="?", default="list", choices=(*WHAT, *ACTIONS), help="what to print")
     add_catalogue_flags(parser)
     given = parser.read(arguments)
     source = TaskSources.of_flags(given)
