@@ -441,7 +441,7 @@ def _is_offline(link: BaseException) -> bool:
 
 def _lacking(error: BaseException) -> str:
     kind = getattr(error, "kind", "")
-    return kind if isinstance(kind, str) and kind else "not where it was looked for"
+    return kind if isinstance(kind, str) and kind else "not found in the places searched"
 
 
 def _how_to_install(modules: Sequence[str]) -> str:

@@ -206,7 +206,7 @@ def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mappin
 def test_report_puts_what_is_broken_first(checks: Checks) -> None:
     lines = check_lines(checks)
     outcomes = [line.split("|")[1].strip() for line in lines[0].splitlines()[2:]]
-    order = ["broken", "doubtful", "skipped"]
+    order = ["broken", "warning", "skipped"]
     assert outcomes == sorted(outcomes, key=order.index)
     assert set(outcomes) == set(order)
     assert f"{len(EXPECTED)} tasks" in lines[-1] and " checked: " in lines[-1], lines[-1]
