@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
@@ -86,7 +87,7 @@ def _model(document: Mapping[str, Any]) -> str:
     return model_of(document) + (f" ({text})" if text and not model_name_from_args(text) else "")
 
 
-def _headlines(document: Mapping[str, Any], run: ListedRun) -> Iterable[ListedRun]:
+def _headlines(document: Mapping[str, Any], run: ListedRun) -> Iterator[ListedRun]:
     """Yield the run with each score of its tasks, then of the tasks below them; of a task its first metric first."""
     below = selected(document)
     for name in dict.fromkeys((*run.tasks, *(each for top in run.tasks for each in below[top]))):
@@ -101,9 +102,7 @@ def _headlines(document: Mapping[str, Any], run: ListedRun) -> Iterable[ListedRu
                 continue
             around = part_of(part_of(document, "intervals", name), key)
             low, high = finite(around.get("low")), finite(around.get("high"))
-            yield ListedRun(
-                run.path, run.model, run.tasks, run.state, run.date, name, metric, score, low, high
-            )  # fmt: skip
+            yield replace(run, task=name, metric=metric, score=score, low=low, high=high)
 
 
 def runs_table(runs: Iterable[ListedRun], folder: Path) -> str:

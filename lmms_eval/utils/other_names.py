@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class OtherName(Struct, frozen=True):
-    """What another harness's name is called here."""
+    """The name here of another harness's model or task."""
 
     name: str
     """The name here."""
