@@ -75,10 +75,10 @@ def number_cells(entry: Plain) -> list[tuple[str, ...]]:
 
 
 def bar(done: float, whole: float) -> str:
-    """Draw a share as a bar of blocks; empty if the whole is not known."""
-    if whole <= 0:
+    """Draw what is done as a bar of blocks; empty if all is done, or the whole is not known."""
+    if whole <= 0 or done >= whole:
         return ""
-    full = round(BAR * min(max(done / whole, 0.0), 1.0))
+    full = int(BAR * max(done / whole, 0.0))
     return "█" * full + "░" * (BAR - full)
 
 
@@ -247,6 +247,8 @@ class RunsScreen(App[None]):
 
 def _styled(cell: str) -> Text:
     """Return a cell as text: states and reasons of missing scores in their colours, never markup."""
+    if cell and not cell.strip("█░"):
+        return Text(cell, style="cyan")
     return Text(cell, style=next((style for word, style in _STYLES.items() if f"{cell} ".startswith(f"{word} ")), ""))
 
 

@@ -77,8 +77,11 @@ def test_counts_are_apart_from_scores() -> None:
     assert remarks(found) == ["scored documents: 59", "answers for submission: 3"]
 
 
-@for_each(("done", "whole", "drawn"), [(0, 0, ""), (1, -1, ""), (0, 9, "░" * 12), (9, 9, "█" * 12), (99, 9, "█" * 12)])
-def test_bars(done: int, whole: int, drawn: str) -> None:
+@for_each(
+    ("done", "whole", "drawn"),
+    [(0, 0, ""), (1, -1, ""), (0, 9, "░" * 12), (9, 9, ""), (99, 9, ""), (8.9, 9, "███████████░")],
+)
+def test_bars(done: float, whole: float, drawn: str) -> None:
     assert bar(done, whole) == drawn
 
 
