@@ -403,13 +403,24 @@ def verdict_of(score: float, worst: float | None, best: float) -> str:
     return "wrong" if worst is not None and abs(score - worst) <= slack else "partly"
 
 
+_MOST_DECIMALS = 2
+
+
 def _judged(column: MetricColumn, scores: Sequence[float | None]) -> dict[str, Any]:
-    """Return the ends of a metric and the number of samples with each verdict; empty without known ends."""
-    ends = ends_of(column, scores)
-    if ends is None:
-        return {}
-    counts = Counter(verdict_of(score, *ends) for score in scores if score is not None)
-    return {"ends": ends, "verdicts": {name: counts[name] for name in VERDICTS if counts[name]}}
+    """Return how a page shows the scores of a metric.
+
+    These are the decimal places that they need, at most two, and, with known ends, the ends and the number of samples
+    with each verdict.
+    """
+    counts = Counter(score for score in scores if score is not None)
+    places = (n for n in range(_MOST_DECIMALS) if all(round(score, n) == score for score in counts))
+    facts: dict[str, Any] = {"decimals": next(places, _MOST_DECIMALS)}
+    if (ends := ends_of(column, scores)) is not None:
+        verdicts: Counter[str] = Counter()
+        for score, samples in counts.items():
+            verdicts[verdict_of(score, *ends)] += samples
+        facts |= {"ends": ends, "verdicts": {name: verdicts[name] for name in VERDICTS if verdicts[name]}}
+    return facts
 
 
 def redacted(value: Any, keys: frozenset[str]) -> Any:

@@ -123,6 +123,32 @@ def test_wrong_answers_are_one_click_away(letter: Path, watched: Watched) -> Non
     assert listed(page) == 8 * ["wrong"] + 4 * ["correct"]
 
 
+def test_raw_names_of_columns_have_words_or_are_below_more(letter: Path, watched: Watched) -> None:
+    page = watched.open(letter, f"{LETTER}/quiz")
+    page.click("button:has-text('Filters')")
+    page.wait_for_selector(".fields label:has-text('Kind')")
+    assert page.query_selector(".fields > label:has-text('Level')").get_attribute("title") == "level"
+    assert not page.is_visible("label:has-text('Status')")
+    page.click("summary:text-is('More')")
+    page.wait_for_selector("label:has-text('Status'):visible")
+    assert "audit." not in page.inner_text(".filters")
+    page = watched.open(letter, f"{LETTER}/quiz?status=scored")
+    page.wait_for_selector("label:has-text('Status'):visible")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_score_follows_the_name(width: int, letter: Path, watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": width, "height": 800})
+    page = watched.open(letter, f"{LETTER}/quiz")
+    page.wait_for_selector(".list a.row")
+    heads = [head.inner_text() for head in page.query_selector_all(".row.head button")]
+    assert heads[:3] == (["Id", "Verdict", "exact_match"] if width > 640 else ["Id", "exact_match", "Answer"])
+    cell = page.query_selector(".list a.row >> nth=1").query_selector("span.number")
+    assert cell.inner_text().split()[-1] == "0"
+    assert cell.query_selector(".dot").is_visible() == (width == 400)
+    assert page.evaluate("document.querySelector('.list').scrollWidth <= document.querySelector('.list').clientWidth")
+
+
 def test_a_sample_begins_with_its_verdict(letter: Path, watched: Watched) -> None:
     page = watched.open(letter, f"{LETTER}/quiz/1")
     until(page, "document.querySelector('.pill')?.innerText === 'wrong'")
@@ -153,25 +179,27 @@ def test_keys_and_buttons_lead_from_wrong_to_wrong(letter: Path, watched: Watche
     page.wait_for_selector("button:has-text('Next wrong'):enabled")
 
 
-@pytest.mark.parametrize(
-    ("answer", "reference", "marked"),
-    [
-        ("It is 0.9 m", "It is 0.3 m", (["0.3"], ["0.9"])),
-        ("It is -0.9 m", "It is 0.9 m", (["0.9"], ["-0.9"])),
-        ("about 1,250 men", "about 1,350 men", (["1,350"], ["1,250"])),
-        ("the cat 12%", "the cats 12%", (["cats"], ["cat"])),
-    ],
+MARKED = (
+    ("It is 0.9 m", "It is 0.3 m", ["0.3"], ["0.9"]),
+    ("It is -0.9 m", "It is 0.9 m", ["0.9"], ["-0.9"]),
+    ("about 1,250 men", "about 1,350 men", ["1,350"], ["1,250"]),
+    ("about 0,9 m", "about 0,3 m", ["0,3"], ["0,9"]),
+    ("the cat 12%", "the cats 12%", ["cats"], ["cat"]),
+    ("[1, 2]", "[1, 3]", ["3"], ["2"]),
 )
-def test_words_and_numbers_are_marked_whole(
-    answer: str, reference: str, marked: tuple[list[str], list[str]], tmp_path: Path, watched: Watched
-) -> None:
-    line = {"doc_id": 0, "target": reference, "filtered_resps": [answer], "acc": 0.0}
-    write_run(tmp_path / "run", [line], document())
-    write_report([str(tmp_path / "run")], tmp_path / "report", ReportOptions())
-    (entry,) = content(tmp_path / "report", "runs")["runs"]
-    page = watched.open(tmp_path / "report", f"#/{entry['name'].replace('/', '%2F')}/quiz/0")
-    page.wait_for_selector(".block ins")
-    found = [
-        page.eval_on_selector_all(f".block {kind}", "all => all.map(one => one.textContent)") for kind in ("del", "ins")
+"""Answers and references, with the words of each that the other lacks."""
+
+
+def test_words_and_numbers_are_marked_whole(tmp_path: Path, watched: Watched) -> None:
+    line = {"acc": 0.0, "status": "scored"}
+    rows = [
+        {**line, "doc_id": number, "filtered_resps": [answer], "target": reference}
+        for number, (answer, reference, _, _) in enumerate(MARKED)
     ]
-    assert tuple(found) == marked
+    write_run(tmp_path / "run", rows, document())
+    write_report([str(tmp_path / "run")], tmp_path / "report", ReportOptions())
+    for number, (_, _, *expected) in enumerate(MARKED):
+        page = watched.open(tmp_path / "report", f"#/org%2Fmodel/quiz/{number}")
+        page.wait_for_selector(".block ins")
+        texts = "all => all.map(one => one.textContent)"
+        assert [page.eval_on_selector_all(f".block {kind}", texts) for kind in ("del", "ins")] == expected

@@ -19,7 +19,8 @@ export interface ListColumn {
   cell: (row: number) => ComponentChildren;
 }
 
-export const metricName = (name: string): string => plain(name.replace(/,none$/, ""));
+/** `acc,none` is "acc", `acc,strict` is "acc (strict)". */
+export const metricName = (name: string): string => plain(name.replace(/,none$/, "").replace(/,(.+)$/, " ($1)"));
 
 /** Columns about how answers were parsed, with the words of the page. */
 const PARSING: Record<string, string> = {
@@ -50,13 +51,13 @@ export function allColumns(table: Table, params: URLSearchParams): ListColumn[] 
   const numeric = (key: string, name: string, width: string, shown: (value: number | null) => string): ListColumn => ({
     key, name, width, class: "number", cell: (row) => shown(table.number(key, row)),
   });
-  const places = decimalsOf(table, headline);
+  const places = headline.decimals();
   const alike = alikeIn(table.tasks.map((task) => task.name));
   const judged = ["status", ...headline.columns];
   const columns: ListColumn[] = [
     text("id", "Id", "minmax(44px, 88px)"),
     { key: "task", name: "Task", width: "minmax(120px, 220px)", cell: (row) => <TaskName name={table.tasks[table.task(row)]?.name ?? ""} from={alike} /> },
-    { key: "verdict", name: "Verdict", width: "92px", needs: judged, cell: (row) => <VerdictLabel verdict={headline.verdict(row)} /> },
+    { key: "verdict", name: "Verdict", width: "92px", needs: judged, cell: (row) => <VerdictLabel verdict={headline.verdict(row)} otherwise={verdictText(null, headline.at(row), undefined)} /> },
     {
       key: "score",
       name: (headline.columns.length === 1 && only && metricName(only.slice(2))) || "Score",
@@ -77,13 +78,6 @@ export function allColumns(table: Table, params: URLSearchParams): ListColumn[] 
   columns.push(...table.names("s.").map((name) => numeric(`s.${name}`, metricName(name), "minmax(64px, 96px)", number)));
   columns.push(...table.names("m.").map((name) => ({ ...text(`m.${name}`, metadataName(name), "minmax(72px, 1fr)"), title: plain(name) })));
   return columns;
-}
-
-/** Decimal places of the scores in a list, so that their points stand in one line: 0 where all are verdicts of right and wrong. */
-function decimalsOf(table: Table, headline: Headline): number {
-  const isWhole = table.tasks.every((_, task) => !headline.isPartly(task));
-  if (isWhole) return 0;
-  return headline.widest() > 1 ? 1 : 2;
 }
 
 export const Thumbnail = ({ table, row }: { table: Table; row: number }) => <Picture src={table.text("thumb", row)} masks={table.text("masks", row)} />;
@@ -131,10 +125,11 @@ export const toneOf = (verdict: Verdict | null): string => (verdict === null ? "
 /** A coloured dot; its form tells failed and unscored samples from the others without the colour. */
 export const Dot = ({ verdict }: { verdict: Verdict | null }) => <i class={`dot ${toneOf(verdict)}`} aria-hidden="true" />;
 
-export const VerdictLabel = ({ verdict }: { verdict: Verdict | null }) => (
+/** `otherwise`: what is said without a verdict. */
+export const VerdictLabel = ({ verdict, otherwise = "–" }: { verdict: Verdict | null; otherwise?: string }) => (
   <span class={`verdict-label ${toneOf(verdict)}`}>
-    {verdict && <Dot verdict={verdict} />}
-    {verdict ?? "–"}
+    <Dot verdict={verdict} />
+    {verdict ?? otherwise}
   </span>
 );
 
@@ -143,7 +138,7 @@ export const Status = ({ status }: { status: number }) => <VerdictLabel verdict=
 
 /** "partly .5", and of other scales "partly 3 of 6". */
 export function verdictText(verdict: Verdict | null, score: number | null, ends: ColumnFacts["ends"]): string {
-  if (verdict === null) return "scored";
+  if (verdict === null) return score === null ? "no score" : "scored";
   if (verdict !== "partly" || score === null || !ends) return verdict;
   const [worst, best] = ends;
   if (best === 1 && worst === 0) {

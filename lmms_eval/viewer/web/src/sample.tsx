@@ -178,7 +178,10 @@ function WrongButtons({ wrong }: { wrong: WrongSteps }) {
   return (
     <span class="wrongs" role="group" aria-label="Wrong answers">
       <button disabled={wrong.none === -1} title="Previous wrong answer (K)" onClick={() => wrong.go(-1)}>
-        ↑<span class="unseen"> Previous wrong answer</span>
+        <span class="short" aria-hidden="true">
+          ↑
+        </span>
+        <span class="whole">Previous wrong</span>
       </button>
       <button disabled={wrong.none === 1} title="Next wrong answer (J)" onClick={() => wrong.go(1)}>
         <Dot verdict="wrong" /> Next wrong

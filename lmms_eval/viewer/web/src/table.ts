@@ -127,11 +127,8 @@ export class Headline {
     return verdictOf(this.at(row), this.endsOf(row));
   };
 
-  /** Whether scores of a task may be fractions. */
-  isPartly = (task: number): boolean => !this.ends[task] || (this.table.facts(task, this.keys[task] ?? "")?.verdicts?.partly ?? 0) > 0;
-
-  /** The greatest end of the scores. */
-  widest = (): number => Math.max(1, ...this.ends.flatMap((one) => one ?? []).map((end) => Math.abs(end ?? 0)));
+  /** Decimal places with which the scores of all tasks can be read, so that their points stand in one line. */
+  decimals = (): number => Math.max(0, ...this.keys.map((key, task) => this.table.facts(task, key)?.decimals ?? 0));
 
   /** Samples by verdict, over all tasks. */
   counts(): Map<Verdict, number> {

@@ -216,6 +216,8 @@ export interface ColumnFacts {
   same?: boolean;
   /** The worst and the best score of a metric for one sample, if they are known; the worst is null without a bound. */
   ends?: [number | null, number];
+  /** Decimal places of a metric's scores. */
+  decimals?: number;
   /** Samples by verdict: of a metric by its ends, of the column `status` those without a score. */
   verdicts?: Partial<Record<Verdict, number>>;
   all?: (string | number | null)[];
