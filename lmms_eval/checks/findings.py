@@ -19,6 +19,7 @@ from yaml import YAMLError
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import (
+    AbsentFileError,
     DataError,
     FunctionError,
     LmmsEvalError,
@@ -157,6 +158,8 @@ def joined(parts: Sequence[Checks]) -> Checks:
     )
 
 
+_NO_SUCH_FILE = "file not found"
+"""A file that the user's own data name."""
 NO_DATA, NO_FILE, NO_NETWORK = "data not at hand", "file not at hand", "needs the network"
 NO_PACKAGE, NO_NAME = "package missing", "name not in this version"
 OTHER_VERSION = "package of another version"
@@ -218,11 +221,13 @@ def finding(step: str, error: BaseException) -> Finding:
 
 
 def _absent(step: str, link: BaseException, message: str) -> Finding | None:
-    """Explain an error about a name, a package or a program that scoring needs; ``None`` for any other error."""
+    """Explain an error about a name, a package, a program or a file of the user; ``None`` for any other error."""
     if name := absent_name(link):
         return Finding(step, "failed", NO_NAME, not_part_of_this_version(name), message)
     if isinstance(link, MissingOptionalDependencyError):
         return Finding(step, "failed", NO_PACKAGE, str(link), message)
+    if isinstance(link, AbsentFileError):
+        return Finding(step, "failed", _NO_SUCH_FILE, "files of its documents", message)
     if isinstance(link, NotEvaluated):
         return Finding(step, "skipped", NOT_SCORED, str(link), message)
     if modules := _modules_lacking(link):

@@ -125,8 +125,6 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     for argument, reason in ignored_arguments(cls, given).items():
         log.warning("model %r: the argument %s has no effect here: %s", name, argument, reason)
         del given[argument]
-    if options.no_media and "no_media" not in _parameters(cls):
-        raise ModelError(f"--no_media: model {name!r} needs the media to answer; use --no_media with `baseline` only")
     arguments = {**_accepted_options(cls, options), **given}
     _check_arguments(name, cls, arguments)
     try:
