@@ -227,7 +227,7 @@ class MediaKeeper:
             logger.warning(
                 "the budget for media of this run is used up ({} of {} MB, --log_media_mb): further pictures, frames "
                 "and sounds are not stored; the run is not affected",
-                round(self._bytes / 2**20, 1), round(self.limits.total / 2**20, 1),
+                f"{self._bytes / 2**20:.3g}", f"{self.limits.total / 2**20:.3g}",
             )  # fmt: skip
         return KeptMedium(reason=reason)
 

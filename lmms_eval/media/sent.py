@@ -64,7 +64,7 @@ class recording:
         self.videos: set[SentMedia] = set()
         """Videos whose frames were recorded together when they were read."""
         self._frames: dict[str, dict[int, KeptMedium]] = {}
-        """KeptMedium frames by digest of the video and index."""
+        """Kept frames by digest of the video and index."""
         self._encoders: dict[str, Callable[[int], bytes]] = {}
         """Functions that encode a frame, given its place among the frames, by digest of the video."""
         self._token = _NOTES.set(self)

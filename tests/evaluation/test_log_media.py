@@ -26,6 +26,8 @@ from lmms_eval.api.registry import register_model
 from lmms_eval.api.request import Response
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.results.run import load
+from lmms_eval.viewer.live.pieces import LazyMedia
+from lmms_eval.viewer.media import MediaFolders, MediaStore
 from tests.faults.command import Ended, in_process, results
 from tests.media.draw import encoded, picture, tone, write_video
 from tests.servers.stub import StubServer
@@ -200,8 +202,27 @@ def test_a_model_of_the_users_own(tasks: Path, tmp_path: Path) -> None:
     run(tasks, tmp_path / "out", "--model", "media_own", "--log_samples")
     check_pictures(tmp_path / "out", tasks)
     assert {one["origin"] for found in media(tmp_path / "out").values() for one in found} == {"task"}
-    content = load(str(tmp_path / "out")).tasks["kinds_column"].sample("0").record["messages"][0]["content"]
-    assert content[0] == {"media": 0}  # at its place in the conversation
+    sample = load(str(tmp_path / "out")).tasks["kinds_column"].sample("0")
+    assert sample.record["messages"][0]["content"][0] == {"media": 0}  # at its place in the conversation
+    (name,) = sample.media
+    assert (folder_of(tmp_path / "out") / name).read_bytes() == jpeg(0)
+    shown = in_process("show", tmp_path / "out", "kinds_column", "0")
+    assert f"image: {name}, 40 x 30" in shown.shown
+    exported = in_process("export", tmp_path / "out", "--to", "jsonl", "--out", tmp_path / "samples.jsonl")
+    assert exported.code == 0 and name in (tmp_path / "samples.jsonl").read_text()
+
+
+def test_a_view_shows_them_during_the_run(tasks: Path, tmp_path: Path) -> None:
+    run(tasks, tmp_path / "out", "--model", "media_own", "--log_samples", ways=("column",))
+    places = MediaFolders((folder_of(tmp_path / "out"),))
+    store = MediaStore(tmp_path / "thumbnails" / "media", "thumbnails")
+    view = LazyMedia(store)
+    for number, one in enumerate(media(tmp_path / "out")["kinds_column"]):
+        data, kind = view.read(view.add(one, places).result()["src"].removeprefix("media/"))
+        assert kind == "image/webp" and Image.open(io.BytesIO(data)).size == (40 + number, 30)
+    gone = {"type": "image", "not_stored": "size"}
+    assert store.add(gone, places).result()["missing"] == "not stored: larger than --log_media_item_mb"
+    assert store.missing == 0
 
 
 def test_a_plugin(tasks: Path, tmp_path: Path) -> None:
@@ -248,7 +269,11 @@ def test_the_options(tasks: Path, tmp_path: Path) -> None:
         run(tasks, tmp_path / name, "--model", "media_own", *arguments, ways=("column",))
         return tmp_path / name
 
-    for name, arguments in (("plain", ()), ("none", ("--log_samples", "--no_media"))):
+    for name, arguments in (
+        ("plain", ()),
+        ("none", ("--log_samples", "--no_media")),
+        ("plugin", ("--model", "media_plugin", "--log_samples", "--no_media")),  # its constructor takes any argument
+    ):
         out = ran(name, *arguments)
         assert not list(out.rglob("media")) and "stored_media" not in results(out)
         assert not list(out.rglob("media-*.jsonl"))
