@@ -27,7 +27,7 @@ from lmms_eval.media.image import (
     shrink,
     to_rgb,
 )
-from lmms_eval.media.originals import ByteLRU, carried, original_of
+from lmms_eval.media.originals import ByteLRU, original_of, source_original
 from lmms_eval.media.reference import MediaRef, content, digest, known_digest, resolve
 from lmms_eval.media.sent import AsSent, note_file, note_picture
 
@@ -103,7 +103,7 @@ def _sent_bytes(ref: MediaRef, image: EncodedImage, raw: list[bytes]) -> bytes:
         return raw[0]
     if image.untouched and ref.data is not None:
         return ref.data
-    original = carried(ref.image) if image.untouched and ref.image is not None else None
+    original = source_original(ref.image) if image.untouched and ref.image is not None else None
     return base64.b64decode(image.base64) if original is None else original.data
 
 

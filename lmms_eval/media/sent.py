@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from lmms_eval.api.request import SentMedia
-from lmms_eval.media.originals import carried
+from lmms_eval.media.originals import carried, source_original
 from lmms_eval.media.reference import MediaRef, digest
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _has_file(ref: MediaRef, medium: SentMedia) -> bool:
     """Return whether a picture was sent as a file on this machine shows it."""
     if ref.kind == "path":
         return True
-    original = None if ref.image is None else carried(ref.image)
+    original = None if ref.image is None else source_original(ref.image)
     is_unchanged = original is not None and original.path and original.sha256 == medium.sha256
     return bool(is_unchanged) and os.path.isfile(medium.path)
 
