@@ -158,6 +158,8 @@ def first_medium(media: Any) -> str | None:
     first = media[0] if isinstance(media, list | tuple) and media else None
     if not isinstance(first, Mapping):
         return label(first)
+    if first.get("origin"):  # recorded only with --log_media, on which clusters must not depend
+        return None
     return next((str(first[key]) for key in ("sha256", "path", "url", "name") if first.get(key)), None)
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lmms_eval.engine.judging import JudgeSetup, Judging
     from lmms_eval.engine.lockstep import Lockstep
     from lmms_eval.engine.response_cache import ResponseCache
+    from lmms_eval.media.keeper import MediaKeeper
 
 
 SWITCH_INTERVAL_S = 0.002
@@ -163,6 +164,8 @@ class EngineOptions(Struct, frozen=True):
     """Called once with the progress, which then also counts by task, before anything is asked."""
     on_call: Callable[[Request, Response], None] | None = None
     """Called with every request to the model and its response."""
+    keeper: MediaKeeper | None = None
+    """Keeps media of the model's requests that have no file of their own. Its owner closes it."""
 
 
 class RunScores(Struct, frozen=True):
@@ -404,7 +407,7 @@ def _ask_and_score(
         store.response if store.resumed_responses else None,
     )
     note_model = None if budget is None else budget.note_model
-    driven = Driven(work.model, store, options.cache, note_model, options.on_call)
+    driven = Driven(work.model, store, options.cache, note_model, options.on_call, options.keeper)
     asking = Asking(driven, conversations, options.stream, is_behind, lead)
     drive = asking.drive
     if work.looks is not None:

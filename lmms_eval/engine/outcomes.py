@@ -43,7 +43,7 @@ class SeenMedia(Struct):
     def add(self, answers: Sequence[Mapping[str, Any]]) -> None:
         """Add a document: the media of its first answer that has any, as journal records."""
         media = next((answer["media"] for answer in answers if answer.get("media")), None)
-        if not media:
+        if not media or media[0].get("origin"):
             return
         self.documents += 1
         kinds = Counter(medium["type"] for medium in media)

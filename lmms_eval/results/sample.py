@@ -451,9 +451,12 @@ class Sample:
 
     @property
     def media(self) -> tuple[str, ...]:
-        """Paths or addresses of the media sent to the model, else of the document's pictures."""
+        """Paths or addresses of the media sent to the model, else of the document's pictures.
+
+        Paths of files that the run keeps (``media/...``) are relative to the samples file.
+        """
         sent = [one for one in _listed(self.record.get("sent_media")) if isinstance(one, Mapping)]
-        places = [str(one.get("path") or one.get("url") or one.get("name") or one.get("sha256") or "") for one in sent]
+        places = [str(place) for one in sent for place in places_of(one)]
         found = places or [str(one) for one in _listed(self.record.get("input_media"))]
         return tuple(place for place in found if place)
 
@@ -484,6 +487,14 @@ def finite(value: Any, score_key: str = "score") -> float | None:
         return float(number) if number is not None and math.isfinite(number) else None
     except OverflowError:  # an integer beyond all floats
         return None
+
+
+def places_of(medium: Mapping[str, Any]) -> list[Any]:
+    """Return the files that a run keeps of a medium, else its path, address, name or digest; empty without any."""
+    if isinstance(stored := medium.get("stored"), list) and stored:
+        return stored
+    found = medium.get("path") or medium.get("url") or medium.get("name") or medium.get("sha256")
+    return [found] if found else []
 
 
 def doc_text(value: Any) -> str:
