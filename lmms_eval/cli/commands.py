@@ -38,6 +38,7 @@ COMMANDS = {
         Command("recipes", "what models' authors set for each benchmark: list, describe, compare, check", "recipes"),
         Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
         Command("compare", "which of several runs is better, how certain that is, what would decide it", "compare"),
+        Command("table", "runs and tasks as a table for a paper: LaTeX, Markdown, CSV, HTML", "table"),
         Command("report", "runs as pages that open from disk: numbers, breakdowns, every sample", "report"),
         Command("view", "the same pages for running evaluations, from a server on this machine", "view"),
         Command("gate", "whether one run may replace another, by a policy, for CI systems", "gate"),
