@@ -48,14 +48,21 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> CommandParser:
     parser = command_parser("table")
     parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="output folder (also of several runs), results or samples file, foreign file"
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="output folder, also one of several runs; results, samples or foreign file",
     )
     parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="only these tasks and groups, in this order")
     parser.add_argument(
         "--metric", default="", metavar="METRIC[,METRIC]", help="only these; all: every one; default: each task's first"
     )
-    parser.add_argument("--rows", default="runs", choices=("runs", "tasks"), help="what has a row each; default: %(default)s")
-    parser.add_argument("--names", default="", metavar="NAME[,NAME]", help="names of the runs in the table, in their order")
+    parser.add_argument(
+        "--rows", default="runs", choices=("runs", "tasks"), help="what has a row each; default: %(default)s"
+    )
+    parser.add_argument(
+        "--names", default="", metavar="NAME[,NAME]", help="names of the runs in the table, in their order"
+    )
     around = parser.add_mutually_exclusive_group()
     around.add_argument(
         "--ci", dest="uncertainty", action="store_const", const="ci", default="ci", help="95 %% intervals (default)"
@@ -76,7 +83,9 @@ def _parser() -> CommandParser:
         help="rows of published numbers: of these models; alone: of the runs' models",
     )
     parser.add_argument("--digits", type=int, metavar="N", help="decimals; default: 1 for percentages")
-    parser.add_argument("--alpha", type=float, default=0.05, metavar="X", help="level of the marks; default: %(default)s")
+    parser.add_argument(
+        "--alpha", type=float, default=0.05, metavar="X", help="level of the marks; default: %(default)s"
+    )
     for form in FORMS:
         parser.add_argument(
             f"--{form}", nargs="?", const=STANDARD_OUTPUT, metavar="FILE", help="- or without FILE: printed"

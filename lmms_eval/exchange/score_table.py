@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.errors import UsageError
@@ -96,18 +97,19 @@ class TableRecord(Struct, frozen=True):
     task: str
     metric: str
     filter: str
-    value: float | None
-    low: float | None
-    high: float | None
-    stderr: float | None
-    n: int | None
-    about: str
-    higher_is_better: bool | None
     kind: str
     """``run``, ``baseline`` or ``published``."""
-    is_bold: bool
-    mark: str
-    notes: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    stderr: float | None = None
+    n: int | None = None
+    about: str = ""
+    """What the interval is about."""
+    higher_is_better: bool | None = None
+    is_bold: bool = False
+    mark: str = ""
+    notes: str = ""
 
 
 class ScoreTable(Struct, frozen=True):
@@ -164,8 +166,7 @@ class _Maker:
     def __init__(self, runs: Sequence[TableRun], keys: Sequence[ColumnKey], options: TableOptions) -> None:
         self.runs, self.keys, self.options, self.notes = runs, keys, options, _Notes()
         self.forms = {
-            key: column_form([run.numbers[key] for run in runs if key in run.numbers], options.decimals)
-            for key in keys
+            key: column_form([run.numbers[key] for run in runs if key in run.numbers], options.decimals) for key in keys
         }
         models = [run for run in runs if not run.baseline]
         self.contest = models or list(runs)
@@ -177,6 +178,11 @@ class _Maker:
         self.about = Counter(
             about for run in runs for key in keys if (about := _about(self._number(run, key))) and self._has_ends
         )
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether all columns are of demonstration data."""
+        return all(key.is_headline and is_demonstration(key) for key in self.keys)
 
     @property
     def _has_ends(self) -> bool:
@@ -202,11 +208,12 @@ class _Maker:
             rows.append(head)
             lines.append(tuple(cell for cell, _ in found))
             records += [
-                self._published_record(head, key, cell, row)
-                for key, (cell, row) in zip(self.keys, found, strict=True)
+                self._published_record(head, key, cell, row) for key, (cell, row) in zip(self.keys, found, strict=True)
             ]
         caption = tuple(self._caption(len(rows) > count, [cell for line in lines for cell in line]))
-        runs, numbers = (f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((count, "run"), (len(self.keys), "number")))
+        runs, numbers = (
+            f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((count, "run"), (len(self.keys), "number"))
+        )
         return ScoreTable(
             f"Scores: {numbers} of {runs}", caption, tuple(self.notes.places), columns, tuple(rows), tuple(lines),
             tuple(records),
@@ -214,7 +221,7 @@ class _Maker:
 
     def _column(self, key: ColumnKey) -> Heading:
         form = self.forms[key]
-        demo = DEMONSTRATION if key.is_headline and is_demonstration(key) else ""
+        demo = DEMONSTRATION if key.is_headline and is_demonstration(key) and not self.is_demo else ""
         places = self.notes.of(demo, *column_notes(self.runs, key, form))
         arrow = " ↓" if form.higher_is_better is False else ""
         several = any(one.task == key.task and one.metric == key.metric and one != key for one in self.keys)
@@ -236,11 +243,13 @@ class _Maker:
     def _cell(self, run: TableRun, key: ColumnKey) -> TableCell:
         number, form = run.numbers.get(key), self.forms[key]
         if number is None:
-            return TableCell(DASH, notes=self.notes.of(run.absent.get(key, "")))
+            return TableCell(DASH, notes=self.notes.of(run.reason(key)))
         if reason := misfit(number, form):
             return TableCell(DASH, notes=self.notes.of(f"not shown: {reason}"))
         around, missing = self._around(number, form)
         limits = [_limit(name, text) for name, text in number.marks.items() if name != "demonstration"]
+        if form.within is not None and number.score_range is None:
+            limits.append(f"its scale is not stated; taken as {form.within}")
         about = _about(number)
         other = f"interval for {about}" if around and about and about != self._usual_about else ""
         best = self.best[key]
@@ -271,21 +280,19 @@ class _Maker:
 
     def _record(self, run: TableRun, key: ColumnKey, cell: TableCell) -> TableRecord:
         number = None if cell.value == DASH else run.numbers.get(key)
-        form = self.forms[key]
-        return TableRecord(
-            *(run.name, run.rows.source, key.task, key.metric, key.filter),
-            None if number is None else number.value,
-            None if number is None else number.low,
-            None if number is None else number.high,
-            None if number is None else number.error,
-            None if number is None else number.n,
-            _about(number),
-            form.higher_is_better,
-            "baseline" if run.baseline else "run",
-            cell.is_bold,
-            cell.mark,
-            self.notes.text(cell.notes),
+        made = TableRecord(
+            *(run.name, run.rows.source, key.task, key.metric, key.filter, "baseline" if run.baseline else "run"),
+            higher_is_better=self.forms[key].higher_is_better,
+            is_bold=cell.is_bold,
+            mark=cell.mark,
+            notes=self.notes.text(cell.notes),
         )
+        if number is None:
+            return made
+        return replace(
+            made, value=number.value, low=number.low, high=number.high, stderr=number.error, n=number.n,
+            about=_about(number),
+        )  # fmt: skip
 
     def _published(self) -> Iterator[tuple[Heading, list[tuple[TableCell, Published | None]]]]:
         """Yield a row for each model with published numbers of the table's columns, with and without thinking."""
@@ -319,16 +326,18 @@ class _Maker:
     def _published_record(self, head: Heading, key: ColumnKey, cell: TableCell, row: Published | None) -> TableRecord:
         form = self.forms[key]
         whole = None if row is None else full_marks(row.unit)
-        value = None if row is None or whole is None else 100 * row.number / whole / form.scale
         return TableRecord(
-            *(head.name, "" if row is None else row.source, key.task, key.metric, key.filter, value),
-            *(None, None, None, None, "", form.higher_is_better, "published", False, ""),
-            self.notes.text(cell.notes),
+            *(head.name, "" if row is None else row.source, key.task, key.metric, key.filter, "published"),
+            value=None if row is None or whole is None else 100 * row.number / whole / form.scale,
+            higher_is_better=form.higher_is_better,
+            notes=self.notes.text(cell.notes),
         )
 
     def _caption(self, has_published: bool, cells: Sequence[TableCell]) -> Iterator[str]:
         """Yield the sentences of the caption."""
         yield self._units()
+        if self.is_demo:
+            yield f"All of it is {DEMONSTRATION}."
         if self._has_ends and any(cell.around for cell in cells):
             yield f"In brackets: 95 % intervals, for {self._usual_about}."
         if self.options.uncertainty == "se" and any(cell.around for cell in cells):
@@ -356,10 +365,10 @@ class _Maker:
         return f"Scores in percent; in the units of their metrics: {', '.join(others)}."
 
     def _significance(self, cells: Sequence[TableCell]) -> Iterator[str]:
-        test = (
-            f"by lmms-eval compare (paired over shared documents, {self.verdicts.tests} "
-            f"{'test' if self.verdicts.tests == 1 else 'tests'} corrected together by Holm, level {self.verdicts.alpha:g})"
-        )
+        count = self.verdicts.tests
+        tests = f"{count} test{'s' * (count != 1)} corrected together by Holm, level {self.verdicts.alpha:g}"
+        settings = ", each model under the settings of its recipe" if self.verdicts.own_settings else ""
+        test = f"by lmms-eval compare (paired over shared documents, {tests}{settings})"
         if any(self.best.values()) and self.options.bold == "best":
             yield "Bold: the best of each column; equal ones share it."
         elif any(self.best.values()) and self.options.bold == "significant":

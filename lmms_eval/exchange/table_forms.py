@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import groupby
 
 from lmms_eval.exchange.score_table import Heading, ScoreTable, TableCell, TableRecord
-from lmms_eval.utils.latex import latex_document, latex_float, latex_text, tabular
+from lmms_eval.utils.latex import latex_document, latex_float, latex_line, latex_text, tabular
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, escaped, markdown_table, no_formula, printable
 from lmms_eval.viewer.page import static_page
 
-_WIDE = 5
-"""A table with more columns takes the width of the page."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -53,35 +53,63 @@ def _plain_cell(cell: TableCell) -> str:
 def latex(table: ScoreTable) -> str:
     """Format a table as a LaTeX ``table`` for the package booktabs. Intervals are below their numbers."""
     stacks = any(cell.around.startswith("[") for line in table.cells for cell in line)
-    head = [["", *(f"{latex_text(one.name)}{_latex_notes(one.notes)}" for one in table.columns)]]
-    if any(one.detail for one in table.columns):
-        head.append(["", *(f"{{\\scriptsize {latex_text(one.detail)}}}" for one in table.columns)])
     body = []
     for row, cells in zip(table.rows, table.cells, strict=True):
         name = latex_text(row.name)
         name = f"\\textit{{{name}}}" if row.is_apart else name
-        detail = f" {{\\scriptsize {latex_text(row.detail)}}}" if row.detail else ""
+        detail = f" {_small(row.detail)}" if row.detail else ""
         lines = [[f"{name}{detail}{_latex_notes(row.notes)}", *(_latex_cell(cell, not stacks) for cell in cells)]]
         if stacks and any(cell.around for cell in cells):
-            lines.append(["", *(f"{{\\scriptsize {latex_text(cell.around)}}}" for cell in cells)])
+            lines.append(["", *(_small(cell.around) for cell in cells)])
         body.append(lines)
     notes = [f"\\textsuperscript{{{note_letter(place)}}} {latex_text(note)}" for place, note in enumerate(table.notes)]
     caption = " ".join(map(latex_text, table.caption))
-    form = "l" + "c" * len(table.columns)
-    made = tabular(form, head, body)
-    return latex_document(latex_float(made, latex_text(table.title), caption, notes, len(table.columns) > _WIDE))
+    made = tabular("l" + "c" * len(table.columns), list(_latex_head(table.columns)), body)
+    return latex_document(latex_float(made, latex_text(table.title), caption, notes, _width(table, stacks)))
 
 
-def _latex_notes(places: Sequence[int]) -> str:
-    return f"\\textsuperscript{{{_letters(places)}}}" if places else ""
+def _latex_head(columns: Sequence[Heading]) -> Iterator[str]:
+    """Yield the lines of the head. Neighbours of one name, such as a benchmark's numbers, share their name."""
+    names, rules, first = [""], "", 2
+    for name, group in groupby(columns, key=lambda one: one.name):
+        count = len(list(group))
+        names.append(f"\\multicolumn{{{count}}}{{c}}{{{latex_text(name)}}}" if count > 1 else latex_text(name))
+        rules += f"\\cmidrule(lr){{{first}-{first + count - 1}}}\n" if count > 1 else ""
+        first += count
+    yield latex_line(names)
+    yield rules
+    details = [f"{_small(one.detail)}{_latex_notes(one.notes)}" for one in columns]
+    if any(one.detail or one.notes for one in columns):
+        yield latex_line(["", *details])
+
+
+def _width(table: ScoreTable, stacks: bool) -> int:
+    """Return the letters of a table's widest line, with the gaps between columns."""
+    counts = Counter(one.name for one in table.columns)
+    width = max(len(f"{row.name} {row.detail}") for row in table.rows)
+    for place, heading in enumerate(table.columns):
+        texts = [heading.name[: len(heading.name) // counts[heading.name] + 1], heading.detail]
+        for line in table.cells:
+            cell = line[place]
+            texts += [cell.value, cell.around] if stacks else [f"{cell.value} {cell.around}"]
+        width += max(map(len, texts)) + 2
+    return width
+
+
+def _small(text: str) -> str:
+    return f"{{\\scriptsize {latex_text(text)}}}" if text else ""
+
+
+def _latex_notes(places: Sequence[int], mark: str = "") -> str:
+    raised = ",".join(filter(None, (latex_text(mark), _letters(places))))
+    return f"\\textsuperscript{{{raised}}}" if raised else ""
 
 
 def _latex_cell(cell: TableCell, has_around: bool) -> str:
     value = latex_text(cell.value)
     value = f"\\textbf{{{value}}}" if cell.is_bold else value
-    mark = f"\\textsuperscript{{{latex_text(cell.mark)}}}" if cell.mark else ""
-    around = f" {{\\scriptsize {latex_text(cell.around)}}}" if has_around and cell.around else ""
-    return f"{value}{mark}{around}{_latex_notes(cell.notes)}"
+    around = f" {_small(cell.around)}" if has_around and cell.around else ""
+    return f"{value}{around}{_latex_notes(cell.notes, cell.mark)}"
 
 
 def html(table: ScoreTable) -> str:

@@ -13,7 +13,7 @@ from lmms_eval.compare.comparing import compare_pairs_of
 from lmms_eval.compare.matching import MatchedPair, match_pair
 from lmms_eval.compare.requests import setting_words
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.compare.verdicts import CompareOptions, Verdict
+from lmms_eval.compare.verdicts import CompareOptions, Difference, Verdict
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.exchange.table_numbers import ColumnForm, ColumnKey, TableRun
 from lmms_eval.utils.names import some_of
@@ -38,6 +38,8 @@ class Verdicts(Struct, frozen=True):
     tests: int = 0
     """Number of tests that were corrected together."""
     alpha: float = 0.05
+    own_settings: bool = False
+    """Whether some runs had different recipes."""
     reasons: tuple[str, ...] = ()
     """Why runs or columns could not be compared."""
 
@@ -82,11 +84,11 @@ def compare_columns(runs: Sequence[TableRun], columns: Sequence[ColumnKey], opti
     found = {
         (key, pair.first, pair.second): row.verdict
         for pair in comparison.pairs
-        for row in pair.rows
         for key in columns
-        if key.compared == (row.name, row.metric) and (key.is_headline or row.filter in (key.filter, "none"))
+        if (row := _row_of(pair.rows, key)) is not None
     }
-    tests = sum(row.p is not None for pair in comparison.pairs for row in pair.rows)
+    rows_of_all = [row for pair in comparison.pairs for row in pair.rows]
+    tests = sum(row.p is not None for row in rows_of_all)
     absent = [
         key
         for key in columns
@@ -95,7 +97,15 @@ def compare_columns(runs: Sequence[TableRun], columns: Sequence[ColumnKey], opti
     if absent:
         named = some_of([f"{key.task} {key.metric}" for key in absent], _MOST_NAMED)
         reasons.append(f"not compared: {named}")
-    return Verdicts(found, tests, options.alpha, tuple(dict.fromkeys(reasons)))
+    own_settings = any(row.own_settings for row in rows_of_all)
+    return Verdicts(found, tests, options.alpha, own_settings, tuple(dict.fromkeys(reasons)))
+
+
+def _row_of(rows: Sequence[Difference], key: ColumnKey) -> Difference | None:
+    """Return the row of a comparison for a column, whatever its filter is called if it has only one."""
+    fitting = [row for row in rows if key.compared == (row.name, row.metric)]
+    exact = [row for row in fitting if row.filter == key.filter]
+    return (exact or (fitting if len(fitting) == 1 else [None]))[0]
 
 
 def _with_tasks(rows: RunRows, tasks: set[str]) -> RunRows:
@@ -123,7 +133,7 @@ def column_notes(runs: Sequence[TableRun], key: ColumnKey, form: ColumnForm) -> 
     if not has_one_count:
         listed = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count is not None)
         yield f"over different numbers of {unit_of(key)}: {listed}"
-    first, *others = having
+    first, *others = [run for run in having if not run.baseline] or having  # baselines read no prompts
     found: dict[tuple[str, ...], list[str]] = {}
     for run in others:
         words = tuple(word for word in _differences(key, first, run) if has_one_count or word != "documents")

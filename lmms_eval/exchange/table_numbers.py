@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmms_eval.compare.readers import unique_names
-from lmms_eval.compare.runs import RunRows
+from lmms_eval.compare.readers import harness_runs, unique_names
+from lmms_eval.compare.runs import MetricColumn, RunRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.exchange.numbers import PERCENT, ReportedNumber, is_control, numbers_of
 from lmms_eval.exchange.origins import ModelFacts
@@ -106,6 +106,17 @@ class TableRun(Struct, frozen=True):
             names = part_of(part_of(self.document, "mmie_report", key.task.partition(", ")[2]), "tasks")
         return tuple(name for name in names if ("_demo" in name) == is_demo)
 
+    def reason(self, key: ColumnKey) -> str:
+        """Return why the run has no number; empty if it was not asked for one."""
+        if reason := self.absent.get(key, ""):
+            return reason
+        tasks = self.tasks_of(key) if key.is_headline or key in self.absent else ()
+        outcomes = [part_of(self.document, "outcomes", task) for task in tasks]
+        reasons = [reason for outcome in outcomes for reason in outcome.get("reasons") or ()]
+        lost = sum(outcome.get(name) or 0 for outcome in outcomes for name in ("unscored", "failed", "not_asked"))
+        why = f": {lost:,} documents are without one ({reasons[0]})" if lost and reasons else ""
+        return f"no score{why}" if tasks else ""
+
     def judge_of(self, key: ColumnKey) -> str:
         """Return the judge that a number depends on; empty if it asked none about these tasks."""
         asked = part_of(self.document, "judge", "by_task")
@@ -141,8 +152,32 @@ def read_table_runs(paths: Sequence[str], names: Sequence[str] = ()) -> tuple[Ta
         raise UsageError(f"--names: {len(names)} names for {len(found)} runs: {listed}")
     if len(set(names)) < len(names):
         raise UsageError("--names: two runs have the same name; give each its own")
+    return _of_one_filter(
+        [_table_run(run, replace(run.rows, name=name)) for run, name in zip(found, names or unique, strict=True)]
+    )
+
+
+def _of_one_filter(runs: Sequence[TableRun]) -> tuple[TableRun, ...]:
+    """Give one name to the filter of a metric with a single one in each run: harnesses name them differently."""
+    filters: dict[tuple[str, str], list[list[str]]] = {}
+    for run in runs:
+        of_run: dict[tuple[str, str], list[str]] = {}
+        for key in run.keys:
+            of_run.setdefault((key.task, key.metric), []).append(key.filter)
+        for pair, names in of_run.items():
+            filters.setdefault(pair, []).append(names)
+    single = {pair: found[0][0] for pair, found in filters.items() if all(len(names) == 1 for names in found)}
+
+    def named(key: ColumnKey) -> ColumnKey:
+        return replace(key, filter=single.get((key.task, key.metric), key.filter))
+
     return tuple(
-        _table_run(run, replace(run.rows, name=name)) for run, name in zip(found, names or unique, strict=True)
+        replace(
+            run,
+            numbers={named(key): number for key, number in run.numbers.items()},
+            absent={named(key): reason for key, reason in run.absent.items()},
+        )
+        for run in runs
     )
 
 
@@ -197,15 +232,28 @@ def _from_documents(run: ReportRun) -> Iterator[tuple[ColumnKey, ReportedNumber]
             continue
         key = ColumnKey(row["task"], row["metric"], row["filter"] or "none")
         column = run.rows.tasks[key.task].columns[f"{row['metric']},{row['filter']}"]
-        yield key, ReportedNumber(
-            *(key.task, key.metric, key.filter, row["value"], row["n"]),
-            low=row["low"],
-            high=row["high"],
-            method=row["method"],
-            estimand=row["about"],
-            higher_is_better=column.higher_is_better,
-            score_range=column.score_range,
+        yield (
+            key,
+            ReportedNumber(
+                *(key.task, key.metric, key.filter, row["value"], row["n"]),
+                low=row["low"],
+                high=row["high"],
+                method=row["method"],
+                estimand=row["about"],
+                marks=_document_marks(run, column, row["n"]),
+                higher_is_better=column.higher_is_better,
+                score_range=column.score_range,
+            ),
         )
+
+
+def _document_marks(run: ReportRun, column: MetricColumn, n: int) -> dict[str, str]:
+    """Return what limits a mean over documents: a run that has not finished, or whose results are absent."""
+    if run.state and run.state.get("state") not in ("complete", "stopped early"):
+        return {"unfinished": f"unfinished: {n:,} documents so far"}
+    kinds = (harness_runs.OWN, harness_runs.LMMS_EVAL, harness_runs.LM_EVAL)
+    is_sure = run.rows.kind not in kinds or column.reported is not None
+    return {} if is_sure else {"mean": "mean over documents: the run's results file is absent"}
 
 
 def _ranged(number: ReportedNumber, document: Mapping[str, Any]) -> ReportedNumber:
@@ -231,7 +279,7 @@ def _headlines(document: Mapping[str, Any]) -> Iterator[tuple[ColumnKey, Reporte
         metric = str(row["metric"])
         key = ColumnKey(row["task"], metric.removesuffix(_MARK_PARTIAL), is_headline=True)
         if row["value"] is None:
-            yield key, None, str(row["method"] or "not in the results")
+            yield key, None, str(row["method"] or "")
             continue
         marks = dict(_marks(document, key, metric.endswith(_MARK_PARTIAL)))
         ranges = {"megabench": SHARES, "mmie": _MMIE_RANGE}
@@ -298,7 +346,8 @@ def _named_tasks(runs: Sequence[TableRun], known: Sequence[ColumnKey], wanted: I
     found: list[str] = []
     for name in wanted:
         fitting = [task for task in tasks if name == task or any(run.alias(task) == name for run in runs)]
-        fitting = fitting or [key.task for key in known if key.is_headline and key.task.startswith(f"{name}, ")]
+        fitting = fitting or [key.task for key in known if key.is_headline and name in (
+            key.benchmark, key.benchmark.partition(" (")[0])]  # fmt: skip
         if not fitting:
             raise UsageError(f"--tasks: no run has a number of {name}; they have {some_of(tasks, _MOST_NAMED)}")
         found += fitting
@@ -353,7 +402,7 @@ class ColumnForm(Struct, frozen=True):
     higher_is_better: bool | None = None
 
     def text(self, value: float) -> str:
-        return f"{self.scale * value:.{self.decimals}f}"
+        return f"{self.scale * value:z.{self.decimals}f}"
 
 
 _SCALES = {SHARES: 100.0, _MMIE_RANGE: 100.0 / _MMIE_RANGE.high, PERCENT: 1.0}

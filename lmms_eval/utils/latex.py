@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 from lmms_eval.utils.terminal import Column, column_layout, printable
 
-BOOKTABS = "% needs \\usepackage{booktabs}\n"
+_NARROW, _WIDE = 70, 84
+"""Letters of a line that a column of 345 pt holds in small and in footnote-sized letters."""
+_RESIZED = "\\resizebox{\\linewidth}{!}{"
 _GLYPH = "\\evalglyph"
 _GLYPHS = (
     "% characters that pdfLaTeX lacks: LuaLaTeX and XeLaTeX print them if the font has them\n"
@@ -62,11 +64,12 @@ def _accented(character: str) -> str:
     """Return the command of a Latin letter with an accent; other characters as they are."""
     if character.isascii():
         return character
-    letter, *accents = unicodedata.normalize("NFD", character)
-    if len(accents) != 1 or accents[0] not in _ACCENTS or not (letter.isascii() and letter.isalpha()):
+    parts = unicodedata.normalize("NFD", character)
+    letter, accent = parts[0], parts[1:]
+    if accent not in _ACCENTS or not (letter.isascii() and letter.isalpha()):
         return character
-    base = f"\\{letter}" if letter in "ij" and accents[0] not in "\u0327\u0323\u0331" else letter
-    return f"{{\\{_ACCENTS[accents[0]]}{base}}}"
+    base = f"\\{letter}" if letter in "ij" and accent not in "\u0327\u0323\u0331" else letter
+    return f"{{\\{_ACCENTS[accent]}{base}}}"
 
 
 def _glyphs(found: re.Match[str]) -> str:
@@ -76,29 +79,30 @@ def _glyphs(found: re.Match[str]) -> str:
 
 
 def latex_document(body: str) -> str:
-    """Put the lines that a table needs before it: a comment on its package, and ``\\evalglyph`` if it is used."""
-    return BOOKTABS + (_GLYPHS if _GLYPH in body else "") + body
+    """Put the lines that a table needs before it: a comment on its packages, and ``\\evalglyph`` if it is used."""
+    packages = "booktabs,graphicx" if _RESIZED in body else "booktabs"
+    return f"% needs \\usepackage{{{packages}}}\n" + (_GLYPHS if _GLYPH in body else "") + body
 
 
-def tabular(form: str, head: Sequence[Sequence[str]], body: Sequence[Sequence[Sequence[str]]]) -> str:
+def tabular(form: str, head: Sequence[str], body: Sequence[Sequence[Sequence[str]]]) -> str:
     """Return a ``tabular`` of cells that are LaTeX already.
 
     Args:
         form: the columns, such as ``lrr``.
-        head: the lines of the head.
-        body: groups of lines; there is a little space between groups of several lines.
+        head: the lines of the head (``latex_line``).
+        body: groups of lines of cells; there is a little space between groups of several lines.
     """
-
-    def line(cells: Sequence[str]) -> str:
-        # An empty group before a bracket keeps it from being an argument of the line break before it.
-        return f"{{}}{' & '.join(cells)} \\\\\n"
-
     space = "\\addlinespace\n" if any(len(group) > 1 for group in body) else ""
-    groups = space.join("".join(map(line, group)) for group in body)
+    groups = space.join("".join(map(latex_line, group)) for group in body)
     return (
-        f"\\begin{{tabular}}{{{form}}}\n\\toprule\n{''.join(map(line, head))}\\midrule\n{groups}\\bottomrule\n"
-        "\\end{tabular}\n"
+        f"\\begin{{tabular}}{{{form}}}\n\\toprule\n{''.join(head)}\\midrule\n{groups}\\bottomrule\n\\end{{tabular}}\n"
     )
+
+
+def latex_line(cells: Sequence[str]) -> str:
+    """Return a line of a ``tabular``."""
+    # An empty group before a bracket keeps it from being an argument of the line break before it.
+    return f"{{}}{' & '.join(cells)} \\\\\n"
 
 
 def latex_tabular(columns: Sequence[Column]) -> str:
@@ -106,7 +110,7 @@ def latex_tabular(columns: Sequence[Column]) -> str:
     laid = [column_layout(column) for column in columns]
     form = "".join("r" if all_numbers else "l" for _, _, all_numbers in laid)
     rows = zip(*(cells for cells, _, _ in laid), strict=True)
-    head = [[latex_text(column.heading) for column in columns]]
+    head = [latex_line([latex_text(column.heading) for column in columns])]
     return tabular(form, head, [[list(map(latex_text, row))] for row in rows])
 
 
@@ -115,7 +119,7 @@ def latex_table(columns: Sequence[Column]) -> str:
     return latex_document(latex_tabular(columns))
 
 
-def latex_float(table: str, title: str, caption: str, notes: Sequence[str] = (), is_wide: bool = False) -> str:
+def latex_float(table: str, title: str, caption: str, notes: Sequence[str] = (), width: int = 0) -> str:
     """Put a ``tabular`` into a ``table`` environment, with a caption above it and notes below it.
 
     Args:
@@ -123,11 +127,15 @@ def latex_float(table: str, title: str, caption: str, notes: Sequence[str] = (),
         title: the entry in the list of tables, in plain letters.
         caption: the caption, which is LaTeX already.
         notes: the notes, which are LaTeX already; each begins a line.
-        is_wide: whether the table has so many columns that it needs the width of the page and narrow gaps.
+        width: letters of the table's widest line. Wide tables get small letters, the width of the page, and are
+            scaled to it.
     """
-    name, size = "table", "\\small\n"
-    if is_wide:
-        name, size = "table*", "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n"
-    lines = " \\\\\n".join(f"{{}}{note}" for note in notes)
+    name, before, after = "table", "\\small\n", ""
+    if width > _NARROW:
+        name, before = "table*", "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n"
+    if width > _WIDE:
+        before, after = f"{before}{_RESIZED}%\n", "}\n"
+    lines = " \\\\\n".join(f"\\leavevmode{{}}{note}" for note in notes)
     below = f"\n\\smallskip\n\\parbox{{\\linewidth}}{{\\footnotesize\\raggedright\n{lines}}}\n" if notes else ""
-    return f"\\begin{{{name}}}[t]\n\\centering\n\\caption[{title}]{{{caption}}}\n{size}{table}{below}\\end{{{name}}}\n"
+    inner = f"\\caption[{title}]{{{caption}}}\n\\smallskip\n{before}{table}{after}{below}"
+    return f"\\begin{{{name}}}[t]\n\\centering\n{inner}\\end{{{name}}}\n"
