@@ -174,6 +174,10 @@ class _Maker:
         self.verdicts = Verdicts({})
         if len(self.contest) > 1 and options.bold != "none":
             self.verdicts = compare_columns(self.contest, keys, CompareOptions(alpha=options.alpha))
+        found = {key: list(column_notes(runs, key, self.forms[key])) for key in keys}
+        self.common = [text for text in found[keys[0]] if len(keys) > 1 and all(text in one for one in found.values())]
+        """Notes of every column, which are in the caption."""
+        self.unequal = {key: [text for text in texts if text not in self.common] for key, texts in found.items()}
         self.best = {key: best_runs(self._values(key), self.forms[key]) for key in keys}
         self.about = Counter(
             about for run in runs for key in keys if (about := _about(self._number(run, key))) and self._has_ends
@@ -222,7 +226,7 @@ class _Maker:
     def _column(self, key: ColumnKey) -> Heading:
         form = self.forms[key]
         demo = DEMONSTRATION if key.is_headline and is_demonstration(key) and not self.is_demo else ""
-        places = self.notes.of(demo, *column_notes(self.runs, key, form))
+        places = self.notes.of(demo, *self.unequal[key])
         arrow = " ↓" if form.higher_is_better is False else ""
         several = any(one.task == key.task and one.metric == key.metric and one != key for one in self.keys)
         metric = f"{key.metric}, {key.filter}" if several else key.metric
@@ -346,6 +350,7 @@ class _Maker:
         if any(cell.value == DASH for cell in cells):
             yield f"{DASH}: not in the run, or no score for the reason in its note."
         yield self._counts()
+        yield from (f"In every column: {text}." for text in self.common)
         judged = {judge for run in self.runs for key in self.keys if (judge := run.judge_of(key))}
         columns = [self._named(key) for key in self.keys if any(run.judge_of(key) for run in self.runs)]
         if judged:
@@ -376,11 +381,11 @@ class _Maker:
         own = "" if self.options.bold == "significant" else f" {test}"
         marks = {cell.mark for cell in cells}
         if WORSE in marks:
-            yield f"{WORSE}: worse than the best of the column{own}."
+            yield f"{WORSE}: shown to be worse than the best of the column{own}."
         if BEHIND in marks:
             yield f"{BEHIND}: behind the best of the column on this list of documents only{own}."
         if self.verdicts.tests and not marks - {""} and self.options.bold == "best":
-            yield f"No run is worse than the best of its column {test}."
+            yield f"No run is shown to be worse than the best of its column {test}."
         if self.verdicts.reasons:
             yield f"Without marks: {some_of(self.verdicts.reasons, _MOST_NAMED, '; ')}."
 

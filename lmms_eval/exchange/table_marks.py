@@ -115,12 +115,13 @@ def _with_tasks(rows: RunRows, tasks: set[str]) -> RunRows:
 
 
 def best_runs(values: Mapping[str, float], form: ColumnForm) -> list[str]:
-    """Return the runs with the best of a column's values, as they are shown: ties included."""
+    """Return the runs with the best of a column's values, as they are shown: ties included; none if all are equal."""
     if not values:
         return []
     shown = {run: float(form.text(value)) for run, value in values.items()}
     best = min(shown.values()) if form.higher_is_better is False else max(shown.values())
-    return [run for run, value in shown.items() if value == best]
+    found = [run for run, value in shown.items() if value == best]
+    return found if len(found) < len(shown) else []
 
 
 def column_notes(runs: Sequence[TableRun], key: ColumnKey, form: ColumnForm) -> Iterator[str]:

@@ -71,9 +71,10 @@ def test_bold_only_if_better_than_every_other_run(tmp_path: Path, three: list[Pa
 
 
 def test_equal_numbers_share_bold(tmp_path: Path) -> None:
-    runs = [write_table_run(tmp_path / name, name, right(30)) for name in "ab"]
-    assert values(made(*runs)) == [["*75.0"], ["*75.0"]]
-    assert values(made(*runs, bold="significant")) == [["75.0"], ["75.0"]]
+    runs = [write_table_run(tmp_path / name, name, right(count)) for name, count in (("a", 30), ("b", 30), ("c", 29))]
+    assert values(made(*runs)) == [["*75.0"], ["*75.0"], ["72.5"]]
+    assert values(made(*runs[:2])) == [["75.0"], ["75.0"]]  # nothing is best
+    assert values(made(*runs, bold="significant")) == [["75.0"], ["75.0"], ["72.5"]]
 
 
 def test_a_withheld_score_is_a_dash_with_its_reason(tmp_path: Path) -> None:
