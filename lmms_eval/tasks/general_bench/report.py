@@ -56,11 +56,12 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
             logger.warning("General-Level: {}", problem)
         ranked = paper.rank_paper(model, filled.table)
         found = sensitivity.sensitivity(ranked)
-        remark = "demonstration data: no General-Level of a model\n\n" if label != KEY else ""
+        remark = "demonstration data: no General-Level of a model" if label != KEY else ""
         lost = sum(sum(one.missing.values()) for one in chosen.values() if not one.withheld)
         bounds = without_bounds([f"level{number}" for number in ranked.levels], lost, NO_BOUNDS) if lost else {}
         lines = bounds_lines({"General-Level": next(iter(bounds.values()))}) if bounds else ""
-        texts.append("\n".join(filter(None, [f"{remark}{table}\n\n{text.summary(ranked, found)}", lines])))
+        above = f"{remark}\n\n" if remark else ""
+        texts.append("\n".join(filter(None, [f"{above}{table}\n\n{text.summary(ranked, found)}", lines])))
         if bounds:
             parts[label]["missing"] = bounds_dict(bounds)
         parts[label]["levels"] = dict(ranked.levels)
@@ -70,8 +71,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
             written += [str(folder), *map(str, text.write(ranked, found, folder))]
             target = folder / f"{sanitize_model_name(model, full_path=True)}_levels.png"
             try:
-                picture.draw(ranked, target)
-                written.append(str(target))
+                written += map(str, picture.draw(ranked, target, remark))
             except PlotUnavailable as absent:
                 logger.info("{}", absent)
             written += _write_results(filled.table, model, folder)
