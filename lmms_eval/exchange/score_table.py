@@ -49,7 +49,7 @@ _MOST_NAMED = 4
 
 
 class TableOptions(Struct, frozen=True):
-    """What a table shows. Raises ``UsageError`` for a number out of range."""
+    """Content and form of a table. Raises ``UsageError`` for a number out of range."""
 
     choice: ColumnChoice = ColumnChoice()
     uncertainty: Uncertainty = "ci"

@@ -1,4 +1,4 @@
-"""What a table of runs says about its numbers: verdicts of ``compare``, and what makes numbers unequal."""
+"""Verdicts of ``compare`` for the numbers in a table of runs, and notes on what makes these numbers unequal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_NAMED = 3
 
 
 class Verdicts(Struct, frozen=True):
-    """What ``compare`` says about every pair of runs in every column."""
+    """Verdicts of ``compare`` about every pair of runs in every column."""
 
     found: Mapping[tuple[ColumnKey, str, str], Verdict]
     """By column, run and other run."""

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from lmms_eval.compare.readers import harness_runs, unique_names
 from lmms_eval.compare.runs import MetricColumn, RunRows
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.exchange.numbers import PERCENT, ReportedNumber, is_control, numbers_of
 from lmms_eval.exchange.origins import ModelFacts
 from lmms_eval.results.facts import aggregation_of, is_count, leaves_of, part_of, selected
-from lmms_eval.results.tables import absent_text, pairs_in
+from lmms_eval.results.tables import NOT_EMITTED, absent_text, pairs_in
 from lmms_eval.tasks.megabench.report import SETS
 from lmms_eval.utils.names import some_of
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -65,7 +66,7 @@ class ColumnKey(Struct, frozen=True):
 
     @property
     def prefix(self) -> str:
-        """How the names of a benchmark's tasks begin; empty for a task's number."""
+        """The beginning of the names of a benchmark's tasks; empty for a task's number."""
         kinds = {"MEGA-Bench": "megabench", "MileBench": "milebench", "MMIE": "mmie"}
         return kinds.get(self.task.partition(", ")[0], "general_bench") if self.is_headline else ""
 
@@ -111,11 +112,23 @@ class TableRun(Struct, frozen=True):
         if reason := self.absent.get(key, ""):
             return reason
         tasks = self.tasks_of(key) if key.is_headline or key in self.absent else ()
+        withheld = [text for task in tasks for text in self._withheld(task)]
         outcomes = [part_of(self.document, "outcomes", task) for task in tasks]
         reasons = [reason for outcome in outcomes for reason in outcome.get("reasons") or ()]
         lost = sum(outcome.get(name) or 0 for outcome in outcomes for name in ("unscored", "failed", "not_asked"))
         why = f": {lost:,} documents are without one ({reasons[0]})" if lost and reasons else ""
+        why = why or (f": {some_of(withheld, _MOST_GAPS)}" if withheld else "")
         return f"no score{why}" if tasks else ""
+
+    def _withheld(self, task: str) -> Iterator[str]:
+        """Yield why numbers of a task are withheld."""
+        entry, outcome = part_of(self.document, "results", task), part_of(self.document, "outcomes", task)
+        for metric, pipeline in pairs_in(entry):
+            key = f"{metric},{pipeline}"
+            text = absent_text(outcome, key) if entry[key] is None else NOT_AVAILABLE
+            if text not in (NOT_AVAILABLE, NOT_EMITTED):
+                yield f"{task} {text}"
+                return
 
     def judge_of(self, key: ColumnKey) -> str:
         """Return the judge that a number depends on; empty if it asked none about these tasks."""
@@ -393,7 +406,7 @@ def _first_metric(runs: Sequence[TableRun], keys: Sequence[ColumnKey]) -> list[C
 
 
 class ColumnForm(Struct, frozen=True):
-    """How the numbers of a column are shown."""
+    """Scale, unit and decimals of the numbers in a column."""
 
     scale: float = 1.0
     decimals: int = 1

@@ -165,7 +165,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 def picture(figure: Figure, ending: str) -> bytes:
     """Draw a picture in the format of a file's suffix, with its fonts. PNG has 150 dots per inch.
 
-    Raises ``UsageError`` if the suffix is none of ``.png``, ``.svg`` and ``.pdf``.
+    Raises ``UsageError`` for other suffixes than ``.png``, ``.svg`` and ``.pdf``.
     """
     import matplotlib as mpl
 

@@ -20,7 +20,7 @@ _HIGHEST = 100.0
 _SCALE = ("#f7f8f9", COLOURS[0], "#16395f")
 """Colours of the scale, from 0 to 100."""
 _DARK_FROM = 0.45
-"""Share of the scale from which a cell is dark and its number white."""
+"""Share of the scale. Above it, a cell is dark and its number white."""
 _LONGEST_TICK, _LABEL, _TITLE = 4, 30, 70
 
 
