@@ -143,7 +143,9 @@ def _files(given: Namespace) -> dict[str, str]:
         from lmms_eval.plots.figure import check_available
 
         if Path(given.plot).suffix.lower() not in _PICTURES:
-            raise UsageError(f"--plot {given.plot}: give a file that ends with {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+            raise UsageError(
+                f"--plot {given.plot}: give a file that ends with {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}"
+            )
         check_available()
     return found
 

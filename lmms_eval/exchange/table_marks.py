@@ -105,7 +105,7 @@ def _row_of(rows: Sequence[Difference], key: ColumnKey) -> Difference | None:
     """Return the row of a comparison for a column, whatever its filter is called if it has only one."""
     fitting = [row for row in rows if key.compared == (row.name, row.metric)]
     exact = [row for row in fitting if row.filter == key.filter]
-    return (exact or (fitting if len(fitting) == 1 else [None]))[0]
+    return next(iter(exact or (fitting if len(fitting) == 1 else ())), None)
 
 
 def _with_tasks(rows: RunRows, tasks: set[str]) -> RunRows:

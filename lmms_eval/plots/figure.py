@@ -31,8 +31,6 @@ _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 """Metadata without dates and versions, so that the same numbers give the same files."""
-_EMBEDDED = {"svg.hashsalt": "lmms_eval", "svg.fonttype": "path", "pdf.fonttype": 42}
-"""Texts of SVG files are outlines, and PDF files hold the fonts, so that both look the same everywhere."""
 _FONT = "DejaVu Sans"
 """The font that comes with matplotlib; others have what it lacks."""
 _OTHER_FONTS = (
@@ -59,12 +57,10 @@ def new_figure(width: float, height: float) -> Figure:
     """Make an empty figure, with sizes in inches. Raises ``PlotUnavailable``."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise PlotUnavailable(f"the plot cannot be drawn: {INSTALL}") from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    if (engine := figure.get_layout_engine()) is not None:
-        engine.set(h_pad=_TITLE_ROOM)
-    return figure
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=_TITLE_ROOM))
 
 
 def entitle(figure: Figure, title: str, remark: str = "", below: str = "") -> None:
@@ -179,7 +175,9 @@ def picture(figure: Figure, ending: str) -> bytes:
     level = fonts.level
     fonts.setLevel(logging.ERROR)  # other scripts' fonts have no bold
     try:
-        with mpl.rc_context(_EMBEDDED), warnings.catch_warnings():
+        # Texts of SVG files are outlines, and PDF files hold the fonts, so that both look the same everywhere.
+        embedded = mpl.rc_context({"svg.hashsalt": "lmms_eval", "svg.fonttype": "path", "pdf.fonttype": 42})
+        with embedded, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             figure.savefig(drawn, format=kind, dpi=150, metadata=_METADATA[kind])
     finally:
