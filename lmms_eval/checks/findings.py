@@ -522,7 +522,12 @@ def summary(checks: Checks) -> str:
     kinds = [(numbers[what], what) for what in get_args(What) if numbers[what]]
     checked = ", ".join(f"{number} {what}{'s' if number != 1 else ''}" for number, what in kinds) or "nothing"
     outcomes = Counter(each.status for each in checks.checked)
-    shown = [f"{outcomes[status]} {word}" for status, word in SHOWN.items() if outcomes[status]]
+    plural = {"warning": "warnings"}
+    shown = [
+        f"{number} {plural.get(word, word) if number > 1 else word}"
+        for status, word in SHOWN.items()
+        if (number := outcomes[status])
+    ]
     verdict = ": " + (SHOWN["ok"] if outcomes.keys() == {"ok"} else ", ".join(shown)) if shown else ""
     time = f"{checks.seconds:.1f} s, {checks.processes} process{'es' if checks.processes != 1 else ''}"
     return f"{checked} checked{verdict} ({time})"
