@@ -61,6 +61,9 @@ def setting_words(task: str, first: Mapping[str, Any], second: Mapping[str, Any]
         sides = [part_of(document, key).get(task) for document in (first, second)]
         if None not in sides and sides[0] != sides[1]:
             yield word
+    counts = [part_of(document, "n-samples", task).get("effective") for document in (first, second)]
+    if None not in counts and counts[0] != counts[1]:
+        yield "documents"
     if any(True for _ in _in_options(task, first, second)):
         yield "options"
     if any(True for _ in _in_media(task, first, second)):

@@ -396,7 +396,9 @@ class _Maker:
             ends = f"{min(known):,}" if len(known) == 1 else f"{min(known):,} to {max(known):,}" if known else ""
             if ends:
                 found.setdefault(f"{ends} {unit_of(key)}", []).append(self._named(key))
-        if len(found) == 1:
+        if not found:
+            return "N is not recorded."
+        if len(found) == 1 and len(next(iter(found.values()))) == len(self.keys):
             return f"N = {next(iter(found))}."
         return f"N: {'; '.join(f'{text} ({some_of(names, _MOST_NAMED)})' for text, names in found.items())}."
 

@@ -264,6 +264,45 @@ def test_turned_tables_have_tasks_as_rows(three: list[Path]) -> None:
     assert values(table) == [["*90.0", "50.0†", "10.0†"]]
 
 
+def test_results_of_the_family_have_their_numbers_and_no_more(tmp_path: Path) -> None:
+    for name, value, count in (("a", 12.5, 900), ("b", 31.25, 100)):
+        found = {
+            "results": {"asr": {"alias": "asr", "wer,none": value, "wer_stderr,none": "N/A"}},
+            "configs": {"asr": {"task": "asr", "metric_list": [{"metric": "wer"}]}},
+            "n-shot": {"asr": 0},
+            "n-samples": {"asr": {"original": 900, "effective": count}},
+            "higher_is_better": {"asr": {"wer": False}},
+            "model_name": name,
+        }
+        write_run(tmp_path / name, [], found).with_name("20240101_000000_samples_quiz.jsonl").unlink()
+    table = made(tmp_path)
+    assert values(table) == [["*12.50"], ["31.25"]] and table.columns[0].detail == "wer ↓"
+    assert [table.notes[place] for place in table.columns[0].notes] == [
+        "over different numbers of documents: a 900, b 100"
+    ]
+    assert "part of split: 100 of 900 documents" in notes_of(table, 1)
+    assert "Scores in the units of their metrics." in table.caption
+
+
+def test_the_benchmarks_numbers_are_in_place_of_their_tasks(tmp_path: Path) -> None:
+    parts = {"core": {"score": 0.25, "ci95": [0.2, 0.3], "num_eval_tasks": 440},
+             "open": {"score": 0.5, "ci95": [0.4, 0.6], "num_eval_tasks": 65},
+             "overall": {"score": 0.28, "ci95": [0.25, 0.31], "num_eval_tasks": 505}}  # fmt: skip
+    found = table_document("a", right(1, 2))
+    found["results"]["megabench_core"] = {"alias": "megabench_core", "macro_mean,none": 0.25, "scored,none": 440}
+    found["configs"]["megabench_core"] = {"metric_list": [{"metric": "macro_mean"}]}
+    found["megabench_breakdown"] = {"full": {"intervals": {"model_summary": parts}, "gaps": ["open is absent"]}}
+    found["general_bench_report"] = {"general_bench": {"general_level": {"levels": {"level2": 12.5, "level3": 3.0}}}}
+    table = made(write_run(tmp_path / "a", [sample(0)], found))
+    assert [(one.name, one.detail) for one in table.columns] == [
+        ("MEGA-Bench", "overall"), ("MEGA-Bench", "core"), ("MEGA-Bench", "open"), ("General-Bench", "level 2"),
+        ("General-Bench", "level 3"), ("quiz", "acc"),
+    ]  # fmt: skip
+    assert values(table) == [["28.0", "25.0", "50.0", "12.5", "3.0", "50.0"]]
+    assert notes_of(table, 0) == ["partial: open is absent"]
+    assert made(tmp_path, choice=ColumnChoice(("General-Bench", "megabench_core"))).columns[2].detail == "macro_mean"
+
+
 def test_names_of_runs(three: list[Path]) -> None:
     assert [row.name for row in made(*three, names=("x", "y", "z")).rows] == ["x", "y", "z"]
     with pytest.raises(UsageError, match="--names: 2 names for 3 runs: "):
