@@ -159,10 +159,11 @@ def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]
         by_scale.setdefault(PERCENT if row.unit == PERCENT else row.metric, []).append(row)
     for scale, rows in by_scale.items():
         factor = 100.0 if scale == PERCENT else 1.0
+        band = "" if margin is None else f"; band: up to ±{factor * margin:g}, which does not matter"
         unit = "percent points" if scale == PERCENT else f"units of {scale}"
         yield ForestPanel(
             f"{pair.first} − {pair.second}",
-            f"difference in {unit}; a verdict says what the first run is",
+            f"difference in {unit}; a verdict says what the first run is{band}",
             tuple(_row(row, factor) for row in rows if math.isfinite(row.value)),
             None if margin is None else factor * margin,
         )

@@ -126,7 +126,7 @@ def html(table: ScoreTable) -> str:
     body = (
         f"<main>\n<h1>{_text(table.title)}</h1>\n"
         '<div class="scroll" role="region" aria-label="Scores" tabindex="0">'
-        f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n"
+        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n"
         f'<p class="quiet wrapped">{caption}</p>\n<ul class="quiet wrapped">{notes}</ul>\n</main>'
     )
     return static_page(table.title, body)
