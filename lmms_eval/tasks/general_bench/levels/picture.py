@@ -26,7 +26,10 @@ _MODEL = 40
 def draw(ranked: Ranked, path: Path, remark: str = "") -> list[Path]:
     """Write ``path`` (``.png``) and the same picture as ``.svg`` and ``.pdf`` next to it, and return the paths.
 
-    ``remark`` is a line in the title, such as that the data are a demonstration.
+    Args:
+        ranked: the levels.
+        path: the picture's file.
+        remark: what the title says about the levels, such as that the data are a demonstration.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
