@@ -17,6 +17,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.aggregate import TaskResult, aggregate_task
+from lmms_eval.engine.clusters import Clusters
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
@@ -529,13 +530,16 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
         not_asked = report.give_up if report.give_up_kind == "budget" else f"given up because {report.give_up}"
     sampling = work.options.sampling
     anchors = {} if sampling is None else sampling.anchors
-    chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None, anchors=anchors)
+    clusters: dict[str, Clusters] = {}
+    interrupted = report.interrupted is not None
+    chosen = replace(work.options.aggregate, interrupted=interrupted, anchors=anchors, clusters=clusters)
     stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)
     results = []
     for plan in work.plans:
         order = sampling.order.of(plan) if sampling is not None and (stops or anchors) else None
         reason = not_asked or _given_up(work, plan)
         results.append(aggregate_task(plan, work.store, chosen, reason, order, stops.get(plan.task.name)))
+        clusters[plan.task.name] = results[-1].clusters
     if not any(result.task.asks_again for result in results):
         return tuple(results)
     from lmms_eval.engine.noise import with_noise_floors

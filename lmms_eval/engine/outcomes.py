@@ -12,6 +12,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.task import Task
+from lmms_eval.engine.clusters import Clusters
 from lmms_eval.engine.headline import Anchors
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 from lmms_eval.utils.records import to_dict
@@ -99,6 +100,8 @@ class AggregateOptions(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     anchors: Mapping[str, Anchors] = field(default_factory=dict)
     """By ``HeadlinePart.key``."""
+    clusters: Mapping[str, Clusters] = field(default_factory=dict)
+    """Clusters of the tasks that were aggregated before, by name. Those of a task are also those of its controls."""
     read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
     """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 

@@ -276,13 +276,14 @@ class SampleKeys(Struct, frozen=True):
     """The column or field that the task names for clusters."""
     clusters: Literal["column", "sent_media", "input_media", "none"] | None = None
     """What the results state as the cluster: that column, or the first of these media; ``None`` if they do not."""
-    few_shot: bool | None = None
-    """Of a run without results, whether examples precede the questions; ``None`` if that is not known."""
+    own_media: bool | None = None
+    """Of a run without results, whether clusters are by the documents' own media, since examples precede the questions
+    or a control changed them; ``None`` if that is not known."""
 
     @property
     def finds_clusters(self) -> bool:
         """Whether clusters are to be found in the samples, since no results state them yet (``SampleClusters``)."""
-        return self.clusters is None and self.few_shot is not None
+        return self.clusters is None and self.own_media is not None
 
     @property
     def has_clusters(self) -> bool:
@@ -514,7 +515,7 @@ class SampleClusters:
 
     def __init__(self, keys: SampleKeys) -> None:
         self._keys = keys
-        self._finder = ClusterFinder(keys.cluster_key, bool(keys.few_shot)) if keys.finds_clusters else None
+        self._finder = ClusterFinder(keys.cluster_key, bool(keys.own_media)) if keys.finds_clusters else None
         self._names: dict[int, str] = {}
 
     def add(self, row: int, record: Mapping[str, Any]) -> None:
