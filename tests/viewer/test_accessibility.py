@@ -38,7 +38,7 @@ PAGES = {
     "first": ("#/", ""),
     "run": ("#/<letter>", ""),
     "breakdown": ("#/<letter>?page=breakdown", ""),
-    "details": ("#/<letter>?page=details", ""),
+    "details": ("#/<rated>?page=details", ""),
     "run with parts of benchmarks": (f"#/{GOLD}?page=breakdown", ""),
     "run of MileBench": ("#/<mile>?page=breakdown", ""),
     "certainty": ("#/<repeated>", ""),

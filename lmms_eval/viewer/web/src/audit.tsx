@@ -4,7 +4,7 @@ import { percent } from "./home";
 import { plotColumns } from "./plot";
 import { address } from "./route";
 import { Selection } from "./selection";
-import { alike, count, plain } from "./text";
+import { alike, count, plain, Text } from "./text";
 import type { Cell, RunEntry } from "./types";
 
 interface OtherRule {
@@ -35,7 +35,7 @@ interface Audit extends Record<Counted, number> {
 }
 
 /** Rows of a table that are shown at first. */
-const MOST = 30;
+const MOST = 16;
 
 export function Parsing({ run }: { run: RunEntry }) {
   const { content, error } = useLoaded<Audit[]>(`audit-${run.number}`);
@@ -78,7 +78,8 @@ const nameOf = (audit: Audit): string => (audit.ending ? `${audit.task}, ${audit
 function Samples(props: { run: RunEntry; audit: Audit; column: string; value: string; n: number; of?: number }) {
   const { run, audit, column, value, n, of } = props;
   const share = of ? ` (${percent(n / of)})` : "";
-  if (!n || !value) return <>{`${count(n)}${share}`}</>;
+  if (!n) return <span class="quiet">0</span>;
+  if (!value) return <>{`${count(n)}${share}`}</>;
   const params = new URLSearchParams({ [`m.${audit.prefix}${column}${audit.ending}`]: value });
   return (
     <a href={address([run.name, audit.task], params)}>
@@ -113,7 +114,7 @@ function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
       };
     }),
   ];
-  return <SortedTable rows={audits} columns={columns} label="Answers" />;
+  return <SortedTable rows={audits} columns={columns} label="Answers" most={MOST} />;
 }
 
 interface Rule {
@@ -142,7 +143,7 @@ function Rules({ run, audits }: { run: RunEntry; audits: Audit[] }) {
     },
     { name: "Field", title: "Field of the metric's value that names the rule", value: (row) => row.field },
   ];
-  return <SortedTable rows={rows} columns={columns} label="Rules" />;
+  return <SortedTable rows={rows} columns={columns} label="Rules" most={MOST} />;
 }
 
 type Move = { audit: Audit } & OtherRule;
@@ -173,12 +174,18 @@ function moveColumns(run: RunEntry, moves: Move[]): Column<Move>[] {
     cell: (move) => <Samples run={run} audit={move.audit} column={`by.${move.other}`} value={key} n={move[key]} />,
   });
   return [
-    { name: "Task", value: (move) => nameOf(move.audit) },
-    { name: "Metric", value: (move) => move.metric },
-    { name: "Other rule", value: (move) => move.other },
-    { name: "N", class: "number", value: (move) => move.n, cell: (move) => count(move.n) },
-    { name: "Mean", class: "number", value: (move) => move.mean, cell: (move) => mean(move.mean) },
-    { name: "By the other", class: "number", value: (move) => move.other_mean, cell: (move) => mean(move.other_mean) },
+    {
+      name: "Task",
+      value: (move) => nameOf(move.audit),
+      cell: (move) => (
+        <span class="named">
+          <Text>{nameOf(move.audit)}</Text>
+          <small class="narrow">
+            {plain(move.metric)} → {plain(move.other)}
+          </small>
+        </span>
+      ),
+    },
     {
       name: "Moves by",
       class: "number",
@@ -190,7 +197,12 @@ function moveColumns(run: RunEntry, moves: Move[]): Column<Move>[] {
       ),
     },
     ...plotColumns(moves, { cellOf, isDifference: true }),
+    { name: "Mean", class: "number", value: (move) => move.mean, cell: (move) => mean(move.mean) },
+    { name: "By the other", class: "number", value: (move) => move.other_mean, cell: (move) => mean(move.other_mean) },
+    { name: "N", class: "number", value: (move) => move.n, cell: (move) => count(move.n) },
     samples("Higher", "higher"),
     samples("Lower", "lower"),
+    { name: "Metric", class: "later", value: (move) => move.metric },
+    { name: "Other rule", class: "later", value: (move) => move.other },
   ];
 }
