@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 
 import { isFew } from "./charts";
 import { Score, type Column } from "./common";
-import { count, digitsOf, number } from "./text";
+import { capital, count, digitsOf, number } from "./text";
 import type { Cell } from "./types";
 
 export interface Axis {
@@ -133,7 +133,7 @@ export const Few = (cell: { n: number; few?: boolean }) => (
 export function countColumn<T>(rows: T[], cellOf: (row: T) => Cell, unitOf: (row: T) => string): Column<T> {
   const [first = "documents", ...others] = new Set(rows.map(unitOf));
   return {
-    name: others.length ? "Over" : first.charAt(0).toUpperCase() + first.slice(1),
+    name: others.length ? "Over" : capital(first),
     title: "What the number and its interval are over",
     class: "number counted",
     value: (row) => cellOf(row).n,

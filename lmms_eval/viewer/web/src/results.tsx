@@ -2,9 +2,9 @@
 import { metricName } from "./cells";
 import { SortedTable, type Column } from "./common";
 import { fewNote, plotColumns, scoreColumn, countColumn } from "./plot";
-import { address } from "./route";
+import { address, verdictAddress } from "./route";
 import { count, methodText, number, plain, Text } from "./text";
-import type { Cell, Counted, ResultRow, RunEntry } from "./types";
+import type { Cell, Counted, ResultRow, RunEntry, Verdict } from "./types";
 
 /** Rows of a table that are shown at first. */
 export const MOST = 16;
@@ -109,13 +109,14 @@ function Named({ run, row, isTask }: { run: RunEntry; row: ResultRow; isTask: bo
   );
 }
 
-/** The way to the wrong answers, unless the score leaves room for none. */
+/** The way to the wrong answers, with their number if it is known. */
 function Answers({ run, row }: { run: RunEntry; row: ResultRow }) {
-  const isFull = row.value === 100 || (row.value === 1 && (row.high ?? 1) <= 1);
-  if (isFull) return null;
+  const verdicts = run.tasks.find((task) => task.name === row.task)?.verdicts;
+  const isKnown = verdicts && ["correct", "wrong", "partly"].some((verdict) => verdicts[verdict as Verdict]);
+  if (isKnown && !verdicts.wrong) return <small>none wrong</small>;
   return (
-    <a href={address([run.name, row.task], new URLSearchParams({ verdict: "wrong" }))} aria-label={`Wrong answers of ${plain(row.task)}`}>
-      Wrong
+    <a href={verdictAddress(run.name, row.task, "wrong")} aria-label={`Wrong answers of ${plain(row.task)}${isKnown ? `: ${count(verdicts.wrong)}` : ""}`}>
+      {isKnown ? `${count(verdicts.wrong)} wrong` : "Wrong"}
     </a>
   );
 }
