@@ -6,6 +6,7 @@ import type { Change } from "./compare";
 import { Waiting } from "./common";
 import { useColumns, useValues } from "./listed";
 import { Picture } from "./media";
+import { RunName } from "./name";
 import { changedParams, isChanged, type Difference, type Documents } from "./pairs";
 import { pageAddress } from "./route";
 import { count, number, plain, Text } from "./text";
@@ -77,6 +78,7 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
       ? [["f", `only ${first} right`], ["s", `only ${others[0]} right`], ["b", "both right"], ["n", "both wrong"]]
       : [[">", `${first} better`], ["<", `${others[0]} better`], ["=", "equal"]];
     found.set("changed", { text: "changed", fits: (row) => isChanged(only[row] ?? "") });
+    if (binary) found.set("wrong", { text: "wrong in a run", fits: (row) => "fsn".includes(only[row] || "-") });
     for (const [kind, text] of [...texts, ["-", "without a score on a side"] as const])
       if (known.has(kind)) found.set(kind, { text, fits: (row) => only[row] === kind });
     return found;
@@ -93,6 +95,7 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
     return [mine === undefined ? null : mine === "b" || mine === "f", ...kinds.map((kind) => (kind && kind !== "-" ? kind === "b" || kind === "s" : null))];
   };
   const every = (wanted: (run: number) => boolean) => (row: number) => right(row).every((one, run) => one === wanted(run));
+  found.set("wrong", { text: "wrong in a run", fits: (row) => right(row).some((one) => one === false) });
   found.set("b", { text: "all right", fits: every(() => true) });
   found.set("n", { text: "all wrong", fits: every(() => false) });
   documents.runs.forEach((run, number) => {
@@ -102,7 +105,7 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
   return found;
 }
 
-/** Rows of the documents that the address asks for: those that changed most surprisingly first. */
+/** Rows of the documents that the address asks for: the largest changes first. */
 export function chosenDocuments(documents: Documents, params: URLSearchParams): number[] {
   const [table] = documents.tables;
   const places = documents.places[0] ?? [];
@@ -122,19 +125,31 @@ export function chosenDocuments(documents: Documents, params: URLSearchParams): 
   return rows.sort((a, b) => bits(b) - bits(a) || a - b);
 }
 
+/** The kinds that are asked for most. */
+const FIRST = [["", "All"], ["changed", "Changed only"], ["wrong", "Wrong only"]] as const;
+
 function Filters({ documents, params, change }: ListProps) {
   const table = documents.tables[0];
   const given = [...params.keys()].filter((name) => name.startsWith("m."));
   const values = useValues(table, true);
   const columns = (table?.names("m.") ?? []).filter((name) => values(`m.${name}`).length > 1 || params.has(`m.${name}`));
+  const kinds = kindsOf(documents);
+  const flip = params.get("flip") ?? "";
   return (
     <div class="filters">
       <div class="bar">
+        <div class="first-filters" role="group" aria-label="Which documents">
+          {FIRST.filter(([kind]) => kind === "" || kinds.has(kind)).map(([kind, text]) => (
+            <button key={kind} aria-pressed={flip === kind} onClick={() => change({ flip: kind })}>
+              {text}
+            </button>
+          ))}
+        </div>
         <label class="field">
           Documents
-          <select value={params.get("flip") ?? ""} onChange={(event) => change({ flip: event.currentTarget.value })}>
+          <select value={flip} onChange={(event) => change({ flip: event.currentTarget.value })}>
             <option value="">all</option>
-            {[...kindsOf(documents)].map(([kind, { text }]) => (
+            {[...kinds].map(([kind, { text }]) => (
               <option value={kind}>{text}</option>
             ))}
           </select>
@@ -151,7 +166,7 @@ function Filters({ documents, params, change }: ListProps) {
           <label class="field">
             Order
             <select value={params.get("sort") ?? ""} onChange={(event) => change({ sort: event.currentTarget.value })}>
-              <option value="">most surprising first</option>
+              <option value="">largest changes first</option>
               <option value="id">as the task has them</option>
             </select>
           </label>
@@ -184,7 +199,7 @@ const Heading = ({ documents }: { documents: Documents }) => (
     {hasPictures(documents) && <span />}
     {documents.runs.map((run) => (
       <span>
-        <Text>{run.name}</Text>
+        <RunName run={run} folds />
       </span>
     ))}
   </div>
