@@ -9,7 +9,7 @@ import { PairNumber, SeveralNumber } from "./flips";
 import { Compared, comparedNames, RunName, shortNames } from "./name";
 import { Numbers } from "./numbers";
 import { PromptDifferences } from "./over_prompts";
-import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, MOST, shownPairs, useDocuments, usePairs, type Difference, type Pair, type Summary } from "./pairs";
+import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, MOST, shownPairs, summaryName, useDocuments, usePairs, type Difference, type Pair, type Summary } from "./pairs";
 import { Parts } from "./parts";
 import { go, pageAddress, replace, type Route } from "./route";
 import { SidesPage } from "./sides";
@@ -19,18 +19,29 @@ import type { Report, RunEntry } from "./types";
 export type Change = (changes: Record<string, string | string[] | null>) => void;
 
 export function ComparePage({ report, route }: { report: Report; route: Route }) {
-  const { content, error } = useLoaded<Summary>(report.view ? "" : "compare");
+  const name = summaryName(report, route.params);
+  const { content, error } = useLoaded<Summary>(name);
+  const summary = useMemo(() => content && { ...content, prefix: name.slice(0, -"compare".length) }, [content, name]);
   const doc = route.params.get("doc");
   useEffect(() => {
     document.title = plain([doc, "Compare", "lmms-eval"].filter(Boolean).join(" · "));
     window.scrollTo(0, 0);
   }, [doc]);
-  if (report.view) return <main><Waiting error="a view compares no runs: lmms-eval report and lmms-eval compare do" /></main>;
   if (report.options.compare === false || report.runs.length < 2)
-    return <main><Waiting error={report.runs.length < 2 ? "the report holds one run" : "this report was written with --no_compare"} /></main>;
-  if (!content) return <main><Waiting error={error} /></main>;
-  return <Chosen report={report} summary={content} route={route} />;
+    return <main><Waiting error={report.runs.length < 2 ? "there is one run: a comparison needs two" : "this report was written with --no_compare"} /></main>;
+  if (!name) return <Few report={report} route={route} />;
+  if (!summary) return <main><Waiting error={error} /></main>;
+  return <Chosen report={report} summary={summary} route={route} />;
 }
+
+/** A view of which fewer than two runs are chosen that have ended. */
+const Few = ({ report, route: { params } }: { report: Report; route: Route }) => (
+  <main class="wide">
+    <h1>Compare</h1>
+    <RunChoice report={report} reference={null} runs={report.runs.filter((run) => !run.live && params.getAll("run").includes(run.name))} base={undefined} params={params} />
+    <p class="empty">Choose at least two runs that have ended.</p>
+  </main>
+);
 
 function Chosen({ report, summary, route }: { report: Report; summary: Summary; route: Route }) {
   const { params } = route;
@@ -54,7 +65,7 @@ function Chosen({ report, summary, route }: { report: Report; summary: Summary; 
     <Compared.Provider value={names}>
       <main class="wide">
         <h1>Compare</h1>
-        <RunChoice report={report} summary={summary} runs={runs} base={base} params={params} />
+        <RunChoice report={report} reference={summary.reference} runs={runs} base={base} params={params} />
         {unknown.length > 0 && <Waiting error={`the report holds no run ${unknown.join(", ")}`} />}
         {runs.length < 2 && <p class="empty">Choose at least two runs.</p>}
         {runs.length >= 2 && !pairs && <Waiting error={error} />}
@@ -122,13 +133,14 @@ function chosenRow(pairs: Pair[], params: URLSearchParams): Difference | undefin
 
 interface RunChoiceProps {
   report: Report;
-  summary: Summary;
+  /** The number of the run with which all others are compared. */
+  reference: number | null;
   runs: RunEntry[];
   base: RunEntry | undefined;
   params: URLSearchParams;
 }
 
-function RunChoice({ report, summary, runs, base, params }: RunChoiceProps) {
+function RunChoice({ report, reference, runs, base, params }: RunChoiceProps) {
   const set = (changes: Parameters<Change>[0]) => go(pageAddress("compare", changedParams(params, { flip: null, ...changes })));
   const choose = (run: RunEntry) => {
     const next = runs.includes(run) ? runs.filter((one) => one !== run) : [...runs, run];
@@ -145,7 +157,7 @@ function RunChoice({ report, summary, runs, base, params }: RunChoiceProps) {
             <input
               type="checkbox"
               checked={runs.includes(run)}
-              disabled={run.number === summary.reference || (!runs.includes(run) && runs.length >= MOST)}
+              disabled={run.number === reference || run.live !== undefined || (!runs.includes(run) && runs.length >= MOST)}
               onChange={() => choose(run)}
             />{" "}
             {runs.includes(run) ? <RunName run={run} /> : <Text>{short[at]}</Text>}
@@ -154,7 +166,7 @@ function RunChoice({ report, summary, runs, base, params }: RunChoiceProps) {
       </fieldset>
       <label class="field">
         Baseline
-        <select value={base?.name ?? ""} disabled={summary.reference !== null} onChange={(event) => set({ base: event.currentTarget.value })}>
+        <select value={base?.name ?? ""} disabled={reference !== null} onChange={(event) => set({ base: event.currentTarget.value })}>
           {runs.length !== 2 && <option value="">none: all pairs</option>}
           {runs.map((run) => (
             <option value={run.name}>{plain(short[report.runs.indexOf(run)])}</option>
@@ -188,7 +200,7 @@ function Notes({ summary, pairs }: { summary: Summary; pairs: Pair[] }) {
       <h2>Notes</h2>
       <ul>
         <li>
-          Verdicts go by p corrected after Holm over {summary.rows === 1 ? "the one difference" : `all ${count(summary.rows)} differences`} of this report, whichever runs are shown here; intervals
+          Verdicts go by p corrected after Holm over {summary.rows === 1 ? "the one difference" : `all ${count(summary.rows)} differences`} of {summary.prefix ? "these runs" : "this report, whichever runs are shown here"}; intervals
           are those of each difference alone, at {percent(1 - summary.alpha)}.
         </li>
         <li>

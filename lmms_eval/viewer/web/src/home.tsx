@@ -104,7 +104,8 @@ const columnsOf = ({ chosen, choose }: Choosing, runs: RunEntry[]): Column<RunEn
       cell: (run) => (
         <div class="chosen-run">
           {choose && (
-            <input type="checkbox" checked={chosen.has(run.number)} aria-label={plain(`Choose ${run.name} to compare`)} onChange={() => choose(run)} />
+            <input
+              disabled={run.live !== undefined} type="checkbox" checked={chosen.has(run.number)} aria-label={plain(`Choose ${run.name} to compare`)} onChange={() => choose(run)} />
           )}
           <div>
             <a class="run-link" href={address([run.name])} aria-label={plain(run.name)}>
@@ -267,7 +268,7 @@ function Entry({ run, row }: { run: RunEntry; row?: ResultRow }) {
 function Runs({ report }: { report: Report }) {
   const [sought, seek] = useState("");
   const [chosen, set] = useState<ReadonlySet<number>>(new Set());
-  const isCompared = (report.compared?.length ?? 0) > 0;
+  const isCompared = report.view ? report.runs.filter((run) => !run.live).length > 1 : (report.compared?.length ?? 0) > 0;
   const choose = (run: RunEntry) => {
     const next = new Set(chosen);
     if (!next.delete(run.number)) next.add(run.number);
@@ -297,7 +298,7 @@ function Runs({ report }: { report: Report }) {
           )}
           {isCompared && (
             <small role="status">
-              {names.length === 0 ? "Choose two to five runs, or compare all" : names.length === 1 ? "Choose one more" : names.length > MOST ? `Choose at most ${MOST}` : ""}
+              {names.length === 0 ? `Choose two to five runs${report.runs.length > MOST ? "" : ", or compare all"}` : names.length === 1 ? "Choose one more" : names.length > MOST ? `Choose at most ${MOST}` : ""}
             </small>
           )}
         </div>

@@ -4,7 +4,7 @@ import { load } from "./chunks";
 import { Section, SortedTable, useMade, Waiting, type Column } from "./common";
 import type { Change } from "./compare";
 import { numberColumns, type Shown } from "./differences";
-import { entryOf, keyOf, mirroredRow, type Difference, type Pair, type PartColumn, type Summary } from "./pairs";
+import { entryOf, keyOf, mirroredRow, prefixed, type Difference, type Pair, type PartColumn, type Summary } from "./pairs";
 import { count, plain, Text } from "./text";
 
 const FEW = "few documents";
@@ -41,7 +41,7 @@ export function Parts({ summary, pairs, row, params, change }: PartsProps) {
 function Divided({ summary, pairs, row, place }: { summary: Summary; pairs: Pair[]; row: Difference; place: number }) {
   const { column, rows, reason } = summary.by[place] as PartColumn;
   const compared = pairs.filter((pair) => !pair.reason);
-  const { content, error } = useMade(JSON.stringify([place, compared.map(({ first, second }) => [first.number, second.number])]), async () =>
+  const { content, error } = useMade(JSON.stringify([prefixed(summary, ""), place, compared.map(({ first, second }) => [first.number, second.number])]), async () =>
     reason ? [] : (await Promise.all(compared.map((pair) => readParts(summary, pair, place)))).flat(),
   );
   if (reason) return <Waiting error={reason} />;
@@ -62,7 +62,7 @@ function Divided({ summary, pairs, row, place }: { summary: Summary; pairs: Pair
 async function readParts(summary: Summary, pair: Pair, place: number): Promise<Shown[]> {
   const entry = entryOf(summary, pair.first, pair.second);
   if (!entry) return [];
-  const rows = await load<Difference[]>(`parts-${entry.first}-${entry.second}-${place}`);
+  const rows = await load<Difference[]>(prefixed(summary, `parts-${entry.first}-${entry.second}-${place}`));
   return rows.map((row) => ({ pair, row: pair.mirrored ? mirroredRow(row) : row }));
 }
 
