@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from lmms_eval.results.run import record_keys, record_name
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.utils.records import to_dict
 from lmms_eval.viewer.certainty import LIST
-from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
+from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex, plain_number
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, index_piece, sample_piece
 from lmms_eval.viewer.numbers import warning
 from lmms_eval.viewer.page import ReportOptions
@@ -57,8 +58,8 @@ class GrowingTask:
     def size(self) -> int:
         return len(self._statuses)
 
-    def add(self, found: Finished) -> None:
-        """Add a document that is finished, or finished again. Raises ``DataError``."""
+    def add(self, found: Finished) -> int:
+        """Add a document that is finished, or finished again. Returns its row. Raises ``DataError``."""
         lines = self.samples.add(found)
         if found.before is not None:
             self._collector.forget(str(found.doc_id))
@@ -73,6 +74,7 @@ class GrowingTask:
         self.version += 1
         self.writer.task = TaskRows(self.name, self._collector.builder.ids, self._statuses, {})
         self.writer.add(row, [line.record for line in lines])
+        return row
 
     def rows(self) -> TaskRows:
         """Return the present rows."""
@@ -117,6 +119,22 @@ class GrowingTask:
         if self._is_audit_stale:
             self.writer.audit_again()
             self._is_audit_stale = False
+
+
+LATEST = 8
+"""Samples that the page of a run shows as the latest ones."""
+
+
+def latest_sample(task: TaskRows, row: int, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page of a run shows of a sample that has just finished. ``cells`` are those of the index."""
+    kept = {name: cells[name] for name in ("id", "status", "answer", "target", "reason", "thumb")}
+    column = next(iter(task.columns.values()), None)
+    score = None if column is None else plain_number(column.scores[row])
+    within = None if column is None else column.score_range
+    ends = None if column is None or within is None else [plain_number(within.low), plain_number(within.high)]
+    if ends and column is not None and column.higher_is_better is False:
+        ends.reverse()
+    return {"task": task.task, **kept, "score": score, "ends": ends}
 
 
 MEAN_SO_FAR = "mean so far: no interval before the run has ended"
@@ -263,6 +281,8 @@ class UnfinishedRun:
         self._prompts = JudgePrompts(folder)
         self._by_key: dict[str, dict[str, GrowingTask]] = {}
         self._begun = self._run.begun
+        self._latest: deque[tuple[str, str, int]] = deque(maxlen=LATEST)
+        """Key, task and row of the samples that finished last."""
         self._details_told = 0.0
         self._details_version = 0
 
@@ -307,6 +327,7 @@ class UnfinishedRun:
         """Drop all rows if the run was begun anew."""
         if self._begun != self._run.begun:
             self._by_key, self._begun, self._prompts = {}, self._run.begun, JudgePrompts(self.folder)
+            self._latest.clear()
 
     def _take(self, found: Finished) -> None:
         self._drop_earlier()
@@ -319,7 +340,7 @@ class UnfinishedRun:
                 name, empty = f"{self.number}-{place}", TaskRows(found.task, [], [], {})
                 writer = TaskWriter(self._report_run(), empty, name, self._options, self._media)
                 tasks[found.task] = GrowingTask(found.task, keys, JournalSamples(self._run.journals.tails), writer)
-            tasks[found.task].add(found)
+            self._latest.append((found.key, found.task, tasks[found.task].add(found)))
         except DataError as error:
             self._run.problems[str(error)] = None
 
@@ -358,7 +379,13 @@ class UnfinishedRun:
                 warnings.append(warning("problem", "", text))
             entry["warnings"] = warnings
             is_here = any(signs.host == self._machine_name for signs in self._run.processes)
-            entry["live"] = to_dict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
+            latest = dict.fromkeys((task, row) for key, task, row in reversed(self._latest) if key == self._run.key)
+            entry["live"] = to_dict(live) | {
+                "gpus": machine.gpus if live.is_going and is_here else [],
+                "latest": [
+                    latest_sample(tasks[task], row, self._tasks[task].writer.cells(row)) for task, row in latest
+                ],
+            }
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
             entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
             found: dict[str, Any] = redacted(entry, self._options.redact)

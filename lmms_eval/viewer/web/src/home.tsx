@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { cut } from "./amounts";
 import { Score, Section, SortedTable, Waiting, Warnings, type Column } from "./common";
 import { useKeys } from "./keys";
-import { LiveLine } from "./live";
+import { LiveLine, wholeScore } from "./live";
 import { Parted, shortNames } from "./name";
 import { MOST } from "./pairs";
 import { address, go, pageAddress } from "./route";
@@ -197,6 +197,16 @@ function TaskNames({ run }: { run: RunEntry }) {
 function Headlines({ run }: { run: RunEntry }) {
   const [row, ...others] = headlines(run);
   const provisional = run.live?.is_going;
+  const whole = run.live && wholeScore(run.live);
+  if (whole && whole.value !== null)
+    return (
+      <span title="Over the first documents of the random order; the interval holds at every look">
+        <Score cell={whole} />
+        <small class="line mild">
+          {provisional ? "provisional" : "so far"}, over {count(whole.n)} of {count(whole.of)}
+        </small>
+      </span>
+    );
   if (!row) return <span class="quiet">no score{provisional ? " yet" : ""}</span>;
   return (
     <span title={plain(`${row.task}: ${row.metric}`)}>
