@@ -49,7 +49,7 @@ def said(page: Any) -> list[list[str]]:
 
 def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None:
     page = watched.open(report)
-    page.click("a:text-is('Compare')")
+    page.click("button:text-is('Compare')")
     page.wait_for_selector(".kinds")
     row = page.inner_text("[aria-label=Differences] tbody tr").split()
     for text in ("100.00", "28.99", "+71.01", "better", "<0.0001", "69"):
@@ -59,10 +59,14 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
     assert page.query_selector("[aria-label=Differences] .interval.right path") is not None
     assert "Interval, −50 to +100 pp" in page.inner_text("[aria-label=Differences] thead")
     status(page, "69 documents")
+    changed = page.query_selector("[aria-label=Documents] button >> nth=1")
+    assert changed.inner_text().split() == ["Changed", "only", "49"]
+    changed.click()
+    status(page, "49 of 69 documents")
     page.click(f"[aria-label='49 documents: only {GOLD} right']")
     status(page, "49 of 69 documents")
     assert "flip=f" in page.url
-    page.select_option("label:has-text('Documents') select", "b")
+    page.click("[aria-label=Documents] button:has-text('Both right')")
     status(page, "20 of 69 documents")
     page.click("summary:has-text('Filters')")
     page.select_option("label:has-text('level') select", "3")
@@ -75,13 +79,14 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
 def test_changed_and_wrong_documents_are_the_first_filters(report: Path, watched: Watched) -> None:
     page = watched.open(report, "#/:compare")
     status(page, "69 documents")
-    first = "[aria-label='Which documents'] button"
-    assert page.locator(first).all_inner_texts() == ["All", "Changed only", "Wrong only"]
-    page.focus(f"{first} >> nth=2")
+    buttons = page.locator("[aria-label=Documents][role=group] button")
+    texts = [" ".join(text.split()) for text in buttons.all_inner_texts()]
+    assert texts == ["All 69", "Changed only 49", "Wrong only 49", "Only A right 49", "Both right 20"]
+    buttons.nth(2).focus()
     page.keyboard.press("Enter")
     status(page, "49 of 69 documents")
-    assert page.get_attribute(f"{first} >> nth=2", "aria-pressed") == "true" and "flip=wrong" in page.url
-    page.click(f"{first} >> nth=0")
+    assert buttons.nth(2).get_attribute("aria-pressed") == "true" and "flip=wrong" in page.url
+    page.keyboard.press("Enter")
     status(page, "69 documents")
 
 
@@ -180,7 +185,7 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     ]
     assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 3  # of the chosen number
     page.wait_for_selector(".list a.row")
-    page.select_option("label:has-text('Documents') select", "right 0")
+    page.select_option("[aria-label='Only one run right or wrong']", "right 0")
     until(page, "() => document.querySelector('[role=status]').innerText.includes(' of 90 documents')")
     page.click(".list a.row")
     page.wait_for_selector(".side pre")
@@ -252,7 +257,7 @@ def test_what_cannot_be_compared_is_said(quiz_runs: tuple[Path, Path], tmp_path:
     write_report([str(quiz_runs[0]), str(alone)], tmp_path / "none", ReportOptions(media="none"))
     page = watched.open(tmp_path / "none")
     page.wait_for_selector("h1")
-    assert page.query_selector("a:text-is('Compare')") is None
+    assert page.query_selector("button:text-is('Compare')") is None
 
 
 def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched) -> None:

@@ -34,7 +34,7 @@ from lmms_eval.viewer.numbers import warning
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
-from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
+from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, ends_of, redacted
 
 
 class GrowingTask:
@@ -125,16 +125,24 @@ LATEST = 8
 """Samples that the page of a run shows as the latest ones."""
 
 
-def latest_sample(task: TaskRows, row: int, cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page of a run shows of a sample that has just finished. ``cells`` are those of the index."""
-    kept = {name: cells[name] for name in ("id", "status", "answer", "target", "reason", "thumb")}
+def latest_samples(task: TaskRows, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return what the page of a run shows of samples that have just finished, by row.
+
+    ``rows`` are their cells of the index. The score is that of the task's first metric.
+    """
     column = next(iter(task.columns.values()), None)
-    score = None if column is None else plain_number(column.scores[row])
-    within = None if column is None else column.score_range
-    ends = None if column is None or within is None else [plain_number(within.low), plain_number(within.high)]
-    if ends and column is not None and column.higher_is_better is False:
-        ends.reverse()
-    return {"task": task.task, **kept, "score": score, "ends": ends}
+    scores = [] if column is None else [plain_number(score) for score in column.scores]
+    ends = None if column is None else ends_of(column, scores)
+    kept = ("id", "status", "answer", "target", "reason", "thumb")
+    return {
+        row: {
+            "task": task.task,
+            **{name: cells[name] for name in kept},
+            "score": scores[row] if scores else None,
+            **({} if ends is None else {"ends": ends}),
+        }
+        for row, cells in rows.items()
+    }
 
 
 MEAN_SO_FAR = "mean so far: no interval before the run has ended"
@@ -379,17 +387,20 @@ class UnfinishedRun:
                 warnings.append(warning("problem", "", text))
             entry["warnings"] = warnings
             is_here = any(signs.host == self._machine_name for signs in self._run.processes)
-            latest = dict.fromkeys((task, row) for key, task, row in reversed(self._latest) if key == self._run.key)
-            entry["live"] = to_dict(live) | {
-                "gpus": machine.gpus if live.is_going and is_here else [],
-                "latest": [
-                    latest_sample(tasks[task], row, self._tasks[task].writer.cells(row)) for task, row in latest
-                ],
-            }
+            gpus = machine.gpus if live.is_going and is_here else []
+            entry["live"] = to_dict(live) | {"gpus": gpus, "latest": self._latest_samples(tasks)}
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
             entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
             found: dict[str, Any] = redacted(entry, self._options.redact)
             return found
+
+    def _latest_samples(self, tasks: Mapping[str, TaskRows]) -> list[dict[str, Any]]:
+        latest = dict.fromkeys((task, row) for key, task, row in reversed(self._latest) if key == self._run.key)
+        found = {
+            name: latest_samples(tasks[name], {row: growing.writer.cells(row) for task, row in latest if task == name})
+            for name, growing in self._tasks.items()
+        }
+        return [found[task][row] for task, row in latest]
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
         return completed(growing.rows(), record_facts(self._run.record))

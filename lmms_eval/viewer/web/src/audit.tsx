@@ -47,9 +47,9 @@ export function AuditPage({ run }: { run: RunEntry }) {
   const { content, error } = useLoaded<Audit[]>(`audit-${run.number}`);
   return (
     <main>
-      <h1>How answers were read</h1>
+      <h1>Answer parsing</h1>
       <p class="quiet">
-        <Text>{run.name}</Text>: what tasks tell of the rules that read their answers. Each number leads to its samples.
+        <Text>{run.name}</Text>: how each task parsed its answers, as far as it reports that. Each number links to its samples.
       </p>
       <Selection run={run} what="These numbers are over the samples that are listed." />
       {content ? <Parts run={run} audits={content} /> : <Waiting error={error} />}
@@ -66,7 +66,7 @@ function Parts({ run, audits }: { run: RunEntry; audits: Audit[] }) {
       <Section title="By another rule">
         <Moves run={run} audits={audits} />
       </Section>
-      <Section title="Rules that decided">
+      <Section title="Deciding rules">
         <Rules run={run} audits={audits} />
       </Section>
     </>
@@ -93,16 +93,16 @@ const COUNTS: { name: string; key: Counted; column: string; title: string; isOfT
   { name: "Blank", key: "blank", column: "answer", title: "Without any visible character" },
   { name: "Filtered", key: "filtered", column: "answer", title: "Held back by the service" },
   { name: "Truncated", key: "truncated", column: "answer", title: "Cut off at the limit of tokens" },
-  { name: "Unparsed", key: "unparsed", column: "reading", title: "Nothing was read from them; of those that are told", isOfTold: true },
-  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several things were read; of those that are told", isOfTold: true },
-  { name: "Drawn", key: "drawn", column: "drawn", title: "Scored by a draw at random, since they name no choice" },
+  { name: "Unparsed", key: "unparsed", column: "reading", title: "No answer found in the text; of the answers whose parsing is reported", isOfTold: true },
+  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several answers found in the text; of the answers whose parsing is reported", isOfTold: true },
+  { name: "Random guess", key: "drawn", column: "drawn", title: "Scored by a random guess, because they name no option" },
 ];
 
 function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
   const columns: Column<Audit>[] = [
     { name: "Task", value: nameOf },
     { name: "Answers", title: "Samples that did not fail", class: "number", value: (one) => one.answers, cell: (one) => count(one.answers) },
-    { name: "Told", title: "Answers of which the task tells how they were read", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
+    { name: "Parser reported", title: "Answers whose task reports how they were parsed", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
     ...COUNTS.map(({ name, key, column, title, isOfTold }): Column<Audit> => {
       const total = (one: Audit) => (isOfTold ? one.told : one.answers);
       return {
@@ -110,7 +110,7 @@ function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
         title,
         class: "number",
         value: (one) => (total(one) ? one[key] / total(one) : null),
-        cell: (one) => (total(one) ? <Samples run={run} audit={one} column={column} value={key} n={one[key]} of={total(one)} /> : <span class="quiet">not told</span>),
+        cell: (one) => (total(one) ? <Samples run={run} audit={one} column={column} value={key} n={one[key]} of={total(one)} /> : <span class="quiet">not reported</span>),
       };
     }),
   ];
@@ -143,7 +143,7 @@ function Rules({ run, audits }: { run: RunEntry; audits: Audit[] }) {
     },
     { name: "Rule", value: (row) => row.rule },
   ];
-  if (!rows.length) return <p class="quiet">No task tells by which rule an answer was read.</p>;
+  if (!rows.length) return <p class="quiet">No task reports which rule parsed its answers.</p>;
   return <SortedTable rows={rows} columns={columns} label="Rules" />;
 }
 

@@ -18,7 +18,7 @@ export function Breakdowns({ run, details }: { run: RunEntry; details: RunDetail
     <Section title="Breakdowns">
       <Selection run={run} what="Breakdowns and distributions are over these; results and outcomes are those of the whole run." />
       <Tasks names={tasks} now={name} choose={choose} />
-      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No column of the documents has few values.</p>}
+      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No metadata to group by.</p>}
     </Section>
   );
 }

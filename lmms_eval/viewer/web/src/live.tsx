@@ -2,10 +2,12 @@
 import type { ComponentChildren } from "preact";
 
 import { cut } from "./amounts";
+import { VerdictLabel } from "./cells";
 import { Score, Section, SortedTable, type Column } from "./common";
 import { Picture } from "./media";
 import { Parted } from "./name";
 import { address, ALL } from "./route";
+import { verdictOf } from "./table";
 import { count, number, plain, seconds, Text } from "./text";
 import type { LatestSample, Live, LiveScore, LiveTask, RunEntry } from "./types";
 
@@ -217,7 +219,7 @@ function Latest({ run, live }: { run: RunEntry; live: Live }) {
         {live.latest.map((sample) => (
           <li key={`${sample.task}/${sample.id}`}>
             <a class={hasPictures ? "pictured" : ""} href={address([run.name, sample.task, sample.id])}>
-              <VerdictWord sample={sample} />
+              <Judged sample={sample} />
               {hasPictures && (
                 <span>
                   <Picture src={sample.thumb} />
@@ -242,12 +244,15 @@ function Latest({ run, live }: { run: RunEntry; live: Live }) {
   );
 }
 
-function VerdictWord({ sample: { status, score, ends } }: { sample: LatestSample }) {
-  const [worst, best] = ends ?? [0, 1];
-  if (status !== "scored" || score === null) return <span class={`verdict ${status === "failed" ? "problem" : "quiet"}`}>{status === "failed" ? "failed" : "unscored"}</span>;
-  if (score === best) return <span class="verdict right">correct</span>;
-  if (score === worst) return <span class="verdict wrong">wrong</span>;
-  return <span class="verdict partly">partly {number(score, 2)}</span>;
+/** With the score, if that is neither the best nor the worst one. */
+function Judged({ sample: { status, score, ends } }: { sample: LatestSample }) {
+  const verdict = status === "failed" || status === "unscored" ? status : verdictOf(score, ends);
+  if (verdict === null) return <span>{number(score)}</span>;
+  return (
+    <span>
+      <VerdictLabel verdict={verdict} /> {verdict === "partly" && number(score, 2)}
+    </span>
+  );
 }
 
 /** Errors by their cause; the samples of each are behind the link. */

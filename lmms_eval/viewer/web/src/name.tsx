@@ -1,6 +1,6 @@
 // Names: long ones without their middle, and runs of a comparison by a letter and a short name.
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useMemo } from "preact/hooks";
 
 import { plain, Text } from "./text";
 import type { RunEntry } from "./types";
@@ -43,7 +43,10 @@ export function comparedNames(runs: RunEntry[]): Map<number, Named> {
 /** Letter and short name of a run, as texts that charts and labels take. */
 export function useNames(): { letter: (run: RunEntry) => string; short: (run: RunEntry) => string } {
   const names = useContext(Compared);
-  return { letter: (run) => names.get(run.number)?.letter ?? "", short: (run) => names.get(run.number)?.short ?? run.name };
+  return useMemo(
+    () => ({ letter: (run: RunEntry) => names.get(run.number)?.letter ?? "", short: (run: RunEntry) => names.get(run.number)?.short ?? run.name }),
+    [names],
+  );
 }
 
 export const Letter = ({ run }: { run: RunEntry }) => {
