@@ -40,7 +40,7 @@ class CertaintyNumber(Struct, frozen=True):
     note: str = ""
     """The method of the interval, or why it is missing."""
     unit: str = ""
-    """Unit of a difference: ``pp`` for percent points."""
+    """Unit of a difference: ``pp`` for percentage points."""
     is_difference: bool = False
     """A difference is shown with its sign, on an axis that includes 0."""
     verdict: str = ""

@@ -263,6 +263,10 @@ class TaskWriter:
             self._metadata.found(), self._audit.found(), self.options.choice.where is not None,
         )  # fmt: skip
 
+    def cells(self, row: int) -> dict[str, Any]:
+        """Return what the index has of an added row."""
+        return {name: values[row] for name, values in self._index.items()}
+
     def texts(self, row: int) -> dict[str, Any]:
         """Return a sample without its media."""
         lines = self._lines(row)

@@ -1,97 +1,40 @@
-// The forest plot: every difference with its interval, by unit. The same numbers stand in the table beside it.
-import type { ChartConfiguration } from "chart.js";
+// The forest plot: the interval of each difference in a column of its table, on one axis for each unit.
+import type { Difference } from "./pairs";
+import { directionOf } from "./amounts";
 
-import { cut, sized } from "./amounts";
-import { Canvas, token, useStable, whiskers } from "./charts";
-import type { Difference, Verdict } from "./pairs";
-import { plain } from "./text";
+const WIDTH = 190;
+const MARGIN = 6;
+const STEPS = [1, 2, 5, 10];
 
-export interface ForestRow {
-  /** Task and metric, or the runs. */
-  lines: string[];
-  row: Difference;
+export interface Axis {
+  low: number;
+  high: number;
+  ticks: number[];
 }
 
-const MOST = 60;
-const COLOURS: Record<Verdict, string> = {
-  better: "--right",
-  worse: "--wrong",
-  equivalent: "--bar",
-  "ahead on this list": "--right",
-  "behind on this list": "--wrong",
-  "equivalent on this list": "--bar",
-  "cannot tell": "--quiet",
-};
+/** An axis with round ends around the intervals of rows and 0. */
+export function axisOf(rows: Difference[]): Axis {
+  const ends = rows.flatMap((row) => [0, row.value, row.interval?.low ?? 0, row.interval?.high ?? 0]);
+  const [least, most] = [Math.min(...ends), Math.max(...ends)];
+  const rough = (most - least || 1) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * (STEPS.find((one) => one * power >= rough) ?? 10);
+  const [first, last] = [Math.floor(least / step - 1e-9), Math.ceil(most / step + 1e-9)];
+  const ticks = Array.from({ length: last - first + 1 }, (_, at) => (first + at) * step);
+  return { low: first * step, high: last * step, ticks };
+}
 
-export function Forests({ rows }: { rows: ForestRow[] }) {
-  const units = [...new Set(rows.map(({ row }) => unitOf(row)))];
+/** The interval of a row as a line; its numbers are in the same row of the table. */
+export function Whisker({ row, axis }: { row: Difference; axis: Axis }) {
+  const at = (value: number): number => MARGIN + ((WIDTH - 2 * MARGIN) * (value - axis.low)) / (axis.high - axis.low);
+  const tone = { up: "right", down: "wrong", same: "same", open: "open" }[directionOf(row.verdict)];
   return (
-    <>
-      {units.map((unit) => (
-        <Forest key={unit} rows={rows.filter(({ row }) => unitOf(row) === unit)} unit={unit} />
+    <svg class={`interval ${tone}`} aria-hidden="true" width={WIDTH} height="24">
+      {axis.ticks.map((tick) => (
+        <line class={Math.abs(tick) < 1e-12 ? "zero" : "tick"} x1={at(tick)} x2={at(tick)} y1="0" y2="24" />
       ))}
-    </>
-  );
-}
-
-const unitOf = (row: Difference): string => (row.unit === "percent" ? "percent points" : `units of ${row.metric}`);
-
-const withInterval = (row: Difference): string =>
-  `${sized(row, row.value)} ${row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : ""}`;
-
-function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
-  const shown = rows.slice(0, MOST);
-  const factor = unit === "percent points" ? 100 : 1;
-  const ends = shown.flatMap(({ row }) => [0, row.value, row.interval?.low ?? 0, row.interval?.high ?? 0]).map((end) => end * factor);
-  const config = (): ChartConfiguration => ({
-    type: "line",
-    data: {
-      labels: shown.map(({ lines }) => lines.map((line) => cut(plain(line), window.innerWidth < 640 ? 18 : 24))),
-      datasets: [
-        {
-          data: shown.map(({ row }) => row.value * factor),
-          showLine: false,
-          pointRadius: 5,
-          pointBorderWidth: 2,
-          pointBorderColor: shown.map(({ row }) => token(COLOURS[row.verdict])),
-          pointBackgroundColor: shown.map(({ row }) => token(row.verdict === "cannot tell" ? "--ground" : COLOURS[row.verdict])),
-          intervals: shown.map(({ row }) => row.interval && [row.interval.low * factor, row.interval.high * factor]),
-        } as never,
-      ],
-    },
-    options: {
-      indexAxis: "y",
-      scales: {
-        x: {
-          suggestedMin: Math.min(...ends),
-          suggestedMax: Math.max(...ends),
-          grid: { color: (tick) => token(tick.tick.value === 0 ? "--quiet" : "--line") },
-          title: { display: true, text: `difference in ${plain(unit)}` },
-        },
-        y: { offset: true, grid: { display: false }, ticks: { autoSkip: false } },
-      },
-      plugins: {
-        tooltip: {
-          callbacks: {
-            label: (item) => {
-              const row = shown[item.dataIndex]?.row;
-              return row ? withInterval(row) : "";
-            },
-          },
-        },
-      },
-    },
-    plugins: [whiskers],
-  });
-  return (
-    <>
-      <Canvas
-        config={useStable(config, rows.map(({ lines }) => lines.join()).join())}
-        height={64 + 40 * shown.length}
-        label={`Forest plot, ${unit}`}
-        numbers={{ head: ["", `difference in ${unit}`], rows: shown.map(({ lines, row }) => [lines.join(", "), withInterval(row)]) }}
-      />
-      {rows.length > MOST && <p class="quiet">The plot shows the first {MOST} of {rows.length}.</p>}
-    </>
+      {row.interval && <path d={`M${at(row.interval.low)} 8V16M${at(row.interval.low)} 12H${at(row.interval.high)}M${at(row.interval.high)} 8V16`} />}
+      <circle cx={at(row.value)} cy="12" r="4" />
+    </svg>
   );
 }

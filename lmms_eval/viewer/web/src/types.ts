@@ -90,6 +90,20 @@ export interface LiveTask {
   reason: string;
 }
 
+/** A sample of a run that is followed, as soon as it has finished. */
+export interface LatestSample {
+  task: string;
+  id: string;
+  status: string;
+  answer: string;
+  target: string;
+  reason: string;
+  thumb: string;
+  /** By the first metric of the task, whose worst and best scores are the ends. */
+  score: number | null;
+  ends?: ColumnFacts["ends"];
+}
+
 /** A run that is followed by its journals. */
 export interface Live {
   is_going: boolean;
@@ -112,6 +126,7 @@ export interface Live {
   score: LiveScore | null;
   reasons: [string, number][];
   tasks: LiveTask[];
+  latest: LatestSample[];
 }
 
 export interface RunEntry {
