@@ -199,6 +199,8 @@ class TaskWriter:
     def __init__(self, run: ReportRun, task: TaskRows, key: str, options: ReportOptions, media: MediaMaker) -> None:
         self.run, self.task, self.key, self.options, self.media = run, task, key, options, media
         self.problems: list[str] = []
+        self.verdicts: Mapping[str, int] = {}
+        """Number of samples by verdict of the first metric, and without a score, after ``columns``."""
         self._score_key = run.keys(task.task).score_key
         self._index: dict[str, list[Any]] = {name: [] for name in _KINDS}
         self._metadata = MetadataColumns()
@@ -377,6 +379,8 @@ class TaskWriter:
             scores = [plain_number(column.scores[row]) for row in rows]
             if any(score is not None for score in scores):
                 found.append(IndexColumn(f"s.{name}", "numbers", scores, facts=_judged(column, scores)))
+        headline = next((column.facts for column in found if column.key.startswith("s.")), {})
+        self.verdicts = facts["verdicts"] | headline.get("verdicts", {})
         return found + [IndexColumn(f"m.{name}", "codes", values) for name, values in metadata.items()]
 
 
