@@ -142,8 +142,8 @@ export function countColumn<T>(rows: T[], cellOf: (row: T) => Cell, unitOf: (row
     cell: (row) => (
       <>
         {count(cellOf(row).n)}
-        {others.length > 0 && ` ${unitOf(row)}`}
         <Few {...cellOf(row)} />
+        {others.length > 0 && <small class="unit">{unitOf(row)}</small>}
       </>
     ),
   };

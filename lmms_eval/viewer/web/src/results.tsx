@@ -1,5 +1,4 @@
 // The table of a run's scores: the benchmarks' own numbers, then those of each task, each with its interval, what that is over, and its wrong answers.
-import { metricName } from "./cells";
 import { SortedTable, type Column } from "./common";
 import { fewNote, plotColumns, scoreColumn, countColumn } from "./plot";
 import { address, verdictAddress } from "./route";
@@ -85,7 +84,7 @@ function Broken({ children }: { children: string }) {
 
 function Named({ run, row, isTask }: { run: RunEntry; row: ResultRow; isTask: boolean }) {
   const { name, depth } = nameOf(row);
-  const metric = metricName(row.metric) + (row.filter && row.filter !== "none" ? `, ${plain(row.filter)}` : "");
+  const metric = plain(row.metric) + (row.filter && row.filter !== "none" ? `, ${plain(row.filter)}` : "");
   return (
     <span class="named" style={{ paddingLeft: `${14 * depth}px` }} title={name === row.task ? undefined : plain(row.task)}>
       {isTask ? (
