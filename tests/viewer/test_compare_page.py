@@ -56,8 +56,8 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
         assert text in row
     assert [cell.inner_text() for cell in page.query_selector_all(".kinds td a")] == ["20", "49", "0", "0"]
     assert "mcnemar exact" in page.inner_text(".facts")
-    assert page.query_selector("[aria-label=Differences] .interval.right path") is not None
-    assert "Interval, −50 to +100 pp" in page.inner_text("[aria-label=Differences] thead")
+    assert page.query_selector("[aria-label=Differences] .plot.right .ends") is not None
+    assert page.inner_text("[aria-label=Differences] th .ticks").split() == ["0", "100"]
     status(page, "69 documents")
     changed = page.query_selector("[aria-label=Documents] button >> nth=1")
     assert changed.inner_text().split() == ["Changed", "only", "49"]

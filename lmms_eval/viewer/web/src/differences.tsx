@@ -3,11 +3,12 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { SortedTable, type Column } from "./common";
 import { aboutOf, directionOf, labelOf, metricOf, percent, probability, share, SIGNS, sized, sizeOf, withUnit } from "./amounts";
-import { axisOf, Whisker, type Axis } from "./forest";
 import { Letter, Parted, useNames } from "./name";
 import { changedParams, keyOf, kindsOfRow, DEPENDS, type Difference, type Pair, type Summary } from "./pairs";
+import { plotColumns } from "./plot";
 import { pageAddress } from "./route";
 import { count, plain, Text } from "./text";
+import type { Cell } from "./types";
 
 export interface Shown {
   pair: Pair;
@@ -54,10 +55,6 @@ const estimands = (rows: Shown[]): string => [...new Set(rows.map(({ row }) => a
 
 /** Columns of every table of differences, behind the name of what differs. */
 export function numberColumns(rows: Shown[], several: boolean, correctedOver: string): Column<Shown>[] {
-  const units = [...new Set(rows.map(({ row }) => unitOf(row)))];
-  const axes = new Map(units.map((unit) => [unit, axisOf(rows.filter(({ row }) => unitOf(row) === unit).map(({ row }) => row))]));
-  const [axis] = axes.values();
-  const [any] = rows;
   const pair: Column<Shown> = {
     name: "Pair",
     value: ({ pair: { first, second } }) => `${first.name} − ${second.name}`,
@@ -73,13 +70,12 @@ export function numberColumns(rows: Shown[], several: boolean, correctedOver: st
       cell: ({ row }) => <Size row={row} />,
     },
     { name: "Verdict", title: "Describes the first run", value: ({ row }) => row.verdict, cell: ({ row }) => <Verdict row={row} /> },
-    {
-      name: axes.size === 1 && axis && any ? `Interval, ${endOf(any.row, axis.low)} to ${endOf(any.row, axis.high)}${any.row.unit === "percent" ? " pp" : ""}` : "Interval",
-      title: axes.size === 1 ? "The intervals on one axis" : "The intervals of each unit on one axis",
-      class: "plot",
-      value: ({ row }) => row.interval?.low ?? null,
-      cell: ({ row }) => <Whisker row={row} axis={axes.get(unitOf(row)) as Axis} />,
-    },
+    ...plotColumns(rows, {
+      cellOf: ({ row }) => drawn(row),
+      scaleOf: ({ row }) => row.unit || row.metric,
+      isDifference: true,
+      toneOf: ({ row }) => TONES[directionOf(row.verdict)],
+    }),
     {
       name: "Means",
       title: "Of the first above that of the second, over the paired documents",
@@ -110,10 +106,12 @@ export function numberColumns(rows: Shown[], several: boolean, correctedOver: st
   ];
 }
 
-/** A round end of an axis. */
-const endOf = (row: Difference, value: number): string => sized(row, value).replace(/\.0+$|(\.\d*?)0+$/, "$1");
-
-const unitOf = (row: Difference): string => row.unit || row.metric;
+/** A difference and its interval in the units in which they are shown. */
+function drawn(row: Difference): Cell {
+  const factor = row.unit === "percent" ? 100 : 1;
+  const { interval } = row;
+  return { value: factor * row.value, low: interval && factor * interval.low, high: interval && factor * interval.high, n: row.pairing.paired };
+}
 
 /** Both runs by letter, and by name where there is room. */
 function PairName({ pair: { first, second } }: { pair: Pair }) {
