@@ -51,7 +51,7 @@ function entryOf(cell: HTMLElement): Entry {
     text: value ? textOf(value) : text,
     number: numberOf(score, "value"),
     ends: hasEnds ? [low, high] : undefined,
-    shown: hasEnds ? interval?.replace(" – ", ", ") : undefined,
+    shown: hasEnds ? interval?.replace(" – ", ", ").replace(/^\[(.*)\]$/, "$1") : undefined,
     note: [hasEnds ? "" : interval, ...rest].filter(Boolean).join("; "),
   };
 }
