@@ -88,7 +88,7 @@ export function kindsOf(
     return found;
   }
   const at = (row: number): string[] => documents.kinds.map((kinds) => kinds[row] ?? "");
-  found.set("changed", { text: "Changed only", fits: (row) => at(row).some(isChanged) });
+  found.set("changed", { text: "changed", fits: (row) => at(row).some(isChanged) });
   if (!binary) {
     found.set("=", { text: "all equal", fits: (row) => at(row).every((kind) => kind === "=" || kind === "b" || kind === "n") });
     return found;
@@ -171,7 +171,8 @@ function Filters({ documents, params, change }: ListProps) {
 }
 
 /** Kinds that are one click away; of more than two runs the others are in a list. */
-const MOST_KINDS = 6;
+const MOST_KINDS = 7;
+const ONLY: Record<string, string> = { changed: "Changed only", wrong: "Wrong only" };
 
 /** One click for the documents that changed, or on which the runs agree. */
 function Kinds({ documents, params, change }: { documents: Documents; params: URLSearchParams; change: Change }) {
@@ -179,7 +180,7 @@ function Kinds({ documents, params, change }: { documents: Documents; params: UR
   const { letter } = useNames();
   const kinds = useMemo(() => {
     const rows = (documents.places[0] ?? []).map((_, row) => row);
-    return [...kindsOf(documents, letter)].map(([kind, { text, fits }]) => ({ kind, text: capital(text), documents: rows.filter(fits).length }));
+    return [...kindsOf(documents, letter)].map(([kind, { text, fits }]) => ({ kind, text: ONLY[kind] ?? capital(text), documents: rows.filter(fits).length }));
   }, [documents, letter]);
   const first = kinds.length > MOST_KINDS ? kinds.slice(0, 4) : kinds;
   const more = kinds.slice(first.length);
