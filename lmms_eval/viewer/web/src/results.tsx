@@ -103,7 +103,7 @@ function Named({ run, row, isTask }: { run: RunEntry; row: ResultRow; isTask: bo
           <Answers run={run} row={row} />
         </small>
       )}
-      {row.low === null && row.method && <small class="narrow reason">{methodText(row.method)}</small>}
+      {row.low === null && (row.method ?? "").length > SHORT && <small class="narrow reason">{methodText(row.method)}</small>}
     </span>
   );
 }
@@ -112,7 +112,7 @@ function Named({ run, row, isTask }: { run: RunEntry; row: ResultRow; isTask: bo
 function Answers({ run, row }: { run: RunEntry; row: ResultRow }) {
   const verdicts = run.tasks.find((task) => task.name === row.task)?.verdicts;
   const isKnown = verdicts && ["correct", "wrong", "partly"].some((verdict) => verdicts[verdict as Verdict]);
-  if (isKnown && !verdicts.wrong) return <small>none wrong</small>;
+  if (isKnown && !verdicts.wrong) return <small class="none">none wrong</small>;
   const text = isKnown ? `${count(verdicts.wrong)} wrong` : "Wrong";
   return (
     <a href={verdictAddress(run.name, row.task, "wrong")} aria-label={`${text} answers of ${plain(row.task)}`}>
