@@ -100,6 +100,10 @@ class MediaError(LmmsEvalError):
     """A picture, video or sound cannot be found, read or encoded."""
 
 
+class AbsentFileError(MediaError):
+    """A document of the user's own data names a file that does not exist. No download can supply it."""
+
+
 class ItemError(LmmsEvalError):
     """One document of a task is damaged. It fails; the other documents are asked and scored."""
 
@@ -171,7 +175,10 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", joint: str = " ") -> None:
         self.kind, self.name = kind, name
-        close = difflib.get_close_matches(name, list(known), n=5, cutoff=0.5)
+        lower: dict[str, str] = {}
+        for one in known:
+            lower.setdefault(one.lower(), one)
+        close = [lower[one] for one in difflib.get_close_matches(name.lower(), list(lower), n=5, cutoff=0.5)]
         message = f"unknown {kind} {name!r}"
         if close:
             message += f"; did you mean {', '.join(close)}?"
