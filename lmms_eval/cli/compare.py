@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help="- or without FILE: printed instead of the table",
     )
-    parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
+    parser.add_argument("--flips", metavar="FILE", help="documents that changed, the largest changes first (JSONL)")
     parser.add_argument(
         "--suspects", metavar="FILE", help="documents whose reference answer may be wrong, from four or more runs (CSV)"
     )

@@ -21,6 +21,7 @@ from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import (
     breakdowns,
+    counted,
     distributions,
     headlines,
     outcome_counts,
@@ -159,6 +160,7 @@ def task_entry(writer: TaskWriter, samples: int) -> dict[str, Any]:
         "samples": samples,
         "per_text": PER_TEXT,
         "outcomes": outcome_counts(writer.run, writer.task.task),
+        "verdicts": writer.verdicts,
     }
 
 
@@ -209,6 +211,7 @@ def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str
         "command": state.get("command") or "",
         "rows": list(rows),
         "headlines": headlines(document),
+        "counts": counted(document),
         "groups": {group: list(leaves) for group, leaves in run.rows.groups.items()},
         "warnings": warnings(run, rows),
         "notes": list(run.rows.notes),

@@ -196,6 +196,8 @@ class TaskWriter:
     def __init__(self, run: ReportRun, task: TaskRows, key: str, options: ReportOptions, media: MediaMaker) -> None:
         self.run, self.task, self.key, self.options, self.media = run, task, key, options, media
         self.problems: list[str] = []
+        self.verdicts: Mapping[str, int] = {}
+        """Number of samples by verdict of the first metric, and without a score, after ``columns``."""
         self._score_key = run.keys(task.task).score_key
         self._index: dict[str, list[Any]] = {name: [] for name in _KINDS}
         self._masks: dict[int, str] = {}
@@ -259,6 +261,10 @@ class TaskWriter:
             rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"],
             self._metadata.found(), self._audit.found(), self.options.choice.where is not None,
         )  # fmt: skip
+
+    def cells(self, row: int) -> dict[str, Any]:
+        """Return what the index has of an added row."""
+        return {name: values[row] for name, values in self._index.items()}
 
     def texts(self, row: int) -> dict[str, Any]:
         """Return a sample without its media."""
@@ -375,6 +381,8 @@ class TaskWriter:
             scores = [plain_number(column.scores[row]) for row in rows]
             if any(score is not None for score in scores):
                 found.append(IndexColumn(f"s.{name}", "numbers", scores, facts=_judged(column, scores)))
+        headline = next((column.facts for column in found if column.key.startswith("s.")), {})
+        self.verdicts = facts["verdicts"] | headline.get("verdicts", {})
         return found + [IndexColumn(f"m.{name}", "codes", values) for name, values in metadata.items()]
 
 

@@ -12,6 +12,7 @@ import pytest
 from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
+from tests.results.runs import document, write_run
 from tests.viewer.conftest import HOSTILE, Watched, painted, quiz_rows, until, write_task
 
 LIST = "#/baseline%40letter/quiz"
@@ -53,16 +54,54 @@ def test_first_page_holds_runs_with_intervals_and_a_matrix(report: Path, watched
     matrix = page.inner_text("table.matrix")
     assert "quiz" in matrix
     assert "0.2899" in matrix
-    page.click("th:has-text('Numbers') button")
+    page.click("th:has-text('Score') button")
     assert page.inner_text("tbody tr:first-child a").startswith("baseline@letter")  # the lower number comes first
 
 
+def test_runs_are_found_and_chosen_by_keys(report: Path, watched: Watched) -> None:
+    page = watched.open(report)
+    painted(page)
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.ariaLabel") == "baseline@gold"
+    page.keyboard.press("x")
+    assert page.inner_text("#runs [role=status]") == "Choose one more"
+    assert page.is_disabled("button:has-text('Compare 1 run')")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.wait_for_selector("button:enabled:has-text('Compare 2 runs')")
+    page.keyboard.press("c")
+    page.wait_for_selector("h1:text-is('Compare')")
+    assert "run=baseline%40gold&run=baseline%40letter" in page.url
+    page.go_back()
+    page.wait_for_selector("#runs")
+    painted(page)
+    page.keyboard.press("/")
+    page.keyboard.type("TEXT=a")
+    until(page, "() => document.querySelectorAll('#runs tbody tr').length === 1")
+    assert page.inner_text("#runs tbody a") == "baseline@letter"
+    page.fill("#search", "nowhere")
+    page.wait_for_selector("text=No run has “nowhere”.")
+
+
+def test_a_run_without_a_score_says_why(tmp_path: Path, watched: Watched) -> None:
+    outcomes = {"quiz": {"requested": 4, "scored": 2, "failed": 1, "not_asked": 1, "n": {"acc,none": 2}}}
+    none = {"quiz": {"alias": "quiz", "acc,none": None}}
+    write_run(tmp_path / "cut", None, document(state="interrupted", outcomes=outcomes))
+    write_run(tmp_path / "withheld", None, document(state="withheld", outcomes=outcomes, results=none))
+    write_report([str(tmp_path / "cut"), str(tmp_path / "withheld")], tmp_path / "r", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "r")
+    cells = [" ".join(row.inner_text().split()) for row in page.query_selector_all("#runs tbody tr")]
+    assert "interrupted Of 4 documents 1 failed, 1 were not asked" in cells[0]
+    assert "withheld Score withheld: of 4 documents 1 failed, 1 were not asked" in cells[1]
+
+
 def test_page_of_a_run_divides_by_metadata(report: Path, watched: Watched) -> None:
-    page = watched.open(report, "#/baseline%40letter")
-    page.wait_for_selector(".breakdown canvas")
+    page = watched.open(report, "#/baseline%40letter?page=details")
+    page.wait_for_selector("h3:text-is('Command that continues the run')")
+    page.click("[role=tab]:text-is('Breakdown')")
+    page.wait_for_selector(".breakdown svg.plot")
     text = page.inner_text(".breakdown:has(h3 bdi:text-is('level'))")
-    assert "\t24" in text  # fifteen documents and the nine hostile ones
-    assert "Command that continues the run" in page.inner_text("main")
+    assert "\t24*" in text  # fifteen documents and the nine hostile ones
     page.click(".breakdown:has(h3 bdi:text-is('level')) tbody a >> nth=1")
     status(page, "15 of 69 samples")
 
@@ -73,14 +112,14 @@ def test_page_of_a_run_shows_what_needs_the_media(tmp_path: Path, watched: Watch
     arguments += ["--include_path", str(task), "--ablate", "blank-media", "--output_path", str(tmp_path / "run")]
     assert main(["eval", *arguments]) == 0
     write_report([str(tmp_path / "run")], tmp_path / "report", ReportOptions())
-    page = watched.open(tmp_path / "report", "#/baseline")
+    page = watched.open(tmp_path / "report", "#/baseline?page=breakdown")
     page.wait_for_selector("section:has-text('What needs the media')")
     section = page.inner_text("section:has-text('What needs the media')")
     assert "Without the media: blank-media." in section and "their score is a lower bound" in section
     first = page.inner_text("[aria-label^='What needs the media'] tbody tr:first-child").split()
     assert first[:5] == ["all", "documents", "20", "1", "0.8389"] and "49" in first  # 20 of 69 documents are A
     page.set_viewport_size({"width": 400, "height": 800})
-    page = watched.open(tmp_path / "report", "#/baseline")
+    page = watched.open(tmp_path / "report", "#/baseline?page=breakdown")
     page.wait_for_selector("section:has-text('What needs the media')")
     painted(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -186,7 +225,7 @@ def test_hostile_text_is_text(report: Path, watched: Watched, place: int) -> Non
 
 
 def test_hostile_values_of_metadata_are_labels(report: Path, watched: Watched) -> None:
-    page = watched.open(report, "#/baseline%40gold")
+    page = watched.open(report, "#/baseline%40gold?page=breakdown")
     page.wait_for_selector(".breakdown")
     assert "<b onclick=alert(10)>key</b>" in page.inner_text("main")
     assert "<i>one</i>" in page.inner_text("main")
@@ -212,7 +251,8 @@ def test_scripts_without_the_nonce_do_not_run(report: Path, chromium: Any) -> No
 
 def test_narrow_pages_do_not_scroll_sideways(report: Path, watched: Watched) -> None:
     watched.page.set_viewport_size({"width": 400, "height": 800})
-    for address in ("#/", "#/baseline%40letter", LIST, f"{LIST}/7", f"{LIST}?view=grid"):
+    tabs = [f"#/baseline%40letter?page={tab}" for tab in ("overview", "breakdown", "audit", "details")]
+    for address in ("#/", *tabs, LIST, f"{LIST}/7", f"{LIST}?view=grid"):
         page = watched.open(report, address)
         painted(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address

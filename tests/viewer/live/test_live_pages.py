@@ -126,7 +126,7 @@ def test_a_run_is_watched_from_its_first_sample_to_its_end(tmp_path: Path, task:
         results = page.inner_text("section:has(h2:text-is('Results')) tbody")
         assert f"{math.fsum(scores) / len(scores):.4f}" in results
         assert f"\t{len(scores)}\t" in results
-        assert f"Samples ({len(lines)})" in page.inner_text("main")
+        assert f"{len(lines)} samples" in page.inner_text(".run-head")
     watched.is_ended = True
 
 
@@ -139,9 +139,14 @@ def test_numbers_on_the_page_are_the_journals(tmp_path: Path, watched: Watched) 
     with view_of(tmp_path, "--no_browser") as view:
         page = watched.open(view, "#/modest")
         until(page, "() => document.querySelector('#live tbody tr')")
-        assert page.inner_text("#live tbody tr").split("\t")[:3] == ["quiz", "159 of 400", "9"]
-        cell = page.inner_text("#live .score")
-        assert cell.startswith("0.3333\n0.")
+        task, score, done_of, failed = (cell.strip() for cell in page.inner_text("#live tbody tr").split("\t")[:4])
+        assert (task, done_of, failed) == ("quiz", "159 of 400", "9")
+        assert score.startswith("0.3333\n0.")
+        figure = page.inner_text(".figure:has(dt:text-is('Provisional score'))")
+        assert "0.3333" in figure and "over the first 150 of 400" in figure
+        assert "39 %" in page.inner_text(".progress-line") and "now quiz" in page.inner_text(".progress-line")
+        words = [row.inner_text().split()[0] for row in page.query_selector_all(".latest li")]
+        assert words == ["failed"] * 8  # the newest first
         assert "the first 150" in page.inner_text("#live tbody tr")
         reasons = page.inner_text(".reasons")
         assert "<script>alert(1)</script>" in reasons

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { load, onChange } from "./chunks";
+import { Tabled } from "./tabled";
 import { number, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
@@ -83,9 +84,15 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
     );
   const interval = cell.low !== null && cell.high !== null ? `${shown(cell.low)} – ${shown(cell.high)}` : cell.method;
   return (
-    <span class="score" title={cell.about && `95 % interval about ${cell.about}`}>
+    <span
+      class="score"
+      title={cell.about && `95 % interval about ${cell.about}`}
+      data-value={cell.value}
+      data-low={cell.low ?? undefined}
+      data-high={cell.high ?? undefined}
+    >
       <b>{shown(cell.value)}</b>
-      <small>{interval}</small>
+      <small class={cell.low === null ? "reason" : undefined}>{interval}</small>
       {cell.missing && <small title="95 % bounds whatever the documents without a score would score">{cell.missing}</small>}
     </span>
   );
@@ -94,35 +101,93 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
 const KINDS = ["problem", "state", "withheld", "failed", "early", "unscored", "not_asked", "fixed", "answers"];
 const isGrave = (one: Warning): boolean => KINDS.indexOf(one.kind) < KINDS.indexOf("early");
 
-/** Sentences to be warned by, the gravest first. */
+/** What warnings of one kind say of several tasks. */
+const TITLES: Record<string, (tasks: string) => string> = {
+  withheld: (tasks) => `Score withheld: ${tasks} failed`,
+  failed: (tasks) => `Samples failed in ${tasks}`,
+  unscored: (tasks) => `Samples without a score in ${tasks}`,
+  not_asked: (tasks) => `Samples not asked in ${tasks}`,
+  fixed: (tasks) => `Official and repaired rule differ in ${tasks}`,
+  answers: (tasks) => `Warning about the answers of ${tasks}`,
+};
+
+/** One box for each cause, the gravest first. */
+function causes(warnings: Warning[]): Warning[][] {
+  const found = new Map<string, Warning[]>();
+  for (const one of [...warnings].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind))) {
+    const key = one.short && TITLES[one.kind] ? `${one.kind}\n${one.cause}` : `${one.kind}\n${one.task}\n${one.text}`;
+    found.set(key, [...(found.get(key) ?? []), one]);
+  }
+  return [...found.values()];
+}
+
+/** Sentences to be warned by, the gravest first; those of one cause share a box. */
 export function Warnings({ warnings, most = 6 }: { warnings: Warning[]; most?: number }) {
   const [all, show] = useState(false);
   if (!warnings.length) return null;
-  const sorted = [...warnings].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
-  const shown = all ? sorted : sorted.slice(0, most);
+  const boxes = causes(warnings);
+  const shown = all ? boxes : boxes.slice(0, most);
   return (
     <ul class="warnings">
-      {shown.map((one) => (
-        <li class={isGrave(one) ? "grave" : "mild"}>
-          {one.task && (
-            <>
-              <b>
-                <Text>{one.task}</Text>
-              </b>
-              {": "}
-            </>
-          )}
-          <Text>{one.text}</Text>
-        </li>
+      {shown.map((box) => (
+        <li class={box[0] && isGrave(box[0]) ? "grave" : "mild"}>{box.length === 1 && box[0] ? <OneWarning one={box[0]} /> : <Cause warnings={box} />}</li>
       ))}
-      {warnings.length > shown.length && (
+      {boxes.length > shown.length && (
         <li class="more">
           <button class="link" onClick={() => show(true)}>
-            and {warnings.length - shown.length} more
+            and {boxes.length - shown.length} more
           </button>
         </li>
       )}
     </ul>
+  );
+}
+
+const OneWarning = ({ one }: { one: Warning }) => (
+  <>
+    {one.task && (
+      <>
+        <b>
+          <Text>{one.task}</Text>
+        </b>
+        {": "}
+      </>
+    )}
+    <Text>{one.text}</Text>
+  </>
+);
+
+/** The cause once, and what each task has of it. */
+function Cause({ warnings }: { warnings: Warning[] }) {
+  const [first] = warnings;
+  const tasks = new Set(warnings.map((one) => one.task)).size;
+  if (!first) return null;
+  return (
+    <>
+      <b>{TITLES[first.kind]?.(`${tasks} task${tasks === 1 ? "" : "s"}`)}</b>
+      {first.cause && (
+        <>
+          {": "}
+          <Text>{first.cause}</Text>
+        </>
+      )}
+      <details>
+        <summary>
+          {tasks === 1 ? "Details" : "Which tasks"}
+        </summary>
+        <ul class="plain">
+          {warnings.map((one) => (
+            <li>
+              <b>
+                <Text>{one.task}</Text>
+              </b>
+              {": "}
+              <Text>{one.short}</Text>
+            </li>
+          ))}
+        </ul>
+      </details>
+    </>
   );
 }
 
@@ -132,59 +197,84 @@ export interface Column<T> {
   value: (row: T) => string | number | null;
   cell?: (row: T) => ComponentChildren;
   class?: string;
+  /** In place of the button that sorts by the column. */
+  head?: ComponentChildren;
 }
 
-/** A table that is sorted by clicking a heading; with `most`, of more rows the others are shown when asked for. */
-export function SortedTable<T>(props: {
+interface TableProps<T> {
   rows: T[];
   columns: Column<T>[];
-  label: string;
   id?: string;
   rowClass?: (row: T) => string;
-  most?: number;
-}) {
+}
+
+/** A table that is sorted by clicking a heading; with `most`, of more rows the others are shown when asked for. `note` stands below it. */
+export function SortedTable<T>(props: TableProps<T> & { label: string; most?: number; note?: ComponentChildren }) {
   const [all, showAll] = useState(false);
-  const [sort, set] = useState<{ column: number; down: boolean } | null>(null);
+  const [sort, set] = useState<Sort | null>(null);
   const rows = [...props.rows];
   const by = sort && props.columns[sort.column];
   if (sort && by) rows.sort((a, b) => compare(by.value(a), by.value(b), sort.down));
   // A button for two or three rows takes as much room as they do.
   const shown = all || props.most === undefined || rows.length <= props.most + 3 ? rows : rows.slice(0, props.most);
   const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
+  const foot = (
+    <>
+      {shown.length < rows.length && <button onClick={() => showAll(true)}>Show all {rows.length} rows</button>}
+      {props.note && <span class="quiet">{props.note}</span>}
+    </>
+  );
   return (
-    <div class="scroll" role="region" aria-label={plain(props.label)} tabIndex={0}>
-      <table id={props.id}>
-        <thead>
-          <tr>
-            {props.columns.map((column, place) => (
-              <th
-                class={column.class}
-                aria-sort={sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
-              >
-                <button class="heading" title={column.title && plain(column.title)} onClick={() => click(place)}>
+    <Tabled label={props.label} foot={foot} whole={() => <Rows {...props} rows={rows} sort={sort} withValues />}>
+      <Rows {...props} rows={shown} sort={sort} click={click} />
+    </Tabled>
+  );
+}
+
+interface Sort {
+  column: number;
+  down: boolean;
+}
+
+type RowsProps<T> = TableProps<T> & { sort: Sort | null; click?: (column: number) => void; withValues?: boolean };
+
+/** The table itself; `withValues` cells keep the numbers behind their texts, for copies. */
+function Rows<T>({ rows, columns, id, rowClass, sort, click, withValues = false }: RowsProps<T>) {
+  const valueOf = (column: Column<T>, row: T) => {
+    const value = withValues ? column.value(row) : null;
+    return typeof value === "number" ? value : undefined;
+  };
+  return (
+    <table id={id}>
+      <thead>
+        <tr>
+          {columns.map((column, place) => (
+            <th
+              class={column.class}
+              aria-sort={column.head ? undefined : sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
+            >
+              {column.head ?? (
+                <button class="heading" title={column.title && plain(column.title)} onClick={() => click?.(place)}>
                   <Text>{column.name}</Text>
                   <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
                 </button>
-              </th>
+              )}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr class={rowClass?.(row)}>
+            {columns.map((column) => (
+              <td class={column.class} data-value={valueOf(column, row)}>
+                {column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}
+              </td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {shown.map((row) => (
-            <tr class={props.rowClass?.(row)}>
-              {props.columns.map((column) => (
-                <td class={column.class}>{column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {shown.length < rows.length && (
-        <p>
-          <button onClick={() => showAll(true)}>Show all {rows.length} rows</button>
-        </p>
-      )}
-    </div>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

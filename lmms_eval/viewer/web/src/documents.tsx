@@ -6,9 +6,11 @@ import { Choice } from "./filters";
 import type { Change } from "./compare";
 import { Waiting } from "./common";
 import { useColumns, useValues } from "./listed";
+import { RunName, useNames } from "./name";
 import { changedParams, isChanged, type Difference, type Documents } from "./pairs";
 import { pageAddress } from "./route";
 import { capital, count, number, plain, Text } from "./text";
+import type { RunEntry } from "./types";
 import { VirtualList } from "./virtual";
 
 const ROW = 40;
@@ -66,8 +68,11 @@ function Chosen({ documents, row, params, change }: ListProps) {
 }
 
 /** Kinds by which documents are chosen, with the test of each; of several runs by who has a document right. */
-export function kindsOf(documents: Documents): Map<string, { text: string; fits: (row: number) => boolean }> {
-  const [first, ...others] = documents.runs.map((run) => plain(run.name));
+export function kindsOf(
+  documents: Documents,
+  named = (run: RunEntry): string => plain(run.name),
+): Map<string, { text: string; fits: (row: number) => boolean }> {
+  const [first, ...others] = documents.runs.map(named);
   const known = new Set(documents.kinds.flat());
   const { binary } = documents;
   const found = new Map<string, { text: string; fits: (row: number) => boolean }>();
@@ -76,8 +81,8 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
     const texts: [string, string][] = binary
       ? [["f", `only ${first} right`], ["s", `only ${others[0]} right`], ["b", "both right"], ["n", "both wrong"]]
       : [[">", `${first} better`], ["<", `${others[0]} better`], ["=", "equal"]];
-    found.set("changed", { text: "changed", fits: (row) => isChanged(only[row] ?? "") });
-    if (binary) found.set("wrong", { text: "wrong in a run", fits: (row) => "fsn".includes(only[row] || "-") });
+    found.set("changed", { text: "Changed only", fits: (row) => isChanged(only[row] ?? "") });
+    if (binary) found.set("wrong", { text: "Wrong only", fits: (row) => "fsn".includes(only[row] || "-") });
     for (const [kind, text] of [...texts, ["-", "without a score on a side"] as const])
       if (known.has(kind)) found.set(kind, { text, fits: (row) => only[row] === kind });
     return found;
@@ -94,12 +99,12 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
     return [mine === undefined ? null : mine === "b" || mine === "f", ...kinds.map((kind) => (kind && kind !== "-" ? kind === "b" || kind === "s" : null))];
   };
   const every = (wanted: (run: number) => boolean) => (row: number) => right(row).every((one, run) => one === wanted(run));
-  found.set("wrong", { text: "wrong in a run", fits: (row) => right(row).some((one) => one === false) });
+  found.set("wrong", { text: "Wrong only", fits: (row) => right(row).some((one) => one === false) });
   found.set("b", { text: "all right", fits: every(() => true) });
   found.set("n", { text: "all wrong", fits: every(() => false) });
   documents.runs.forEach((run, number) => {
-    found.set(`right ${run.number}`, { text: `only ${plain(run.name)} right`, fits: every((other) => other === number) });
-    found.set(`wrong ${run.number}`, { text: `only ${plain(run.name)} wrong`, fits: every((other) => other !== number) });
+    found.set(`right ${run.number}`, { text: `only ${named(run)} right`, fits: every((other) => other === number) });
+    found.set(`wrong ${run.number}`, { text: `only ${named(run)} wrong`, fits: every((other) => other !== number) });
   });
   return found;
 }
@@ -172,10 +177,11 @@ const ONLY: Record<string, string> = { changed: "Changed only", wrong: "Wrong on
 /** One click for the documents that changed, or on which the runs agree. */
 function Kinds({ documents, params, change }: { documents: Documents; params: URLSearchParams; change: Change }) {
   const now = params.get("flip") ?? "";
+  const { letter } = useNames();
   const kinds = useMemo(() => {
     const rows = (documents.places[0] ?? []).map((_, row) => row);
-    return [...kindsOf(documents)].map(([kind, { text, fits }]) => ({ kind, text: ONLY[kind] ?? capital(text), documents: rows.filter(fits).length }));
-  }, [documents]);
+    return [...kindsOf(documents, letter)].map(([kind, { text, fits }]) => ({ kind, text: ONLY[kind] ?? capital(text), documents: rows.filter(fits).length }));
+  }, [documents, letter]);
   const first = kinds.length > MOST_KINDS ? kinds.slice(0, 4) : kinds;
   const more = kinds.slice(first.length);
   return (
@@ -214,7 +220,7 @@ const Heading = ({ documents }: { documents: Documents }) => (
     {hasPictures(documents) && <span />}
     {documents.runs.map((run) => (
       <span>
-        <Text>{run.name}</Text>
+        <RunName run={run} folds />
       </span>
     ))}
   </div>

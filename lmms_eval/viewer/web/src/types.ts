@@ -18,6 +18,10 @@ export interface Cell {
 
 export interface ResultRow extends Cell {
   task: string;
+  /** As tables of the run name the task, indented below its group. */
+  alias?: string;
+  /** What `n` counts: questions or tasks. */
+  over?: string;
   metric: string;
   filter: string;
   stderr?: number | null;
@@ -30,6 +34,16 @@ export interface Warning {
   kind: string;
   task: string;
   text: string;
+  /** What warnings of one kind about several tasks have in common, and what this one says of its task. */
+  cause?: string;
+  short?: string;
+}
+
+/** What a metric that scores nothing counts. */
+export interface Counted {
+  task: string;
+  label: string;
+  n: number;
 }
 
 export interface Outcomes {
@@ -52,6 +66,8 @@ export interface TaskEntry {
   samples: number;
   per_text: number;
   outcomes: Outcomes;
+  /** Samples by what the headline metric says of them; absent while a run goes on. */
+  verdicts?: Partial<Record<Verdict, number>>;
   /** Of a run that is followed; changes where rows become others than before. */
   form?: string;
 }
@@ -72,6 +88,20 @@ export interface LiveTask {
   failed: number;
   score: LiveScore | null;
   reason: string;
+}
+
+/** A sample of a run that is followed, as soon as it has finished. */
+export interface LatestSample {
+  task: string;
+  id: string;
+  status: string;
+  answer: string;
+  target: string;
+  reason: string;
+  thumb: string;
+  /** By the first metric of the task, whose worst and best scores are the ends. */
+  score: number | null;
+  ends?: ColumnFacts["ends"];
 }
 
 /** A run that is followed by its journals. */
@@ -96,6 +126,7 @@ export interface Live {
   score: LiveScore | null;
   reasons: [string, number][];
   tasks: LiveTask[];
+  latest: LatestSample[];
 }
 
 export interface RunEntry {
@@ -114,6 +145,7 @@ export interface RunEntry {
   rows: ResultRow[];
   /** Numbers of benchmarks over several tasks. */
   headlines: ResultRow[];
+  counts?: Counted[];
   groups: Record<string, string[]>;
   warnings: Warning[];
   notes: string[];
