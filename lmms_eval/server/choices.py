@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.checks.findings import absent_needs
 from lmms_eval.config.options import GROUPS, RunConfig, options
@@ -39,6 +40,9 @@ USUAL = (
     "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
     "device",
 )  # fmt: skip
+
+
+NO_NEED = "none"
 
 
 class ListedModel(Struct, frozen=True):
@@ -165,7 +169,58 @@ class TaskChoice(Struct, frozen=True):
     tags: tuple[str, ...]
     output_type: str
     size: int
-    """Number of tasks of a tag; 0 for tasks and groups."""
+    """Number of tasks of a tag or group; 0 for tasks, and for groups until their facts are known."""
+    pack: str = ""
+    """The pack that it comes from; empty outside packs."""
+
+
+class TaskSearch(Struct, frozen=True):
+    """A search among the names that ``--tasks`` takes. Empty terms match everything."""
+
+    word: str = ""
+    """Words that the name, the title or a tag must contain, in any case."""
+    kind: str = ""
+    modality: str = ""
+    need: str = ""
+    """A need that scoring must have; ``none``: no need at all."""
+    source: str | None = None
+    """A pack; empty: this package and the server's own folders."""
+    most: int = 120
+    """Most results that are returned."""
+
+
+class FoundTasks(Struct, frozen=True):
+    """The results of a search."""
+
+    tasks: tuple[TaskChoice, ...]
+    """The best results."""
+    found: int
+    """Number of all results."""
+    total: int
+    """Number of all names."""
+    sources: tuple[str, ...]
+    """The packs."""
+    hint: str
+    """What an unknown name could mean, if nothing was found."""
+    is_complete: bool
+    """Whether the facts of groups are known already. A server reads them in the background when it starts."""
+
+
+class _Searched(Struct, frozen=True):
+    """A name with the texts that are searched."""
+
+    choice: TaskChoice
+    name: str
+    text: str
+
+    def rank(self, words: Sequence[str]) -> int | None:
+        """Return how well it matches, 0 is best; ``None`` if a word is missing."""
+        if not all(word in self.text for word in words):
+            return None
+        if not words:
+            return 0
+        whole = " ".join(words)
+        return 0 if self.name == whole else 1 if self.name.startswith(whole) else 2 if words[0] in self.name else 3
 
 
 class TaskChoices:
@@ -174,8 +229,19 @@ class TaskChoices:
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._include_paths, self._plugins = include_paths, plugins
         self._choices: tuple[TaskChoice, ...] = ()
-        self._groups: list[dict[str, Any]] = []
+        self._groups: list[dict[str, Any]] | None = None
+        self._searched: tuple[tuple[_Searched, ...], bool] = ((), False)
+        """The names to search, and whether the facts of groups are among them."""
         self._lock = threading.RLock()
+
+    def read_ahead(self) -> None:
+        """Read names and facts in the background, so that the first search finds them."""
+
+        def read() -> None:
+            with suppress(LmmsEvalError):  # the search reports it
+                self.groups()
+
+        threading.Thread(target=read, daemon=True, name="lmms-eval-tasks").start()
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -184,34 +250,76 @@ class TaskChoices:
 
     def all(self) -> tuple[TaskChoice, ...]:
         """List groups, then tags, then tasks; those of packs come last in each part."""
-        if not self._choices:
-            known = self.catalogue
-            tasks, groups, tags = known.tasks, known.groups, known.tags
-            own = {*known.own_names()}
-            shown = [
-                TaskChoice(tag, "tag", "", None, (), (), (), "", len(tags[tag]))
-                for tag in sorted(tags, key=lambda tag: (tag not in own, tag))
-                if tag not in tasks and tag not in groups
-            ]
-            parts = [sorted(part.values(), key=lambda one: (bool(one.pack), one.name)) for part in (groups, tasks)]
-            first, last = (map(self._entry, part) for part in parts)
-            self._choices = (*first, *shown, *last)
-        return self._choices
+        if self._choices:
+            return self._choices
+        with self._lock:
+            if not self._choices:
+                self._choices = tuple(self._listed())
+            return self._choices
+
+    def _listed(self) -> Iterator[TaskChoice]:
+        known = self.catalogue
+        tasks, groups, tags = known.tasks, known.groups, known.tags
+        own = {*known.own_names()}
+        parts = [sorted(part.values(), key=lambda one: (bool(one.pack), one.name)) for part in (groups, tasks)]
+        yield from map(self._entry, parts[0])
+        for tag in sorted(tags, key=lambda tag: (tag not in own, tag)):
+            if tag not in tasks and tag not in groups:
+                pack = "" if tag in own else known.entry(tags[tag][0]).pack  # type: ignore[union-attr]
+                yield TaskChoice(tag, "tag", "", None, (), (), (), "", len(tags[tag]), pack)
+        yield from map(self._entry, parts[1])
 
     def groups(self) -> list[dict[str, Any]]:
         """Describe the tasks of each group and tag together, which takes longer than to find their names.
 
         A group whose YAML is wrong is left out, and so are those of packs: nothing is known about their tasks.
         """
+        self.all()  # a search needs the names before the facts
         with self._lock:
-            own = {*self.catalogue.own_names()}
-            for one in () if self._groups else self.all():
-                if one.kind != "task" and one.name in own:
-                    with suppress(LmmsEvalError):
-                        found = describe(one.name, self.catalogue)
-                        facts = {name: getattr(found, name) for name in ("name", "documents", "modalities", "needs")}
-                        self._groups.append({**facts, "size": len(found.parts)})
-        return self._groups
+            if self._groups is None:
+                self._groups = [*self._described()]
+            return self._groups
+
+    def _described(self) -> Iterator[dict[str, Any]]:
+        own = {*self.catalogue.own_names()}
+        for one in self.all():
+            if one.kind != "task" and one.name in own:
+                with suppress(LmmsEvalError):
+                    found = describe(one.name, self.catalogue)
+                    facts = {name: getattr(found, name) for name in ("name", "documents", "modalities", "needs")}
+                    yield {**facts, "size": len(found.parts)}
+
+    def search(self, wanted: TaskSearch) -> FoundTasks:
+        """Find names by words and facts: exact names first, then names that begin with the words or contain them."""
+        names, is_complete = self._names()
+        words = wanted.word.casefold().split()
+        found = [
+            (rank, one.choice) for one in names if _fits(one.choice, wanted) and (rank := one.rank(words)) is not None
+        ]
+        found.sort(key=lambda pair: pair[0])
+        hint = str(self.catalogue.unknown(wanted.word)) if len(words) == 1 and not found else ""
+        tasks = tuple(choice for _, choice in found[: wanted.most])
+        return FoundTasks(tasks, len(found), len(names), tuple(self.catalogue.packs), hint, is_complete)
+
+    def named(self, names: Iterable[str]) -> tuple[TaskChoice, ...]:
+        """Return what is known of some names; unknown ones are left out."""
+        wanted = {*names}
+        return tuple(one.choice for one in self._names()[0] if one.choice.name in wanted)
+
+    def _names(self) -> tuple[tuple[_Searched, ...], bool]:
+        """Return the names to search. Facts of groups that another thread is reading are added later."""
+        names, has_facts = self._searched
+        groups = self._groups
+        if names and (has_facts or groups is None):
+            return names, has_facts
+        facts = {one["name"]: one for one in groups or ()}
+        choices = (replace(one, **facts[one.name]) if one.name in facts else one for one in self.all())
+        names = tuple(
+            _Searched(one, one.name.casefold(), " ".join((one.name, one.title, *one.tags)).casefold())
+            for one in choices
+        )
+        self._searched = names, groups is not None
+        return self._searched
 
     def details(self, name: str) -> dict[str, Any]:
         """Describe a task, group or tag, with what scoring needs and what this machine lacks.
@@ -240,8 +348,16 @@ class TaskChoices:
         title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # escapes of Markdown
         return TaskChoice(
             entry.name, entry.kind, title, facts.documents if facts else None, facts.modalities if facts else (),
-            facts.needs if facts else (), entry.tags, entry.output_type, 0,
+            facts.needs if facts else (), entry.tags, entry.output_type, 0, entry.pack,
         )  # fmt: skip
+
+
+def _fits(one: TaskChoice, wanted: TaskSearch) -> bool:
+    if wanted.kind not in ("", one.kind) or wanted.source not in (None, one.pack):
+        return False
+    if wanted.modality and wanted.modality not in one.modalities:
+        return False
+    return not wanted.need or (not one.needs if wanted.need == NO_NEED else wanted.need in one.needs)
 
 
 class OptionChoice(Struct, frozen=True):
