@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { load, onChange } from "./chunks";
+import { Tabled } from "./tabled";
 import { number, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
@@ -83,7 +84,13 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
     );
   const interval = cell.low !== null && cell.high !== null ? `${shown(cell.low)} – ${shown(cell.high)}` : cell.method;
   return (
-    <span class="score" title={cell.about && `95 % interval about ${cell.about}`}>
+    <span
+      class="score"
+      title={cell.about && `95 % interval about ${cell.about}`}
+      data-value={cell.value}
+      data-low={cell.low ?? undefined}
+      data-high={cell.high ?? undefined}
+    >
       <b>{shown(cell.value)}</b>
       <small>{interval}</small>
       {cell.missing && <small title="95 % bounds whatever the documents without a score would score">{cell.missing}</small>}
@@ -134,57 +141,78 @@ export interface Column<T> {
   class?: string;
 }
 
-/** A table that is sorted by clicking a heading; with `most`, of more rows the others are shown when asked for. */
-export function SortedTable<T>(props: {
+interface TableProps<T> {
   rows: T[];
   columns: Column<T>[];
-  label: string;
   id?: string;
   rowClass?: (row: T) => string;
-  most?: number;
-}) {
+}
+
+/** A table that is sorted by clicking a heading; with `most`, of more rows the others are shown when asked for. `note` stands below it. */
+export function SortedTable<T>(props: TableProps<T> & { label: string; most?: number; note?: ComponentChildren }) {
   const [all, showAll] = useState(false);
-  const [sort, set] = useState<{ column: number; down: boolean } | null>(null);
+  const [sort, set] = useState<Sort | null>(null);
   const rows = [...props.rows];
   const by = sort && props.columns[sort.column];
   if (sort && by) rows.sort((a, b) => compare(by.value(a), by.value(b), sort.down));
   // A button for two or three rows takes as much room as they do.
   const shown = all || props.most === undefined || rows.length <= props.most + 3 ? rows : rows.slice(0, props.most);
   const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
+  const foot = (
+    <>
+      {shown.length < rows.length && <button onClick={() => showAll(true)}>Show all {rows.length} rows</button>}
+      {props.note && <span class="quiet">{props.note}</span>}
+    </>
+  );
   return (
-    <div class="scroll" role="region" aria-label={plain(props.label)} tabIndex={0}>
-      <table id={props.id}>
-        <thead>
-          <tr>
-            {props.columns.map((column, place) => (
-              <th
-                class={column.class}
-                aria-sort={sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
-              >
-                <button class="heading" title={column.title && plain(column.title)} onClick={() => click(place)}>
-                  <Text>{column.name}</Text>
-                  <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
-                </button>
-              </th>
+    <Tabled label={props.label} foot={foot} whole={() => <Rows {...props} rows={rows} sort={sort} withValues />}>
+      <Rows {...props} rows={shown} sort={sort} click={click} />
+    </Tabled>
+  );
+}
+
+interface Sort {
+  column: number;
+  down: boolean;
+}
+
+type RowsProps<T> = TableProps<T> & { sort: Sort | null; click?: (column: number) => void; withValues?: boolean };
+
+/** The table itself; `withValues` cells keep the numbers behind their texts, for copies. */
+function Rows<T>({ rows, columns, id, rowClass, sort, click, withValues = false }: RowsProps<T>) {
+  const valueOf = (column: Column<T>, row: T) => {
+    const value = withValues ? column.value(row) : null;
+    return typeof value === "number" ? value : undefined;
+  };
+  return (
+    <table id={id}>
+      <thead>
+        <tr>
+          {columns.map((column, place) => (
+            <th
+              class={column.class}
+              aria-sort={sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
+            >
+              <button class="heading" title={column.title && plain(column.title)} onClick={() => click?.(place)}>
+                <Text>{column.name}</Text>
+                <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
+              </button>
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr class={rowClass?.(row)}>
+            {columns.map((column) => (
+              <td class={column.class} data-value={valueOf(column, row)}>
+                {column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}
+              </td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {shown.map((row) => (
-            <tr class={props.rowClass?.(row)}>
-              {props.columns.map((column) => (
-                <td class={column.class}>{column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {shown.length < rows.length && (
-        <p>
-          <button onClick={() => showAll(true)}>Show all {rows.length} rows</button>
-        </p>
-      )}
-    </div>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { Choose, list, Numbers, numeric, object } from "./benchmark_parts";
 import { Curve, isFew, type Bar } from "./charts";
 import { Section } from "./common";
-import { number, plain, Text } from "./text";
+import { Tabled } from "./tabled";
+import { number, Text } from "./text";
 import type { Cell, Json, JsonObject } from "./types";
 
 const RULES = ["official", "fixed"];
@@ -84,7 +85,7 @@ function Needles({ name, grid }: { name: string; grid: JsonObject }) {
     return Array.isArray(line) ? line[column] : undefined;
   };
   return (
-    <div class="scroll" role="region" aria-label={plain(name)} tabIndex={0}>
+    <Tabled label={name}>
       <h3>
         <Text>{name}</Text>
       </h3>
@@ -117,7 +118,7 @@ function Needles({ name, grid }: { name: string; grid: JsonObject }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Tabled>
   );
 }
 

@@ -1,6 +1,8 @@
 // Texts that can be copied.
 import { useState } from "preact/hooks";
 
+import { copied } from "../clipboard";
+
 export function Copy({ text, name }: { text: string; name: string }) {
   const [done, set] = useState<boolean>();
   const copy = async () => {
@@ -12,22 +14,6 @@ export function Copy({ text, name }: { text: string; name: string }) {
       {done === undefined ? "Copy" : done ? "Copied" : "Select it and copy"}
     </button>
   );
-}
-
-/** The clipboard is there for pages of this machine and with TLS; elsewhere a selection does. */
-async function copied(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    return done;
-  }
 }
 
 export function save(text: string, name: string): void {
