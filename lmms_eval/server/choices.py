@@ -42,6 +42,15 @@ USUAL = (
 )  # fmt: skip
 
 
+_TEXTS = {
+    "hf": "Any vision-language checkpoint of transformers: pretrained=NAME, or a folder",
+    "hf_text": "Any text-only checkpoint of transformers",
+    "internvl": "InternVL checkpoints with a chat method of their own",
+    "minicpm_v": "MiniCPM-V and MiniCPM-o checkpoints with a chat method of their own",
+}
+"""Descriptions of models whose modules describe something wider."""
+_LOCAL = ("torch", "transformers")
+"""Packages that every local model needs."""
 NO_NEED = "none"
 
 
@@ -84,6 +93,10 @@ class ModelChoices:
             )
         return self._choices
 
+    def missing(self, name: str) -> tuple[str, ...]:
+        """Return messages about packages and keys that a model lacks here."""
+        return next((one.missing for one in self.all() if one.name == name), ())
+
     def details(self, name: str) -> tuple[tuple[Argument, ...], Mapping[str, Any]]:
         """Return the arguments of a model, by name or alias, and those that the name of a service implies.
 
@@ -113,25 +126,29 @@ class ModelChoices:
         elif hasattr(cls, "arguments_kind"):
             sort = "Services"
         service = NAMED_SERVICES.get(name)
-        text = _description(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
+        text = _description(name, cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
         return ListedModel(name, sort, kind, aliases, text, tuple(_missing(name, cls)))
 
 
-def _description(cls: type[Any]) -> str:
+def _description(name: str, cls: type[Any]) -> str:
     """Return one sentence: the checkpoints of a family, or the first line of the module's docstring."""
+    if name in _TEXTS:
+        return _TEXTS[name]
     types = getattr(getattr(cls, "profile", None), "model_types", ())
     if types:
-        return f"checkpoints of {', '.join(types)}"
+        return f"Checkpoints of {', '.join(types)}"
     is_own = cls.__module__.startswith("lmms_eval.") and not cls.__module__.endswith(".wrappers")
     stated = inspect.getdoc(inspect.getmodule(cls)) if is_own else inspect.getdoc(cls)
     line = (stated or "").partition("\n")[0].partition(" See ")[0]
-    return re.sub(r"^The back end [^:]{1,40}: |^``\w{1,40}``(?:: | for )|``", "", line)
+    text = re.sub(r"^The back end [^:]{1,40}: |^``\w{1,40}``(?:: | for )|``", "", line).removesuffix(".")
+    return text[:1].upper() + text[1:]
 
 
 def _missing(name: str, cls: type[Any]) -> Iterator[str]:
     """Yield messages about packages and keys that a model needs and that are missing."""
     service = NAMED_SERVICES.get(name)
-    modules = getattr(getattr(cls, "profile", None), "packages", ())
+    profile = getattr(cls, "profile", None)
+    modules: tuple[str, ...] = () if profile is None else (*_LOCAL, *getattr(profile, "packages", ()))
     if issubclass(cls, SdkModel):
         modules = (cls.module,)
     elif isinstance(engine := getattr(getattr(cls, "engine", None), "name", None), str):
@@ -285,7 +302,7 @@ class TaskChoices:
         for one in self.all():
             if one.kind != "task" and one.name in own:
                 with suppress(LmmsEvalError):
-                    found = describe(one.name, self.catalogue)
+                    found = describe(one.name, self.catalogue, is_logged=False)
                     facts = {name: getattr(found, name) for name in ("name", "documents", "modalities", "needs")}
                     yield {**facts, "size": len(found.parts)}
 
@@ -328,7 +345,7 @@ class TaskChoices:
             UnknownNameError: the name does not exist.
             TaskError: the task's YAML is wrong.
         """
-        found = describe(name, self.catalogue)
+        found = describe(name, self.catalogue, is_logged=False)
         needs = (*found.needs, *found.uses)
         return {**to_dict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
 

@@ -160,7 +160,7 @@ def routes(desk: Desk) -> list[Route]:
         "/ui/models/{name:path}": describe_model,
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
         "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),
-        "/ui/machine": lambda call: {"lines": call.desk.machine()},
+        "/ui/machine": lambda call: call.desk.machine("fresh" in call.request.query_params),
         "/ui/jobs": lambda call: {"jobs": call.desk.jobs()},
         "/ui/jobs/{job_id}": lambda call: call.desk.job(call.path("job_id")),
         "/ui/jobs/{job_id}/log": read_log,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import time
 from collections.abc import Callable
@@ -50,12 +52,12 @@ def test_choose_start_watch_reload_and_stop(page: Page, tabs: Tabs) -> None:
     tab.wait_for_selector(".summary pre:has-text('--tasks slow_quiz')")
     assert len(page.jobs()) == before
     job = begin(tab)
-    tab.wait_for_selector(".running li:has-text('slow_quiz')", timeout=60_000)
-    until(lambda: int(tab.get_attribute("progress", "value") or 0) > 2)
-    done = int(tab.get_attribute("progress", "value"))
+    tab.wait_for_selector(".running tr:has-text('slow_quiz')", timeout=60_000)
+    until(lambda: int(tab.get_attribute(".running progress", "value") or 0) > 2)
+    done = int(tab.get_attribute(".running progress", "value"))
     tab.reload()
-    tab.wait_for_selector(".running li:has-text('slow_quiz')")
-    until(lambda: int(tab.get_attribute("progress", "value") or 0) >= done)
+    tab.wait_for_selector(".running tr:has-text('slow_quiz')")
+    until(lambda: int(tab.get_attribute(".running progress", "value") or 0) >= done)
     other = tabs.open(f"{page.root}#/jobs")
     other.wait_for_selector(".jobs .state-running")
     other.reload()
@@ -66,7 +68,7 @@ def test_choose_start_watch_reload_and_stop(page: Page, tabs: Tabs) -> None:
     tab.click("text=Stop")
     tab.click("text=Stop it")
     tab.wait_for_selector(".state-cancelled", timeout=60_000)
-    other.wait_for_selector("h2:has-text('Finished') ~ .jobs .state-cancelled")
+    other.wait_for_selector("h2:has-text('Past evaluations') ~ .jobs .state-cancelled")
     assert len(page.jobs()) == before + 1
 
 
@@ -83,9 +85,11 @@ def test_two_finished_runs_are_compared(page: Page, tabs: Tabs) -> None:
     choose(tab, "baseline", "quiz")
     begin(tab)
     tab.wait_for_selector(".state-completed", timeout=60_000)
-    assert tab.inner_text("tbody th") == "quiz"
-    assert tab.inner_text("tbody td.number b") == "1"
-    assert "exact_match" in tab.inner_text("pre.log")
+    assert tab.inner_text("tbody td") == "quiz"
+    assert tab.inner_text("tbody td.number b") == "1.0000"
+    assert tab.query_selector("pre.log") is None
+    tab.click("role=tab[name=Log]")
+    tab.wait_for_selector("pre.log:has-text('exact_match')")
     tab.click("text=Change and run again")
     tab.fill("#argument-strategy", "constant")
     tab.wait_for_selector(".summary pre:has-text('strategy=constant')")
@@ -182,7 +186,7 @@ def test_hostile_texts_are_only_texts(page: Page, tabs: Tabs, tmp_path: Path) ->
         'model: baseline\ntasks: ["<img src=x onerror=alert(1)>"]\nmodel_args: {text: "<svg onload=alert(2)>\\u202e"}\n'
     )
     tab.set_input_files('input[type="file"]', file)
-    tab.wait_for_selector(".chip:has-text('onerror')")
+    tab.wait_for_selector(".chosen:has-text('onerror')")
     begin(tab)
     tab.wait_for_selector(".state-completed, .state-failed", timeout=60_000)
     assert name in tab.inner_text("h1")
@@ -196,9 +200,13 @@ def test_what_is_missing_is_told(page: Page, tabs: Tabs) -> None:
     tab.fill('input[aria-label="Search tasks"]', "quiz")
     tab.click('.task-row:has(b bdi:text-is("quiz")) button.plain')
     tab.click("text=What is missing on this machine?")
-    tab.wait_for_selector("text=nothing: data and packages are here", timeout=120_000)
+    tab.wait_for_selector("text=data and packages are ready", timeout=120_000)
     tab.goto(f"{page.root}#/machine")
-    tab.wait_for_selector("text=CPU cores", timeout=120_000)
+    tab.wait_for_selector("dt:has-text('CPU cores') + dd", timeout=120_000)
+    values = tab.eval_on_selector_all("dt", "all => all.map(one => [one.innerText, one.nextElementSibling.innerText])")
+    assert ["OPENAI_API_KEY", "present" if os.environ.get("OPENAI_API_KEY") else "absent"] in values
+    assert dict(values)["Python"].startswith(platform.python_version())
+    assert "Key values are never shown" in tab.inner_text("main")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -213,7 +221,7 @@ def test_nothing_is_hard_to_read_or_to_reach(page: Page, tabs: Tabs, theme: str)
     tab.click('.task-row:has(b bdi:text-is("quiz")) button.plain')
     tab.wait_for_selector(".about dl")
     job = page.jobs()[0]["job_id"]
-    for address in ("#/", "#/jobs", f"#/job/{job}"):
+    for address in ("#/", "#/jobs", f"#/job/{job}", f"#/job/{job}?tab=log", f"#/job/{job}?tab=command", "#/machine"):
         tab.goto(f"{page.root}{address}")
         tab.wait_for_selector("h1")
         tab.wait_for_timeout(800)
