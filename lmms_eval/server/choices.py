@@ -126,7 +126,11 @@ class ModelChoices:
         elif hasattr(cls, "arguments_kind"):
             sort = "Services"
         service = NAMED_SERVICES.get(name)
-        text = _description(name, cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
+        text = (
+            _description(name, cls)
+            if service is None or not service.model
+            else f"{service.model}, by {service.backend}"
+        )
         return ListedModel(name, sort, kind, aliases, text, tuple(_missing(name, cls)))
 
 

@@ -211,7 +211,7 @@ def rows_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def headline_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List the numbers that stand for a run: those of the benchmarks, else the first of each task or group that was
+    """List the main numbers of a run: those of the benchmarks, else the first of each task or group that was
     asked for. Groups without a number are represented by their tasks.
     """
     if found := headlines(document):

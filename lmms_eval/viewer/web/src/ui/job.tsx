@@ -24,14 +24,14 @@ export function JobPage({ id, tab }: { id: string; tab: string }) {
   const { content: job, error, again } = useAsked(`job ${id}`, () => api.job(id), isOver ? 0 : EVERY_MS);
   const hasEnded = job !== undefined && job.state !== "queued" && job.state !== "running";
   useEffect(() => end(hasEnded), [hasEnded]);
-  if (!job) return <main><h1 tabIndex={-1}>Evaluation</h1><Waiting error={error} /></main>;
+  if (!job) return <><h1>Evaluation</h1><Waiting error={error} /></>;
   return (
-    <main>
+    <>
       <Heading job={job} again={again} />
       {error && <p class="problem" role="alert"><Text>{error}</Text></p>}
       {job.reason && <p class="failure" role="alert"><Text>{job.reason}</Text></p>}
       <Parts job={job} hasEnded={hasEnded} tab={tab} />
-    </main>
+    </>
   );
 }
 
@@ -62,7 +62,7 @@ function Heading({ job, again }: { job: Job; again: () => void }) {
   const progress = job.state === "running" && job.progress?.requested ? job.progress : null;
   return (
     <>
-      <h1 tabIndex={-1} title={plain(job.name)}>
+      <h1 title={plain(job.name)}>
         <Text>{shortName(job.name)}</Text> <span class="quiet">on</span> <Text>{job.tasks.join(", ")}</Text>
       </h1>
       <p class="job-args"><Text>{[job.model, job.model_args].filter(Boolean).join(" · ")}</Text></p>

@@ -18,16 +18,16 @@ export function JobsPage() {
   const { content, error, again } = useAsked("jobs", api.jobs, EVERY_MS);
   const [chosen, choose] = useState<string[]>([]);
   const [word, search] = useState("");
-  if (!content) return <main><h1 tabIndex={-1}>Evaluations</h1><Waiting error={error} /></main>;
+  if (!content) return <><h1>Evaluations</h1><Waiting error={error} /></>;
   const jobs = content.jobs.filter((one) => fits(one, word));
   const open = jobs.filter((one) => one.state === "queued" || one.state === "running");
   const ended = jobs.filter((one) => !open.includes(one)).reverse();
   const comparable = chosen.filter((id) => content.jobs.some((one) => one.job_id === id && one.state === "completed"));
   const toggle = (id: string) => choose(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
   return (
-    <main>
+    <>
       <div class="title-line">
-        <h1 tabIndex={-1}>Evaluations</h1>
+        <h1>Evaluations</h1>
         <a class="button" href="#/">New evaluation</a>
       </div>
       {error && <p class="problem" role="alert"><Text>{error}</Text></p>}
@@ -53,7 +53,7 @@ export function JobsPage() {
           {comparable.length < 2 && <small>Choose two or more finished evaluations.</small>}
         </div>
       )}
-    </main>
+    </>
   );
 }
 

@@ -23,9 +23,9 @@ export function MachinePage() {
     again();
   };
   return (
-    <main>
+    <>
       <div class="title-line">
-        <h1 tabIndex={-1}>This machine</h1>
+        <h1>This machine</h1>
         {content && (
           <button onClick={look} disabled={isAsking}>
             {isAsking ? "Checking …" : "Refresh"}
@@ -36,7 +36,7 @@ export function MachinePage() {
       {!content && <Waiting error={error} />}
       {content && error && <p class="problem" role="alert"><Text>{error}</Text></p>}
       {content && <Sections machine={content} />}
-    </main>
+    </>
   );
 }
 

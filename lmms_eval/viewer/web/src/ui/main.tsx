@@ -25,13 +25,13 @@ function useHash(): [string, URLSearchParams] {
   return [place, new URLSearchParams(chosen)];
 }
 
-/** Keys and readers begin at the title of a page that has just been opened. */
-function useFocusOnTitle(place: string): void {
+/** Keys and readers begin at the top of a page that was just opened. */
+function useFocusOnContent(place: string): void {
   const isFirst = useRef(true);
   useEffect(() => {
     if (!isFirst.current) {
       window.scrollTo(0, 0);
-      document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+      document.getElementById("content")?.focus({ preventScroll: true });
     }
     isFirst.current = false;
   }, [place]);
@@ -40,15 +40,17 @@ function useFocusOnTitle(place: string): void {
 function App() {
   const [place, chosen] = useHash();
   const job = /^#\/job\/([\w-]{1,80})$/.exec(place)?.[1];
-  useFocusOnTitle(place);
+  useFocusOnContent(place);
+  const name = PLACES.find(([one]) => one === place)?.[1] ?? (job ? "Evaluation" : "New evaluation");
   useEffect(() => {
-    const name = PLACES.find(([one]) => one === place)?.[1] ?? (job ? "Evaluation" : "");
     document.title = [name, "lmms-eval"].filter(Boolean).join(" · ");
   }, [place]);
   return (
     <>
       <Top hash={job ? "#/jobs" : place} />
-      <Page place={place} job={job} tab={chosen.get("tab") ?? ""} />
+      <main id="content" class={name === "New evaluation" ? "wide new" : ""} tabIndex={-1} aria-label={name}>
+        <Page place={place} job={job} tab={chosen.get("tab") ?? ""} />
+      </main>
     </>
   );
 }

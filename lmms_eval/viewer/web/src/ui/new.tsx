@@ -17,7 +17,7 @@ export function NewPage() {
   const { preview, error: unread } = usePreview();
   const [refused, refuse] = useState<{ draft: Request; problem: Problem }>();
   const draft = useDraft();
-  if (!content) return <main><h1 tabIndex={-1}>New evaluation</h1><Waiting error={error} /></main>;
+  if (!content) return <><h1>New evaluation</h1><Waiting error={error} /></>;
   // What the server refused counts until something is changed.
   const problems = refused?.draft === draft ? [...preview.problems, refused.problem] : preview.problems;
   const failed = (error: unknown) => {
@@ -25,8 +25,8 @@ export function NewPage() {
     if (problem) refuse({ draft, problem });
   };
   return (
-    <main class="wide new">
-      <h1 tabIndex={-1}>New evaluation</h1>
+    <>
+      <h1>New evaluation</h1>
       {!draft.model && !draft.tasks?.length && <First first={content.first} />}
       <div class="split">
         <div>
@@ -45,7 +45,7 @@ export function NewPage() {
         </div>
         <Summary preview={preview} error={unread} failed={failed} />
       </div>
-    </main>
+    </>
   );
 }
 
