@@ -41,9 +41,9 @@ class Shot:
     report: str = "report"
 
 
-BREAKDOWN = "canvas[aria-label='MEGA-Bench by app']"
+BREAKDOWN = "[aria-label='MEGA-Bench by app'] svg.plot"
 SHOTS = (
-    Shot("report_run", RUN, BREAKDOWN, "details.breakdown:has(h3:text-is('Input format'))"),
+    Shot("report_run", f"{RUN}?page=breakdown", BREAKDOWN, "details.breakdown:has(h3:text-is('Input format'))"),
     Shot("report_sample", f"{RUN}/megabench_demo/20", "figure img", "details:has-text('Document')", "button.picture"),
     Shot("report_certainty", "#/baseline", "#certainty svg.shares", "#certainty", report="certain"),
 )

@@ -113,14 +113,33 @@ def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
     return (number if number < math.inf else math.inf, words)
 
 
-def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
-    """Divide documents by each column that has a few short values."""
+def divisions(metadata: Mapping[str, Sequence[str | None]], scores: Sequence[Sequence[float]] = ()) -> list[Division]:
+    """Divide documents by each column that has a few short values and does not repeat one of the ``scores``."""
     found: list[Division] = []
     for column, values in metadata.items():
         names = {value for value in values if value is not None}
-        if divides(names) and len(found) < MOST_COLUMNS:
+        if divides(names) and len(found) < MOST_COLUMNS and not any(_repeats(values, one) for one in scores):
             found.append(Division.of(column, values))
     return found
+
+
+_TRUTH: Mapping[str, float] = {"true": 1.0, "false": 0.0}
+
+
+def _repeats(values: Sequence[str | None], scores: Sequence[float]) -> bool:
+    """Return whether a column holds the scores themselves, as numbers or truth values."""
+    is_met = False
+    for value, score in zip(values, scores, strict=True):
+        if value is None or math.isnan(score):
+            continue
+        try:
+            number = _TRUTH[value.lower()] if value.lower() in _TRUTH else float(value)
+        except ValueError:
+            return False
+        if not math.isclose(number, score, abs_tol=1e-6):
+            return False
+        is_met = True
+    return is_met
 
 
 def divides(names: Collection[str]) -> bool:
@@ -389,7 +408,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
     """
     rows = _Rows.read(task, metric)
     documents = rows.documents(run, task, rows.numbers, rows.missing)
-    divided = divisions(metadata_of(len(rows.ids), enumerate(rows.fields)))
+    divided = divisions(metadata_of(len(rows.ids), enumerate(rows.fields)), [rows.numbers])
     found = _cells(documents, divided)
     note, mean = "", found[0].mean
     reported = part_of(run.document, "results", task.name).get(f"{rows.metric},{rows.pipeline}")

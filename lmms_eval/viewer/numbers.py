@@ -10,7 +10,7 @@ from typing import Any
 from lmms_eval.compare.runs import MetricColumn, TaskRows
 from lmms_eval.results.audit import CHOSEN
 from lmms_eval.results.breakdown import AskedDocuments, Cell, MetricDocuments, cells, divisions, whole_cell
-from lmms_eval.results.facts import part_of
+from lmms_eval.results.facts import count_label, is_count, part_of
 from lmms_eval.results.sample import finite
 from lmms_eval.viewer.certainty import LIKE_THESE, estimand_of
 from lmms_eval.viewer.runs import ReportRun
@@ -38,6 +38,10 @@ def _count(part: Mapping[str, Any], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+TASKS, QUESTIONS = "tasks", "questions"
+"""What ``n`` of a row counts, and so what its interval is over."""
+
+
 def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = "") -> Plain:
     low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
     return {
@@ -50,6 +54,7 @@ def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = ""
         "method": str(reason or ""),
         "about": "" if finite(low) is None else LIKE_THESE,
         "n": n if isinstance(n, int) else 0,
+        "over": QUESTIONS,
         "higher": True,
     }
 
@@ -63,7 +68,7 @@ def _megabench(document: Mapping[str, Any]) -> Iterator[Plain]:
         for metric, part in shown.items():
             task = f"MEGA-Bench, {name.replace('_', ' ')} set"
             n = part.get("num_eval_tasks", tasks)
-            yield _row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval"))
+            yield _row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval")) | {"over": TASKS}
 
 
 def _milebench(document: Mapping[str, Any]) -> Iterator[Plain]:
@@ -96,7 +101,7 @@ def _general_bench(document: Mapping[str, Any]) -> Iterator[Plain]:
                 sensitivity = _part(found, "sensitivity", f"level{level}")
                 n = tasks + (language if level == LEVELS[-1] else 0)
                 reason = sensitivity.get("no_interval")
-                yield _row(name, f"level {level}", value, sensitivity.get("interval"), n, reason)
+                yield _row(name, f"level {level}", value, sensitivity.get("interval"), n, reason) | {"over": TASKS}
 
 
 FEW_TASKS = 3
@@ -122,7 +127,9 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
     """Return the warnings about a run's numbers. The page sorts them by severity."""
     found = [warning("problem", "", problem) for problem in run.problems]
     state = str(run.document.get("state") or run.state.get("state") or "")
-    if state and state not in ("complete", "stopped early"):
+    counts = {task: outcome_counts(run, task) for task in part_of(run.document, "outcomes")}
+    is_said = state == "withheld" and any(outcome.get("withheld") for outcome in counts.values())
+    if state and state not in ("complete", "stopped early") and not is_said:
         found.append(warning("state", "", f"the run is {state}"))
     stops = part_of(run.document, "early_stop")
     found += [
@@ -130,20 +137,30 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
         for task, stop in stops.items()
         if isinstance(stop, Mapping)
     ]
-    counts = {task: outcome_counts(run, task) for task in part_of(run.document, "outcomes")}
     for task, outcome in counts.items():
         found += _outcome_warnings(task, outcome)
     return [*found, *_answer_warnings(counts), *_fixed_warnings(rows)]
 
 
+_MISSING = {"failed": "failed", "unscored": "could not be scored", "not_asked": "were not asked"}
+
+
 def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
-    if counts.get("withheld"):
-        yield warning("withheld", task, "the score is withheld")
-    for name, text in (("failed", "failed"), ("unscored", "could not be scored"), ("not_asked", "were not asked")):
-        if counts.get(name):
-            reason = next((one for one in counts.get("reasons") or () if not one.startswith("not asked")), "")
-            more = f" (most often: {reason})" if reason and name != "not_asked" else ""
-            yield warning(name, task, f"{counts[name]} of {counts.get('requested')} samples {text}{more}")
+    is_withheld = bool(counts.get("withheld"))
+    for name, text in _MISSING.items():
+        if not counts.get(name):
+            continue
+        share = f"{counts[name]} of {counts.get('requested')} samples {text}"
+        reason = next((one for one in counts.get("reasons") or () if not one.startswith("not asked")), "")
+        cause = "" if name == "not_asked" else reason.removeprefix("failed: ")
+        more = f" (most often: {cause})" if cause else ""
+        if is_withheld and name in ("failed", "unscored"):  # one cause has one warning
+            is_withheld = False
+            yield warning("withheld", task, f"score withheld: {share}{more}", cause, share)
+        else:
+            yield warning(name, task, share + more, cause, share)
+    if is_withheld:
+        yield warning("withheld", task, "score withheld")
     if counts.get("judge_unread"):
         text = f"{counts['judge_unread']} of {counts.get('requested')} samples lack a readable reply of the judge"
         yield warning("answers", task, text)
@@ -152,8 +169,9 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
             found = part_of(part_of(counts, part), column)
             low, high = found.get("low"), found.get("high")
             if isinstance(low, int | float) and isinstance(high, int | float):
-                text = f"{column} lies between {low:.4g} and {high:.4g}, whatever {unknown} are worth"
-                yield warning("answers", task, text)
+                short = f"{column} lies between {low:.4g} and {high:.4g}"
+                cause = f"whatever {unknown} are worth"
+                yield warning("answers", task, f"{short}, {cause}", cause, short)
 
 
 def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:
@@ -165,7 +183,8 @@ def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]
             yield warning("answers", "", f"{times} of {of} answers of {len(found)} tasks are {name}")
             continue
         for task, outcome in found.items():
-            yield warning("answers", task, f"{outcome[name]} of {outcome.get('answers')} answers are {name}")
+            short = f"{outcome[name]} of {outcome.get('answers')}"
+            yield warning("answers", task, f"{short} answers are {name}", f"answers are {name}", short)
 
 
 def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:
@@ -174,12 +193,18 @@ def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:
     for (task, metric, pipeline), value in values.items():
         fixed = values.get((task, f"{metric}_fixed", pipeline))
         if value is not None and fixed is not None and not math.isclose(value, fixed, abs_tol=1e-9):
-            yield warning("fixed", task, f"{metric}: {value:.4g} by the official rule, {fixed:.4g} by the repaired one")
+            text = f"{metric}: {value:.4g} by the official rule, {fixed:.4g} by the repaired one"
+            yield warning("fixed", task, text, "the repaired rule gives another score", text)
 
 
-def warning(kind: str, task: str, text: str) -> Plain:
-    """Make a warning. Without a ``task``, it is about the whole run."""
-    return {"kind": kind, "task": task, "text": text}
+def warning(kind: str, task: str, text: str, cause: str = "", short: str = "") -> Plain:
+    """Make a warning. Without a ``task``, it is about the whole run.
+
+    Args:
+        cause: what warnings of one kind about several tasks have in common. The page shows them in one box.
+        short: what the warning says of its task in such a box.
+    """
+    return {"kind": kind, "task": task, "text": text, **({"cause": cause, "short": short} if short else {})}
 
 
 BINS = 32
@@ -221,7 +246,7 @@ def histogram(values: Sequence[float | int | None]) -> dict[str, Any] | None:
 
 
 def result_rows(run: ReportRun) -> list[Plain]:
-    """Return the numbers of a run, from its results document or, without it, as means over the documents."""
+    """Return the scores of a run, from its results document or, without it, as means over the documents."""
     results = part_of(run.document, "results")
     if not results or run.rows.kind != "lmms_eval":
         return [_mean_row(run, task, column) for task in run.rows.tasks.values() for column in _with_scores(task)]
@@ -242,18 +267,37 @@ def _mean_row(run: ReportRun, task: TaskRows, column: MetricColumn) -> Plain:
     return row | {"higher": column.higher_is_better is not False}
 
 
+def counted(document: Mapping[str, Any]) -> list[Plain]:
+    """Return what the metrics of a run count that score nothing, such as answers for submission."""
+    return [
+        {"task": name, "label": label, "n": count}
+        for name in part_of(document, "results")
+        for key, count in part_of(part_of(document, "outcomes", name), "n").items()
+        if (label := _label_of_count(document, name, key))
+    ]
+
+
+def _label_of_count(document: Mapping[str, Any], name: str, key: str) -> str:
+    """Return what a metric counts; empty for one that scores."""
+    metric = key.rpartition(",")[0]
+    if is_count(metric, part_of(document, "results", name).get(key)):
+        return count_label(metric)
+    return "answers in files" if key in (part_of(document, "outcomes", name).get("wrote_files") or ()) else ""
+
+
 def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
-    """Yield the numbers of a task or group in the results document."""
+    """Yield the scores of a task or group in the results document, without metrics that only count."""
     entry, outcome = part_of(document, "results", name), part_of(document, "outcomes", name)
     counts, partial = part_of(outcome, "n"), part_of(outcome, "partial")
     for key, count in counts.items():
         metric, _, pipeline = key.rpartition(",")
         interval = part_of(document, "intervals", name).get(key) or {}
         part = part_of(partial, key)
-        if key in (outcome.get("wrote_files") or ()):
+        if _label_of_count(document, name, key):
             continue
         yield {
             "task": name,
+            "alias": str(entry.get("alias") or name),
             "metric": metric,
             "filter": pipeline,
             "value": finite(entry.get(key)),
@@ -263,6 +307,7 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
             "method": interval.get("method") or interval.get("reason") or "",
             "about": estimand_of(interval),
             "n": count,
+            "over": QUESTIONS,
             "higher": part_of(document, "higher_is_better", name).get(metric) is not False,
             **({"partial": part.get("value"), "withheld": str(part.get("reason", ""))} if part else {}),
         }
@@ -294,6 +339,8 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_inter
     # An expression may have chosen the samples by their scores, which makes intervals invalid.
     reason = CHOSEN if shown.is_chosen else without_interval
     without: Plain = {"low": None, "high": None, "method": reason, "about": "", "missing": ""} if reason else {}
+    scores = [column.scores for column, _ in columns]
+    divided = divisions(_of_all(shown, len(task.ids)), scores) if columns else ()
     return [
         {
             "column": division.column,
@@ -304,7 +351,7 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_inter
                 for column, documents in columns
             },
         }
-        for division in (divisions(_of_all(shown, len(task.ids))) if columns else ())
+        for division in divided
     ]
 
 

@@ -21,6 +21,7 @@ from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import (
     breakdowns,
+    counted,
     distributions,
     headlines,
     outcome_counts,
@@ -209,6 +210,7 @@ def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str
         "command": state.get("command") or "",
         "rows": list(rows),
         "headlines": headlines(document),
+        "counts": counted(document),
         "groups": {group: list(leaves) for group, leaves in run.rows.groups.items()},
         "warnings": warnings(run, rows),
         "notes": list(run.rows.notes),

@@ -44,6 +44,19 @@ def test_columns_with_a_few_short_values_in_natural_order() -> None:
     assert len(divisions({str(number): ["a", "b"] for number in range(50)})) == MOST_COLUMNS
 
 
+def test_columns_that_repeat_the_score_divide_nothing() -> None:
+    columns = {
+        "score": ["0.5", "1", None, "0.0"],
+        "right": ["False", "true", "True", "false"],
+        "level": ["1", "1", "0", "0"],
+        "kind": ["a", "b", "a", "b"],
+    }
+    assert [one.column for one in divisions(columns, [[0.5, 1.0, 1.0, 0.0]])] == ["right", "level", "kind"]
+    assert [one.column for one in divisions(columns, [[0.0, 1.0, math.nan, 0.0]])] == ["score", "level", "kind"]
+    assert [one.column for one in divisions(columns, [[math.nan] * 4])] == list(columns)
+    assert [one.column for one in divisions(columns)] == list(columns)
+
+
 def test_digits_within_texts_count_as_numbers() -> None:
     values = ["T-10", "T-2", "S-1", "2.5", "-1", "nan", "inf", "T", "6-8", "40"]
     assert sorted(values, key=natural) == ["-1", "2.5", "40", "6-8", "S-1", "T", "T-2", "T-10", "inf", "nan"]

@@ -37,8 +37,10 @@ RUNS = ("gold", "letter", "mile", "audited", "shapes", "agent", "repeated", "rat
 PAGES = {
     "first": ("#/", ""),
     "run": ("#/<letter>", ""),
-    "run with parts of benchmarks": (f"#/{GOLD}", ""),
-    "run of MileBench": ("#/<mile>", ""),
+    "breakdown": ("#/<letter>?page=breakdown", ""),
+    "details": ("#/<rated>?page=details", ""),
+    "run with parts of benchmarks": (f"#/{GOLD}?page=breakdown", ""),
+    "run of MileBench": ("#/<mile>?page=breakdown", ""),
     "certainty": ("#/<repeated>", ""),
     "audit": ("#/<audited>?page=audit", ""),
     "comparison": (COMPARISON, ""),
@@ -49,7 +51,7 @@ PAGES = {
     "sample": (f"{TASK}/7", "summary:text-is('Raw JSON')"),
     "rendered": (f"#/{GOLD}/quiz/64", "button:text-is('Rendered')"),
     "hidden characters": (f"#/{GOLD}/quiz/66", ""),
-    "General-Bench": ("#/<shapes>", ""),
+    "General-Bench": ("#/<shapes>?page=breakdown", ""),
     "masks": (
         f"#/<shapes>/{SHAPES[0]}/0",
         "button:text-is('answer')",
@@ -134,7 +136,7 @@ def test_faults_are_found(report: Path, page: Any) -> None:
     assert [fault.split(":")[0] for fault in faults(page)] == ["button-name"]
 
 
-@pytest.mark.parametrize("name", ["run", "run with parts of benchmarks", "run of MileBench", "audit", "comparison"])
+@pytest.mark.parametrize("name", ["details", "run with parts of benchmarks", "run of MileBench", "comparison"])
 def test_every_chart_names_a_table_of_its_numbers(report: Path, page: Any, name: str) -> None:
     show(page, report, PAGES[name][0])
     charts = page.query_selector_all("canvas")
@@ -145,14 +147,16 @@ def test_every_chart_names_a_table_of_its_numbers(report: Path, page: Any, name:
         assert any(sign.isdigit() for sign in table.text_content())  # also where it is folded away
 
 
-CONTROLS = "a[href], button:enabled, input:enabled, select:enabled, summary, [tabindex='0']"
+CONTROLS = (
+    "a[href]:not([role=tab][tabindex='-1']), button:enabled, input:enabled, select:enabled, summary, [tabindex='0']"
+)
 SHOWN = "[...document.querySelectorAll(controls)].filter((one) => one.checkVisibility({ visibilityProperty: true }))"
 MARKED = f"controls => {SHOWN}.map((one, at) => (one.dataset.at = at, one.outerHTML.slice(0, 120)))"
 FOCUSED = "(at => [at.dataset.at, getComputedStyle(at).outlineStyle])(document.activeElement)"
 
 
 @pytest.mark.parametrize("page", ["light"], indirect=True)
-@pytest.mark.parametrize("name", ["first", "run", "comparison", "filters", "masks", "audit"])
+@pytest.mark.parametrize("name", ["first", "run", "breakdown", "details", "comparison", "filters", "masks", "audit"])
 def test_keys_reach_every_control_and_show_where_they_are(report: Path, page: Any, name: str) -> None:
     address, pressed = PAGES[name]
     show(page, report, address)
@@ -169,6 +173,15 @@ def test_keys_reach_every_control_and_show_where_they_are(report: Path, page: An
         outlines[at] = outline
         page.keyboard.press("Tab")
     assert [control for at, control in enumerate(controls) if outlines.get(str(at), "none") == "none"] == []
+
+
+@pytest.mark.parametrize("name", ["run", "breakdown", "audit"])
+def test_every_plot_has_its_numbers_in_its_row(report: Path, page: Any, name: str) -> None:
+    show(page, report, PAGES[name][0])
+    page.wait_for_selector("svg.plot", state="attached")
+    apart = page.evaluate("""[...document.querySelectorAll("svg.plot")].filter(
+        (plot) => !/\\d/.test(plot.closest("tr").querySelector(".score")?.textContent ?? "")).length""")
+    assert apart == 0
 
 
 @pytest.mark.parametrize("page", ["light"], indirect=True)

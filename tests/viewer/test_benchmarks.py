@@ -112,7 +112,7 @@ def words(element: Any) -> str:
 
 
 def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline%40mile")
+    page = watched.open(reports, "#/baseline%40mile?page=breakdown")
     section = page.wait_for_selector("section:has(h2:has-text('MileBench'))")
     text = words(section)
     assert "Score by number of pictures" in text
@@ -124,8 +124,8 @@ def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched)
 
 def test_numbers_of_a_demonstration_are_those_of_its_document(reports: Path, watched: Watched) -> None:
     """The other demonstrations: ``test_demos.py``, in ``make test-slow``."""
-    page = watched.open(reports, "#/baseline%40mile")
-    page.wait_for_selector("h2:has-text('How it was made')")
+    page = watched.open(reports, "#/baseline%40mile?page=breakdown")
+    page.wait_for_selector("section:has(h2:has-text('MileBench'))")
     (document,) = (reports.parent / "mile").rglob("*_results.json")
     check_milebench(page, json.loads(document.read_text()))
 
@@ -136,18 +136,20 @@ def test_pages_mark_few_documents_as_the_cells_do() -> None:
 
 
 def test_megabench_shows_its_dimensions_at_once(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline%40quiz")
+    page = watched.open(reports, "#/baseline%40quiz?page=breakdown")
     section = page.wait_for_selector("section:has(h2:has-text('MEGA-Bench'))")
     text = words(section)
     assert "0.5120 0.4000 – 0.6000" in text
     assert "Skills" in text and "Application" in text
-    few = section.query_selector("tr.few:has-text('Planning')")
-    assert few is not None and "0.2500 0.1500 – 0.3500" in words(few)
-    assert "few" not in section.query_selector("tr:has-text('Coding')").get_attribute("class")
+    few, many = (section.query_selector(f"tr:has-text('{name}')") for name in ("Planning", "Coding"))
+    assert "0.2500 0.1500 – 0.3500 4*" in words(few)
+    assert few.query_selector(".few-mark").get_attribute("title") == "fewer than 30"
+    assert words(many).endswith(" 31")
+    assert "* fewer than 30 tasks" in text
 
 
 def test_prompts_have_bars_their_spread_and_variance(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline%40quiz")
+    page = watched.open(reports, "#/baseline%40quiz?page=breakdown")
     section = page.wait_for_selector("section:has(h2:has-text('Prompts'))")
     text = words(section)
     assert "as given 0.6250 0.5000 – 0.7500 40" in text
@@ -156,22 +158,23 @@ def test_prompts_have_bars_their_spread_and_variance(reports: Path, watched: Wat
     assert "mean, prompts like these 0.5000 fewer than 3 prompts 40" in text
     assert "SD of the prompts 0.1768, from terse to as given. Variance: questions 0.1000, prompts 0.0300" in text
     assert "2 documents without a number with one of the prompts left out" in text
-    assert page.query_selector("section canvas[aria-label='acc by prompt']")
+    plots = page.query_selector_all("[role=region][aria-label='acc by prompt'] svg.plot")
+    assert len(plots) == 4 and all(plot.query_selector("rect") for plot in plots)
 
 
 def test_mmie_tells_how_far_the_judge_agrees(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline%40quiz")
+    page = watched.open(reports, "#/baseline%40quiz?page=breakdown")
     text = words(page.wait_for_selector("section:has(h2:has-text('MMIE'))"))
     assert "3.5000 – 4.7500" in text
-    assert "weighted kappa 0.6250 20" in text
-    assert "mean corrected for the judge's bias 2.5000 1.5000 – 3.5000 9" in text
+    assert "weighted kappa 0.6250 20*" in text
+    assert "mean corrected for the judge's bias 2.5000 1.5000 – 3.5000 9*" in text
 
 
 def test_general_bench_has_levels_with_intervals(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline%40quiz")
+    page = watched.open(reports, "#/baseline%40quiz?page=breakdown")
     section = page.wait_for_selector("section:has(h2:has-text('General-Bench'))")
     text = words(section)
-    assert "4.3500 1.7100 – 6.7000 21" in text
+    assert "4.3500 1.7100 – 6.7000 21*" in text
     assert "Level 3 567 63.41 out of reach" in text
     assert "8.5000 0.5000 – 9.5000" in text
     assert "8.5000 0 in every draw" in text

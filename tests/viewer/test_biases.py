@@ -29,7 +29,7 @@ HUMAN = {"judge": 0.9, "corrected": 0.8, "interval": {"low": 0.6884, "high": 0.8
 def test_the_judge_has_a_section(tmp_path: Path, watched: Watched) -> None:
     run = write_run(tmp_path / "run", [], document(judge_bias={"<b>task</b>": PART}, human_scores={"task": HUMAN}))
     write_report([str(run)], tmp_path / "report", ReportOptions())
-    page = watched.open(tmp_path / "report", f"#/{quote('org/model', safe='')}")
+    page = watched.open(tmp_path / "report", f"#/{quote('org/model', safe='')}?page=breakdown")
     page.wait_for_selector("h2:text-is('Judge')")
     rows = page.locator("section:has(> h2:text-is('Judge')) tbody tr").all_inner_texts()
     assert [" ".join(row.split()) for row in rows] == [

@@ -276,13 +276,12 @@ def test_the_page_shows_each_part_with_its_intervals(report: Path, watched: Watc
     first, again = (
         row.inner_text().split("\t") for row in page.query_selector_all("[aria-label='Sources of variance'] tbody tr")
     )
-    assert (first[3], again[3]) == ("questions like these", "this list, if run again")
+    assert (first[4], again[4]) == ("questions like these", "this list, if run again")
     assert "–" in first[2] and first[1] == again[1]
     assert "exact_match pass@2" in page.inner_text("[aria-label='Several answers to a document']")
     assert f"12 clusters (60 documents) by the column {HOSTILE[1]}" in page.inner_text("#certainty")  # as a text
     assert page.query_selector_all("#certainty img") == []
-    results = page.inner_text("[aria-label=Results] tbody tr")
-    assert "about questions like these" in results
+    assert "95 % intervals about questions like these" in page.inner_text(".tabled:has([aria-label=Results])")
 
 
 def test_the_page_of_a_run_that_stopped_early_is_about_its_list(report: Path, watched: Watched) -> None:
@@ -290,8 +289,8 @@ def test_the_page_of_a_run_that_stopped_early_is_about_its_list(report: Path, wa
     page.wait_for_selector("#certainty")
     assert "since decided:0.5 holds" in page.inner_text("#certainty")
     row = page.inner_text("[aria-label='Stopped early'] tbody tr").split("\t")
-    assert (row[0], row[3], row[-1]) == ("exact_match", LIST, "betting")
-    assert "about this list" in page.inner_text("[aria-label=Results] tbody tr")
+    assert (row[0], row[4], row[-1]) == ("exact_match", LIST, "betting")
+    assert "95 % intervals about this list" in page.inner_text(".tabled:has([aria-label=Results])")
     assert page.get_attribute("[aria-label=Results] .score", "title") == "95 % interval about this list"
 
 

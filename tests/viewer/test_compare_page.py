@@ -236,7 +236,7 @@ def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched)
     assert HOSTILE[3].replace('"', "'") in ids(page)
     page = watched.open(tmp_path / "r", f"#/{quote(':compare')}")
     page.wait_for_selector("h1:has-text(':compare')")
-    assert "Breakdowns" in page.inner_text("main")  # the page of the run, not the comparison
+    assert "Results" in page.inner_text("main")  # the page of the run, not the comparison
 
 
 def test_a_single_file_compares_too(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:

@@ -46,10 +46,10 @@ def test_results_as_csv_have_all_digits_and_the_ends_apart(report: Path, watched
     page = watched.open(report, LETTER)
     page.evaluate(CATCH)
     (row,) = csv.DictReader(io.StringIO(copies(page, "Results", "CSV")))
-    assert row["Task"] == "quiz" and row["N"] == "69"
-    assert float(row["Value"]) == 20 / 69
-    assert float(row["Value low"]) == pytest.approx(0.1962, abs=1e-4)
-    assert float(row["Value high"]) == pytest.approx(0.4057, abs=1e-4)
+    assert row["Task"] == "quiz exact_match" and row["Questions"] == "69"
+    assert float(row["Score"]) == 20 / 69
+    assert float(row["Score low"]) == pytest.approx(0.1962, abs=1e-4)
+    assert float(row["Score high"]) == pytest.approx(0.4057, abs=1e-4)
 
 
 def test_markdown_is_a_table_with_numbers_at_the_right(report: Path, watched: Watched) -> None:
@@ -58,17 +58,18 @@ def test_markdown_is_a_table_with_numbers_at_the_right(report: Path, watched: Wa
     head, rule, row, end = copies(page, "Results", "Markdown").split("\n")
     assert end == "" and len({line.count("|") for line in (head, rule, row)}) == 1
     assert "| 0.2899 [0.1962, 0.4057] |" in row
-    place = head.split(" | ").index("Value")
+    place = head.split(" | ").index("Score")
     assert rule.split(" | ")[place] == "---:"
 
 
 def test_latex_compiles_with_names_of_any_signs(report: Path, watched: Watched, tmp_path: Path) -> None:
-    page = watched.open(report, LETTER)
+    page = watched.open(report, f"{LETTER}?page=breakdown")
     page.evaluate(CATCH)
     page.wait_for_selector(".breakdown")
     label = page.eval_on_selector(".breakdown [role=region]", "one => one.getAttribute('aria-label')")
     text = copies(page, label, "LaTeX")
     assert "\\toprule" in text and "\\midrule" in text and "\\bottomrule" in text
+    page.click("[role=tab]:text-is('Overview')")
     assert "exact\\_match" in copies(page, "Results", "LaTeX")
     if shutil.which("pdflatex") is None:
         pytest.skip("no TeX engine is here")
@@ -87,11 +88,12 @@ def test_without_a_clipboard_a_selection_does(report: Path, watched: Watched) ->
 
 
 def test_every_table_of_a_run_can_be_copied(report: Path, watched: Watched) -> None:
-    page = watched.open(report, LETTER)
-    page.wait_for_selector(".breakdown")
-    painted(page)
-    apart = page.evaluate(
-        """() => [...document.querySelectorAll("main table")].filter(
-            (one) => !one.closest(".unseen") && !one.closest(".tabled")?.querySelector(".copies")).length"""
-    )
-    assert apart == 0
+    for tab in ("overview", "breakdown", "audit", "details"):
+        page = watched.open(report, f"{LETTER}?page={tab}")
+        page.wait_for_selector("main table")
+        painted(page)
+        apart = page.evaluate(
+            """() => [...document.querySelectorAll("main table")].filter(
+                (one) => !one.closest(".unseen") && !one.closest(".tabled")?.querySelector(".copies")).length"""
+        )
+        assert apart == 0, tab

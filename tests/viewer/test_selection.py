@@ -107,7 +107,7 @@ def test_pages_say_that_samples_were_chosen(tmp_path: Path, watched: Watched) ->
     )
     told = "Only 3 of 6 samples are in this report: --where `k<b>` != '<i>x</i>' and acc == 1"
     for address, more in (
-        ("#/org%2Fmodel", "results and outcomes are those of the whole run"),
+        ("#/org%2Fmodel?page=breakdown", "results and outcomes are those of the whole run"),
         ("#/org%2Fmodel/quiz", ""),
         ("#/org%2Fmodel?page=audit", "over the samples that are listed"),
     ):

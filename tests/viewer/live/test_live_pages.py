@@ -126,7 +126,7 @@ def test_a_run_is_watched_from_its_first_sample_to_its_end(tmp_path: Path, task:
         results = page.inner_text("section:has(h2:text-is('Results')) tbody")
         assert f"{math.fsum(scores) / len(scores):.4f}" in results
         assert f"\t{len(scores)}\t" in results
-        assert f"Samples ({len(lines)})" in page.inner_text("main")
+        assert f"{len(lines)} samples" in page.inner_text(".run-head")
     watched.is_ended = True
 
 

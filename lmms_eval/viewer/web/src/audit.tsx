@@ -1,11 +1,11 @@
-// The audit of a run: how its answers were read, and by how much its scores would move under another rule.
-import { Bars, type Bar } from "./charts";
+// The tab of parsing: how a run's answers were read, and by how much its scores would move under another rule.
 import { Score, Section, SortedTable, useLoaded, Waiting, type Column } from "./common";
 import { percent } from "./home";
+import { plotColumns } from "./plot";
 import { address } from "./route";
 import { Selection } from "./selection";
-import { count, number, plain, Text } from "./text";
-import type { RunEntry } from "./types";
+import { alike, count, plain, Text } from "./text";
+import type { Cell, RunEntry } from "./types";
 
 interface OtherRule {
   metric: string;
@@ -34,41 +34,40 @@ interface Audit extends Record<Counted, number> {
   ending: string;
 }
 
-const PAGE = "page";
-const NAME = "audit";
-const MOST_BARS = 30;
+/** Rows of a table that are shown at first. */
+const MOST = 16;
 
-export const isAudit = (params: URLSearchParams): boolean => params.get(PAGE) === NAME;
-
-/** Behind the question mark, since what stands behind the run's name is the name of a task. */
-export const auditAddress = (run: string): string => address([run], new URLSearchParams({ [PAGE]: NAME }));
-
-export function AuditPage({ run }: { run: RunEntry }) {
+export function Parsing({ run }: { run: RunEntry }) {
   const { content, error } = useLoaded<Audit[]>(`audit-${run.number}`);
   return (
-    <main>
-      <h1>How answers were read</h1>
-      <p class="quiet">
-        <Text>{run.name}</Text>: what tasks tell of the rules that read their answers. Each number leads to its samples.
-      </p>
+    <>
+      <p class="quiet">How the tasks' parsers read the answers. Each number leads to its samples.</p>
       <Selection run={run} what="These numbers are over the samples that are listed." />
       {content ? <Parts run={run} audits={content} /> : <Waiting error={error} />}
-    </main>
+    </>
   );
 }
 
 function Parts({ run, audits }: { run: RunEntry; audits: Audit[] }) {
+  const hasRules = audits.some((one) => Object.keys(one.rules).length);
+  const hasMoves = audits.some((one) => one.others.length);
+  const absent = [!hasRules && "by which rule an answer was read", !hasMoves && "scores by a second rule"].filter(Boolean);
   return (
     <>
       <Section title="Answers">
         <Shares run={run} audits={audits} />
       </Section>
-      <Section title="By another rule">
-        <Moves run={run} audits={audits} />
-      </Section>
-      <Section title="Rules that decided">
-        <Rules run={run} audits={audits} />
-      </Section>
+      {hasMoves && (
+        <Section title="By another rule">
+          <Moves run={run} audits={audits} />
+        </Section>
+      )}
+      {hasRules && (
+        <Section title="Rules that decided">
+          <Rules run={run} audits={audits} />
+        </Section>
+      )}
+      {absent.length > 0 && <p class="quiet">No task of this run reports {absent.join(", or ")}.</p>}
     </>
   );
 }
@@ -79,7 +78,8 @@ const nameOf = (audit: Audit): string => (audit.ending ? `${audit.task}, ${audit
 function Samples(props: { run: RunEntry; audit: Audit; column: string; value: string; n: number; of?: number }) {
   const { run, audit, column, value, n, of } = props;
   const share = of ? ` (${percent(n / of)})` : "";
-  if (!n || !value) return <>{`${count(n)}${share}`}</>;
+  if (!n) return <span class="quiet">0</span>;
+  if (!value) return <>{`${count(n)}${share}`}</>;
   const params = new URLSearchParams({ [`m.${audit.prefix}${column}${audit.ending}`]: value });
   return (
     <a href={address([run.name, audit.task], params)}>
@@ -93,16 +93,16 @@ const COUNTS: { name: string; key: Counted; column: string; title: string; isOfT
   { name: "Blank", key: "blank", column: "answer", title: "Without any visible character" },
   { name: "Filtered", key: "filtered", column: "answer", title: "Held back by the service" },
   { name: "Truncated", key: "truncated", column: "answer", title: "Cut off at the limit of tokens" },
-  { name: "Unparsed", key: "unparsed", column: "reading", title: "Nothing was read from them; of those that are told", isOfTold: true },
-  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several things were read; of those that are told", isOfTold: true },
-  { name: "Drawn", key: "drawn", column: "drawn", title: "Scored by a draw at random, since they name no choice" },
+  { name: "Unparsed", key: "unparsed", column: "reading", title: "Nothing was read from them; share of those that the parser reported", isOfTold: true },
+  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several things were read; share of those that the parser reported", isOfTold: true },
+  { name: "Random guess", key: "drawn", column: "drawn", title: "Scored by a random guess, since they name no choice" },
 ];
 
 function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
   const columns: Column<Audit>[] = [
     { name: "Task", value: nameOf },
     { name: "Answers", title: "Samples that did not fail", class: "number", value: (one) => one.answers, cell: (one) => count(one.answers) },
-    { name: "Told", title: "Answers of which the task tells how they were read", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
+    { name: "Parser reported", title: "Answers of which the task's parser reported how it read them", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
     ...COUNTS.map(({ name, key, column, title, isOfTold }): Column<Audit> => {
       const total = (one: Audit) => (isOfTold ? one.told : one.answers);
       return {
@@ -110,11 +110,11 @@ function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
         title,
         class: "number",
         value: (one) => (total(one) ? one[key] / total(one) : null),
-        cell: (one) => (total(one) ? <Samples run={run} audit={one} column={column} value={key} n={one[key]} of={total(one)} /> : <span class="quiet">not told</span>),
+        cell: (one) => (total(one) ? <Samples run={run} audit={one} column={column} value={key} n={one[key]} of={total(one)} /> : <span class="quiet">not reported</span>),
       };
     }),
   ];
-  return <SortedTable rows={audits} columns={columns} label="Answers" />;
+  return <SortedTable rows={audits} columns={columns} label="Answers" most={MOST} />;
 }
 
 interface Rule {
@@ -134,42 +134,38 @@ function Rules({ run, audits }: { run: RunEntry; audits: Audit[] }) {
   );
   const columns: Column<Rule>[] = [
     { name: "Task", value: (row) => nameOf(row.audit) },
-    { name: "Field", title: "Field of the metric's value that names the rule", value: (row) => row.field },
+    { name: "Rule", value: (row) => row.rule },
     {
       name: "Answers",
       class: "number",
       value: (row) => row.n,
       cell: (row) => <Samples run={run} audit={row.audit} column={`rule.${row.field}`} value={row.rule} n={row.n} of={row.of} />,
     },
-    { name: "Rule", value: (row) => row.rule },
+    { name: "Field", title: "Field of the metric's value that names the rule", value: (row) => row.field },
   ];
-  if (!rows.length) return <p class="quiet">No task tells by which rule an answer was read.</p>;
-  return <SortedTable rows={rows} columns={columns} label="Rules" />;
+  return <SortedTable rows={rows} columns={columns} label="Rules" most={MOST} />;
 }
 
 type Move = { audit: Audit } & OtherRule;
 
 const gain = (move: OtherRule): number => move.other_mean - move.mean;
-const signed = (value: number): string => `${value > 0 ? "+" : ""}${number(value)}`;
 
 function Moves({ run, audits }: { run: RunEntry; audits: Audit[] }) {
   const moves = audits.flatMap((audit) => audit.others.map((other): Move => ({ audit, ...other })));
-  if (!moves.length) return <p class="quiet">No task scores its answers by a second rule.</p>;
-  const widest = [...moves].sort((a, b) => Math.abs(gain(b)) - Math.abs(gain(a))).slice(0, MOST_BARS);
-  const bars = widest.map((move): Bar => ({ ...move, name: `${nameOf(move.audit)}: ${move.other}`, value: gain(move) }));
   return (
     <>
-      <p class="quiet">
-        Means over the documents that have both numbers; the interval is that of pairs of documents.
-        {moves.length > MOST_BARS && ` The plot shows the ${MOST_BARS} largest differences.`}
-      </p>
-      <Bars bars={bars} label="Difference of the mean by the other rule" isDifference />
-      <SortedTable rows={moves} columns={moveColumns(run)} label="By another rule" />
+      <p class="quiet">Means over the documents that have both numbers; the interval is that of pairs of documents.</p>
+      <SortedTable rows={moves} columns={moveColumns(run, moves)} label="By another rule" most={MOST} />
     </>
   );
 }
 
-function moveColumns(run: RunEntry): Column<Move>[] {
+const cellOf = (move: Move): Cell => ({ ...move, value: gain(move) });
+
+function moveColumns(run: RunEntry, moves: Move[]): Column<Move>[] {
+  const mean = alike(moves.flatMap((move) => [move.mean, move.other_mean]));
+  const size = alike(moves.flatMap((move) => [gain(move), move.low, move.high]));
+  const signed = (value: number): string => `${value > 0 ? "+" : value < 0 ? "−" : ""}${size(Math.abs(value))}`;
   const samples = (name: string, key: "higher" | "lower"): Column<Move> => ({
     name,
     title: `Documents whose score by the other rule is ${key}`,
@@ -178,23 +174,35 @@ function moveColumns(run: RunEntry): Column<Move>[] {
     cell: (move) => <Samples run={run} audit={move.audit} column={`by.${move.other}`} value={key} n={move[key]} />,
   });
   return [
-    { name: "Task", value: (move) => nameOf(move.audit) },
-    { name: "Metric", value: (move) => move.metric },
-    { name: "Other rule", value: (move) => move.other },
-    { name: "N", class: "number", value: (move) => move.n, cell: (move) => count(move.n) },
-    { name: "Mean", class: "number", value: (move) => move.mean, cell: (move) => number(move.mean) },
-    { name: "By the other", class: "number", value: (move) => move.other_mean, cell: (move) => number(move.other_mean) },
+    {
+      name: "Task",
+      value: (move) => nameOf(move.audit),
+      cell: (move) => (
+        <span class="named">
+          <Text>{nameOf(move.audit)}</Text>
+          <small class="narrow">
+            {plain(move.metric)} → {plain(move.other)}
+          </small>
+        </span>
+      ),
+    },
     {
       name: "Moves by",
       class: "number",
       value: gain,
       cell: (move) => (
         <span title={plain(move.method)}>
-          <Score cell={{ ...move, value: gain(move) }} shown={signed} />
+          <Score cell={cellOf(move)} shown={signed} />
         </span>
       ),
     },
+    ...plotColumns(moves, { cellOf, isDifference: true }),
+    { name: "Mean", class: "number", value: (move) => move.mean, cell: (move) => mean(move.mean) },
+    { name: "By the other", class: "number", value: (move) => move.other_mean, cell: (move) => mean(move.other_mean) },
+    { name: "N", class: "number", value: (move) => move.n, cell: (move) => count(move.n) },
     samples("Higher", "higher"),
     samples("Lower", "lower"),
+    { name: "Metric", class: "later", value: (move) => move.metric },
+    { name: "Other rule", class: "later", value: (move) => move.other },
   ];
 }

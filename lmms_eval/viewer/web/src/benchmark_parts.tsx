@@ -1,10 +1,10 @@
 // Parts that the sections of the four benchmarks share.
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
 
-import { Bars, isFew, type Bar } from "./charts";
-import { Score, SortedTable, type Column } from "./common";
-import { count, plain, Text } from "./text";
+import type { Bar } from "./charts";
+import { SortedTable, type Column } from "./common";
+import { countColumn, fewNote, plotColumns, scoreColumn } from "./plot";
+import { plain, Text } from "./text";
 import type { Cell, Json, JsonObject } from "./types";
 
 export const object = (value: Json | undefined): JsonObject =>
@@ -34,24 +34,29 @@ export function Gaps({ gaps }: { gaps: Json | undefined }) {
 interface NumbersProps {
   bars: Bar[];
   label: string;
+  /** What `n` counts. */
   units?: string;
-  /** Another plot of the same numbers than bars. */
+  /** A plot of the same numbers, before them, where a curve says more than bars. */
   plot?: ComponentChildren;
 }
 
-/** Bars with intervals, and beside them the numbers. */
-export function Numbers({ bars, label, units = "N", plot }: NumbersProps) {
-  const table = useId();
+/** Numbers with their intervals, drawn in their rows. */
+export function Numbers({ bars, label, units = "samples", plot }: NumbersProps) {
+  const cellOf = (bar: Bar): Cell => bar;
   const columns: Column<Bar>[] = [
     { name: "Part", value: (bar) => bar.name },
-    { name: "Score", class: "number", value: (bar) => bar.value, cell: (bar) => <Score cell={bar} /> },
-    { name: units, class: "number", value: (bar) => bar.n, cell: (bar) => count(bar.n) },
+    scoreColumn(bars, "Score", cellOf),
+    ...(plot ? [] : plotColumns(bars, { cellOf })),
+    countColumn(bars, cellOf, () => units),
   ];
-  return (
+  const table = <SortedTable rows={bars} columns={columns} label={label} note={fewNote(bars, units)} />;
+  return plot ? (
     <div class="halves">
-      {plot ?? <Bars bars={bars} label={label} table={table} />}
-      <SortedTable id={table} rows={bars} columns={columns} label={label} rowClass={(bar) => (isFew(bar) ? "few" : "")} />
+      {plot}
+      {table}
     </div>
+  ) : (
+    table
   );
 }
 

@@ -24,3 +24,5 @@ export function Benchmarks({ document }: { document: JsonObject }) {
     </>
   );
 }
+
+export const hasBenchmarks = (document: JsonObject): boolean => SECTIONS.some(([key]) => Object.keys(object(document[key])).length > 0);

@@ -1,24 +1,29 @@
 // Breakdowns of a task by the columns of its documents, and the distributions of its latencies and tokens.
-import { useId, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 
 import { metricName } from "./cells";
-import { Bars, HistogramChart, isFew } from "./charts";
-import { Score, Section, SortedTable, type Column } from "./common";
+import { HistogramChart } from "./charts";
+import { Section, SortedTable, type Column } from "./common";
+import { countColumn, fewNote, plotColumns, scoreColumn } from "./plot";
 import { address } from "./route";
 import { Selection } from "./selection";
 import { count, number, plain, Text } from "./text";
-import type { Breakdown, Distributions, Histogram, Part, RunDetails, RunEntry, TaskDetails } from "./types";
+import type { Breakdown, Cell, Distributions, Histogram, Part, RunDetails, RunEntry, TaskDetails } from "./types";
 
-export function Breakdowns({ run, details }: { run: RunEntry; details: RunDetails }) {
+/** Values of a column that are shown at first. */
+const MOST = 24;
+
+/** A run that has other parts to show need not be told to have none by metadata. */
+export function Breakdowns({ run, details, hasOthers }: { run: RunEntry; details: RunDetails; hasOthers: boolean }) {
   const tasks = run.tasks.map((task) => task.name).filter((task) => details.tasks[task]?.breakdowns.length);
   const [name, choose] = useState(tasks[0] ?? "");
   const found = details.tasks[name];
-  if (!run.tasks.length) return null;
+  if (!run.tasks.length || (!found && hasOthers)) return null;
   return (
-    <Section title="Breakdowns">
-      <Selection run={run} what="Breakdowns and distributions are over these; results and outcomes are those of the whole run." />
+    <Section title="By metadata">
+      <Selection run={run} what="Breakdowns are over these; results and outcomes are those of the whole run." />
       <Tasks names={tasks} now={name} choose={choose} />
-      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No column of the documents has few values.</p>}
+      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No metadata to group by.</p>}
     </Section>
   );
 }
@@ -85,7 +90,8 @@ function Histograms({ found }: { found: Distributions }) {
     <div class="cards">
       {histograms.map(
         ([title, histogram, unit]) =>
-          histogram && (
+          histogram &&
+          histogram.n > 0 && (
             <div class="card">
               <h3>{title}</h3>
               <HistogramChart histogram={histogram} unit={unit} />
@@ -136,9 +142,9 @@ interface PartProps {
 }
 
 function BreakdownPart({ run, task, column, metric, parts }: PartProps) {
-  const table = useId();
-  const columns: Column<Part>[] = useMemo(
-    () => [
+  const columns: Column<Part>[] = useMemo(() => {
+    const cellOf = (part: Part): Cell => part;
+    return [
       {
         name: column,
         value: (part) => part.name,
@@ -148,11 +154,11 @@ function BreakdownPart({ run, task, column, metric, parts }: PartProps) {
           </a>
         ),
       },
-      { name: "Mean", class: "number", value: (part) => part.value, cell: (part) => <Score cell={part} /> },
-      { name: "N", class: "number", value: (part) => part.n, cell: (part) => count(part.n) },
-    ],
-    [column, run, task],
-  );
+      scoreColumn(parts, "Mean", cellOf),
+      ...plotColumns(parts, { cellOf }),
+      countColumn(parts, cellOf, () => "documents"),
+    ];
+  }, [column, run, task, parts]);
   return (
     <details class="breakdown" open={parts.length <= 12}>
       <summary>
@@ -161,10 +167,7 @@ function BreakdownPart({ run, task, column, metric, parts }: PartProps) {
         </h3>
         <span class="quiet">{parts.length} values</span>
       </summary>
-      <div class="halves">
-        <Bars bars={parts} label={`${metric} by ${column}`} table={table} />
-        <SortedTable id={table} rows={parts} columns={columns} label={column} rowClass={(part) => (isFew(part) ? "few" : "")} />
-      </div>
+      <SortedTable rows={parts} columns={columns} label={`${metricName(metric)} by ${column}`} most={MOST} note={fewNote(parts)} />
     </details>
   );
 }

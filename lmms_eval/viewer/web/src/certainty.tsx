@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 import { Tasks } from "./breakdowns";
 import { Section, SortedTable, type Column } from "./common";
-import { number, plain, Text } from "./text";
+import { alike, methodText, plain, Text } from "./text";
 import type { CertaintyNumber, CertaintyPart, CertaintyShare, RunDetails } from "./types";
 
 export function Certainty({ details }: { details: RunDetails }) {
@@ -74,15 +74,22 @@ function Shares({ shares }: { shares: CertaintyShare[] }) {
   );
 }
 
-/** A number of a part; differences have a sign, and perhaps a unit. */
-function shown(one: CertaintyNumber, value: number | null): string {
-  if (value === null || !one.is_difference) return number(value);
-  const size = one.unit ? Math.abs(value).toFixed(2) : number(Math.abs(value));
-  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${size}`;
-}
+type Format = (one: CertaintyNumber, value: number | null) => string;
+
+const isAlike = (one: CertaintyNumber, other: CertaintyNumber): boolean => one.is_difference === other.is_difference && one.unit === other.unit;
+
+/** Alike numbers of a part have one format; differences have a sign. */
+const formatOf =
+  (numbers: CertaintyNumber[]): Format =>
+  (one, value) => {
+    if (value === null) return "–";
+    const size = alike(numbers.filter((other) => isAlike(one, other)).flatMap((other) => [other.value, other.low, other.high]));
+    if (!one.is_difference) return size(value);
+    return `${value > 0 ? "+" : value < 0 ? "−" : ""}${one.unit ? Math.abs(value).toFixed(2) : size(Math.abs(value))}`;
+  };
 
 /** The ends of the interval: of differences in brackets, since a sign follows a dash badly. */
-function ends(one: CertaintyNumber): string {
+function ends(one: CertaintyNumber, shown: Format): string {
   if (one.low === null) return "–";
   const [low, high] = [shown(one, one.low), shown(one, one.high)];
   return one.is_difference ? `[${low}, ${high}]` : `${low} – ${high}`;
@@ -91,6 +98,7 @@ function ends(one: CertaintyNumber): string {
 const withUnit = (one: CertaintyNumber, text: string): string => (one.unit ? `${text} ${one.unit}` : text);
 
 function columnsOf(numbers: CertaintyNumber[]): Column<CertaintyNumber>[] {
+  const shown = formatOf(numbers);
   return [
     {
       name: "Number",
@@ -109,19 +117,19 @@ function columnsOf(numbers: CertaintyNumber[]): Column<CertaintyNumber>[] {
       value: (one) => one.low,
       cell: (one) => (
         <>
-          {ends(one)}
+          {ends(one, shown)}
           <small class="line narrow">{one.about}</small>
         </>
       ),
     },
+    { name: "", head: <span class="unseen">Plot</span>, class: "whisker", value: () => null, cell: (one) => <Whisker one={one} among={numbers} /> },
     {
       name: "About",
       title: "What the interval is about: the score over all questions of this list, or the expected score over questions like these",
       class: "wide",
       value: (one) => one.about,
     },
-    { name: "Plot", title: "The intervals of this part on one axis", class: "whisker", value: (one) => one.low, cell: (one) => <Whisker one={one} among={numbers} /> },
-    { name: "Method", title: "How the interval came about, or why there is none", class: "words", value: (one) => one.note },
+    { name: "Method", title: "How the interval came about, or why there is none", class: "words", value: (one) => methodText(one.note) },
   ];
 }
 
@@ -133,7 +141,7 @@ const WIDTH = 160;
 function Whisker({ one, among }: { one: CertaintyNumber; among: CertaintyNumber[] }) {
   if (one.low === null || one.high === null) return null;
   // a number without an interval, such as a count, may have another scale
-  const alike = among.filter((other) => other.low !== null && other.is_difference === one.is_difference && other.unit === one.unit);
+  const alike = among.filter((other) => other.low !== null && isAlike(one, other));
   const ends = alike.flatMap((other) => [other.low, other.high, other.value]).filter((end): end is number => end !== null);
   if (one.is_difference) ends.push(0);
   const least = Math.min(...ends);

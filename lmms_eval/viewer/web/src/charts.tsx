@@ -1,4 +1,4 @@
-// Charts by Chart.js: bars with intervals, histograms, lines with intervals, radar. Every number stands in a table too.
+// Charts by Chart.js: histograms, lines with intervals, radar. Every number stands in a table too.
 import {
   BarController,
   BarElement,
@@ -149,7 +149,7 @@ export interface Bar extends Cell {
 }
 
 const FEW = 30; // as lmms_eval/results/cells.py
-/** Numbers that rest on few documents are shaded. */
+/** Numbers that rest on few documents are marked. */
 export const isFew = (cell: { n: number; few?: boolean }): boolean => cell.few ?? cell.n < FEW;
 
 const interval = (cell: Cell): [number, number] | null =>
@@ -169,49 +169,7 @@ const reach = (cells: Cell[]): { min?: number; max?: number; suggestedMin?: numb
   };
 };
 
-/** Around zero, as far as the intervals reach: for differences, which may be small beside the whole scale. */
-const aroundZero = (cells: Cell[]): { suggestedMin: number; suggestedMax: number } => {
-  const values = cells.flatMap((cell) => [0, cell.value ?? 0, cell.low ?? 0, cell.high ?? 0]);
-  return { suggestedMin: Math.min(...values), suggestedMax: Math.max(...values) };
-};
-
-export function Bars({ bars, label, table, isDifference = false }: { bars: Bar[]; label: string; table?: string; isDifference?: boolean }) {
-  const config = (): ChartConfiguration => ({
-    type: "bar",
-    data: {
-      labels: bars.map((bar) => shortened(plain(bar.name))),
-      datasets: [
-        {
-          data: bars.map((bar) => bar.value),
-          backgroundColor: bars.map((bar) => token(isFew(bar) ? "--bar-few" : "--bar")),
-          borderRadius: 2,
-          barPercentage: 0.75,
-          categoryPercentage: 0.9,
-          intervals: bars.map(interval),
-        } as never,
-      ],
-    },
-    options: {
-      indexAxis: "y",
-      scales: { x: { ...(isDifference ? aroundZero(bars) : reach(bars)), grid: { color: token("--line") } }, y: { grid: { display: false }, ticks: { autoSkip: false } } },
-      plugins: {
-        tooltip: {
-          callbacks: {
-            label: (item) => {
-              const bar = bars[item.dataIndex];
-              return bar ? `${number(bar.value)}  (${number(bar.low)} – ${number(bar.high)}), n = ${bar.n}` : "";
-            },
-          },
-        },
-      },
-    },
-    plugins: [whiskers],
-  });
-  const numbers = numbersOf(bars.map((bar) => bar.name), [{ name: label, cells: bars }]);
-  return <Canvas config={useStable(config, bars)} height={36 + 24 * bars.length} label={label} table={table} numbers={table ? undefined : numbers} />;
-}
-
-/** A label beside bars, which on a narrow page must leave them room. */
+/** A label at a corner of a radar, which on a narrow page must leave it room. */
 function shortened(text: string): string {
   const most = window.innerWidth < 640 ? 18 : 28;
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
@@ -225,29 +183,38 @@ export function useStable<T>(make: () => T, from: unknown): () => T {
 }
 
 export function HistogramChart({ histogram, unit }: { histogram: Histogram; unit: string }) {
+  const { counts, edges } = histogram;
+  const edge = (place: number): number => edges[place] ?? 0;
+  const ends = (place: number) => `${number(edge(place), 3)} – ${number(edge(place + 1), 3)}`;
   const config = (): ChartConfiguration => ({
     type: "bar",
     data: {
-      labels: histogram.counts.map((_, place) => number(histogram.edges[place] ?? 0, 3)),
-      datasets: [{ data: histogram.counts, backgroundColor: token("--bar"), barPercentage: 1, categoryPercentage: 0.96 }],
+      datasets: [
+        {
+          data: counts.map((counted, place) => ({ x: (edge(place) + edge(place + 1)) / 2, y: counted })) as never,
+          backgroundColor: token("--bar"),
+          barPercentage: 1,
+          categoryPercentage: 0.96,
+        },
+      ],
     },
     options: {
       scales: {
-        x: { title: { display: true, text: unit }, grid: { display: false }, ticks: { maxTicksLimit: 6, maxRotation: 0 } },
+        x: {
+          type: "linear",
+          min: edge(0),
+          max: edge(edges.length - 1),
+          offset: counts.length === 1,
+          title: { display: true, text: unit },
+          grid: { display: false },
+          ticks: { maxTicksLimit: 6, maxRotation: 0, includeBounds: false },
+        },
         y: { beginAtZero: true, ticks: { precision: 0, maxTicksLimit: 5 } },
       },
-      plugins: {
-        tooltip: {
-          callbacks: {
-            title: ([item]) =>
-              item ? `${ends(item.dataIndex)} ${unit}` : "",
-          },
-        },
-      },
+      plugins: { tooltip: { callbacks: { title: ([item]) => (item ? `${ends(item.dataIndex)} ${unit}` : "") } } },
     },
   });
-  const ends = (place: number) => `${number(histogram.edges[place] ?? 0, 3)} – ${number(histogram.edges[place + 1] ?? 0, 3)}`;
-  const numbers = { head: [unit, "samples"], rows: histogram.counts.map((counted, place) => [ends(place), String(counted)]) };
+  const numbers = { head: [unit, "samples"], rows: counts.map((counted, place) => [ends(place), String(counted)]) };
   return <Canvas config={useStable(config, histogram)} height={150} label={`Distribution in ${unit}`} numbers={numbers} />;
 }
 
@@ -258,7 +225,17 @@ export interface Series {
 
 const SERIES = ["--bar", "--second", "--third", "--fourth", "--fifth"];
 
+const isEmpty = (series: Series[]): boolean => !series.some((one) => one.cells.some((cell) => cell && cell.value !== null));
+
 export function Curve({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
+  if (isEmpty(series)) return null;
+  const values = (one: Series): string => JSON.stringify(one.cells.map((cell) => cell?.value ?? null));
+  const [first] = series;
+  const differ = series.filter((one) => one === first || (first && values(one) !== values(first))); // no line below another
+  return <Lines labels={labels} series={differ} label={label} />;
+}
+
+function Lines({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
   const config = (): ChartConfiguration => ({
     type: "line",
     data: {
@@ -276,7 +253,7 @@ export function Curve({ labels, series, label }: { labels: string[]; series: Ser
       })) as never,
     },
     options: {
-      scales: { y: reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), x: { offset: true, grid: { display: false } } },
+      scales: { y: { ...reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), ticks: { maxTicksLimit: 6 } }, x: { offset: true, grid: { display: false } } },
     },
     plugins: [whiskers],
   });
@@ -299,6 +276,12 @@ const Legend = ({ names }: { names: string[] }) => (
 );
 
 export function Radar({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
+  // a radar of zeros is a point
+  if (!series.some((one) => one.cells.some((cell) => cell?.value))) return null;
+  return <Star labels={labels} series={series} label={label} />;
+}
+
+function Star({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
   const config = (): ChartConfiguration => ({
     type: "radar",
     data: {

@@ -101,35 +101,93 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
 const KINDS = ["problem", "state", "withheld", "failed", "early", "unscored", "not_asked", "fixed", "answers"];
 const isGrave = (one: Warning): boolean => KINDS.indexOf(one.kind) < KINDS.indexOf("early");
 
-/** Sentences to be warned by, the gravest first. */
+/** What warnings of one kind say of several tasks. */
+const TITLES: Record<string, (tasks: string) => string> = {
+  withheld: (tasks) => `Score withheld: ${tasks} failed`,
+  failed: (tasks) => `Samples failed in ${tasks}`,
+  unscored: (tasks) => `Samples without a score in ${tasks}`,
+  not_asked: (tasks) => `Samples not asked in ${tasks}`,
+  fixed: (tasks) => `Official and repaired rule differ in ${tasks}`,
+  answers: (tasks) => `Warning about the answers of ${tasks}`,
+};
+
+/** One box for each cause, the gravest first. */
+function causes(warnings: Warning[]): Warning[][] {
+  const found = new Map<string, Warning[]>();
+  for (const one of [...warnings].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind))) {
+    const key = one.short && TITLES[one.kind] ? `${one.kind}\n${one.cause}` : `${one.kind}\n${one.task}\n${one.text}`;
+    found.set(key, [...(found.get(key) ?? []), one]);
+  }
+  return [...found.values()];
+}
+
+/** Sentences to be warned by, the gravest first; those of one cause share a box. */
 export function Warnings({ warnings, most = 6 }: { warnings: Warning[]; most?: number }) {
   const [all, show] = useState(false);
   if (!warnings.length) return null;
-  const sorted = [...warnings].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
-  const shown = all ? sorted : sorted.slice(0, most);
+  const boxes = causes(warnings);
+  const shown = all ? boxes : boxes.slice(0, most);
   return (
     <ul class="warnings">
-      {shown.map((one) => (
-        <li class={isGrave(one) ? "grave" : "mild"}>
-          {one.task && (
-            <>
-              <b>
-                <Text>{one.task}</Text>
-              </b>
-              {": "}
-            </>
-          )}
-          <Text>{one.text}</Text>
-        </li>
+      {shown.map((box) => (
+        <li class={box[0] && isGrave(box[0]) ? "grave" : "mild"}>{box.length === 1 && box[0] ? <OneWarning one={box[0]} /> : <Cause warnings={box} />}</li>
       ))}
-      {warnings.length > shown.length && (
+      {boxes.length > shown.length && (
         <li class="more">
           <button class="link" onClick={() => show(true)}>
-            and {warnings.length - shown.length} more
+            and {boxes.length - shown.length} more
           </button>
         </li>
       )}
     </ul>
+  );
+}
+
+const OneWarning = ({ one }: { one: Warning }) => (
+  <>
+    {one.task && (
+      <>
+        <b>
+          <Text>{one.task}</Text>
+        </b>
+        {": "}
+      </>
+    )}
+    <Text>{one.text}</Text>
+  </>
+);
+
+/** The cause once, and what each task has of it. */
+function Cause({ warnings }: { warnings: Warning[] }) {
+  const [first] = warnings;
+  const tasks = new Set(warnings.map((one) => one.task)).size;
+  if (!first) return null;
+  return (
+    <>
+      <b>{TITLES[first.kind]?.(`${tasks} task${tasks === 1 ? "" : "s"}`)}</b>
+      {first.cause && (
+        <>
+          {": "}
+          <Text>{first.cause}</Text>
+        </>
+      )}
+      <details>
+        <summary>
+          {tasks === 1 ? "Details" : "Which tasks"}
+        </summary>
+        <ul class="plain">
+          {warnings.map((one) => (
+            <li>
+              <b>
+                <Text>{one.task}</Text>
+              </b>
+              {": "}
+              <Text>{one.short}</Text>
+            </li>
+          ))}
+        </ul>
+      </details>
+    </>
   );
 }
 
@@ -139,6 +197,8 @@ export interface Column<T> {
   value: (row: T) => string | number | null;
   cell?: (row: T) => ComponentChildren;
   class?: string;
+  /** In place of the button that sorts by the column. */
+  head?: ComponentChildren;
 }
 
 interface TableProps<T> {
@@ -191,12 +251,14 @@ function Rows<T>({ rows, columns, id, rowClass, sort, click, withValues = false 
           {columns.map((column, place) => (
             <th
               class={column.class}
-              aria-sort={sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
+              aria-sort={column.head ? undefined : sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
             >
-              <button class="heading" title={column.title && plain(column.title)} onClick={() => click?.(place)}>
-                <Text>{column.name}</Text>
-                <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
-              </button>
+              {column.head ?? (
+                <button class="heading" title={column.title && plain(column.title)} onClick={() => click?.(place)}>
+                  <Text>{column.name}</Text>
+                  <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
+                </button>
+              )}
             </th>
           ))}
         </tr>

@@ -1,8 +1,9 @@
 // General-Bench: levels of each modality as a radar, the ladder of levels, and all tasks.
 import { list, Numbers, numeric, object, withEnds } from "./benchmark_parts";
-import { isFew, Radar, type Bar } from "./charts";
-import { Score, Section, SortedTable, type Column } from "./common";
-import { count, number, Text } from "./text";
+import { Radar, type Bar } from "./charts";
+import { Section, SortedTable, type Column } from "./common";
+import { Few, fewNote, scoreColumn } from "./plot";
+import { alike, count, number, Text } from "./text";
 import type { Cell, Json, JsonObject } from "./types";
 
 const LEVELS = ["level2", "level3", "level4", "level5"];
@@ -44,8 +45,8 @@ function Ladder({ found }: { found: JsonObject }) {
   return (
     <>
       <h3>Levels</h3>
-      <p class="quiet">Level reached: {found.level_reached === null ? "none" : String(found.level_reached)}. N: tasks with a score above 0.</p>
-      <Numbers bars={bars} label="General-Level by level" />
+      <p class="quiet">Level reached: {found.level_reached === null ? "none" : String(found.level_reached)}. Tasks: those with a score above 0.</p>
+      <Numbers bars={bars} label="General-Level by level" units="tasks" />
       <h3>What is missing</h3>
       <SortedTable rows={rest} columns={REST} label="What the levels lack" />
     </>
@@ -63,15 +64,8 @@ function Modalities({ found }: { found: JsonObject }) {
   const levels = LEVELS.slice(0, 3).filter((level) => names.some((name) => object(object(found.modalities)[name])[level] !== undefined));
   const columns: Column<string>[] = [
     { name: "Modality", value: (name) => name },
-    ...levels.map(
-      (level): Column<string> => ({
-        name: NAMES[level] ?? level,
-        class: "number",
-        value: (name) => cellOf(found, name, level).value,
-        cell: (name) => <Score cell={cellOf(found, name, level)} />,
-      }),
-    ),
-    { name: "N", title: "Tasks with a score above 0, of all", class: "number", value: (name) => tasksOf(found, name)[0], cell: (name) => tasksOf(found, name).map(count).join(" of ") },
+    ...levels.map((level) => scoreColumn(names, NAMES[level] ?? level, (name) => cellOf(found, name, level))),
+    { name: "N", title: "Tasks with a score above 0, of all", class: "number", value: (name) => tasksOf(found, name)[0], cell: (name) => <>{tasksOf(found, name).map(count).join(" of ")}<Few n={tasksOf(found, name)[0]} /></> },
   ];
   const language = object(found.language);
   return (
@@ -85,7 +79,7 @@ function Modalities({ found }: { found: JsonObject }) {
             label="Levels by modality"
           />
         )}
-        <SortedTable rows={names} columns={columns} label="Levels by modality" rowClass={(name) => (isFew({ n: tasksOf(found, name)[0] }) ? "few" : "")} />
+        <SortedTable rows={names} columns={columns} label="Levels by modality" note={fewNote(names.map((name) => ({ ...cellOf(found, name, "level2"), n: tasksOf(found, name)[0] })), "tasks")} />
       </div>
       {language.score !== undefined && (
         <p class="quiet">
@@ -103,11 +97,12 @@ const tasksOf = (found: JsonObject, name: string): [number, number] => {
 };
 
 function Tasks({ tasks, files }: { tasks: JsonObject[]; files: Json[] }) {
+  const shown = alike(tasks.flatMap((task) => [numeric(task.official), numeric(task.strict), numeric(task.stderr)]));
   const value = (key: string): Column<JsonObject> => ({
     name: key.charAt(0).toUpperCase() + key.slice(1),
     class: "number",
     value: (task) => numeric(task[key]),
-    cell: (task) => number(numeric(task[key])),
+    cell: (task) => shown(numeric(task[key])),
   });
   const columns: Column<JsonObject>[] = [
     {
@@ -123,13 +118,13 @@ function Tasks({ tasks, files }: { tasks: JsonObject[]; files: Json[] }) {
     value("official"),
     value("strict"),
     value("stderr"),
-    { name: "N", class: "number", value: (task) => numeric(task.answered), cell: (task) => `${count(numeric(task.answered))} of ${count(numeric(task.expected))}` },
+    { name: "N", class: "number", value: (task) => numeric(task.answered), cell: (task) => <>{count(numeric(task.answered))} of {count(numeric(task.expected))}<Few n={numeric(task.answered) ?? 0} /></> },
     { name: "Status", value: (task) => String(task.status) },
   ];
   return (
     <details>
       <summary>All {tasks.length} tasks</summary>
-      <SortedTable rows={tasks} columns={columns} label="Tasks of General-Bench" rowClass={(task) => (isFew({ n: numeric(task.answered) ?? 0 }) ? "few" : "")} />
+      <SortedTable rows={tasks} columns={columns} label="Tasks of General-Bench" />
     </details>
   );
 }

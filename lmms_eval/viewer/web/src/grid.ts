@@ -24,7 +24,7 @@ const APART = new Set(["BR", "DIV", "LI", "P", "SMALL"]);
 /** The text of an element without what is only decoration; parts that have lines of their own are separated. */
 function words(node: Node): string {
   if (node.nodeType === Node.TEXT_NODE) return node.textContent ?? "";
-  if (!(node instanceof Element) || node.getAttribute("aria-hidden") === "true") return "";
+  if (!(node instanceof Element) || node.matches("[aria-hidden=true], .few-mark, .narrow")) return "";
   const inner = [...node.childNodes].map(words).join("");
   return APART.has(node.tagName) || node.classList.contains("line") ? ` ${inner} ` : inner;
 }

@@ -3,7 +3,6 @@ import "./style.css";
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { AuditPage, isAudit } from "./audit";
 import { useLoaded, Waiting } from "./common";
 import { ComparePage } from "./compare";
 import { Home } from "./home";
@@ -11,7 +10,7 @@ import { LIVE } from "./chunks";
 import { LabelPage } from "./labels";
 import { follow, LinkBanner } from "./link";
 import { address, ALL, pageAddress, useRoute, type Route } from "./route";
-import { RunPage } from "./run";
+import { RunFrame, RunPage, tabOf } from "./run";
 import { SamplePage } from "./sample";
 import { Help } from "./help";
 import { isTyping } from "./keys";
@@ -39,7 +38,7 @@ function App() {
     return () => window.removeEventListener("keydown", pressed);
   }, []);
   const title = plain([route.doc, route.task === ALL ? "" : route.task, route.run, "lmms-eval"].filter(Boolean).join(" · "));
-  useFocus(title, [route.page, route.run, route.task, route.doc, isAudit(route.params)].join("\n"));
+  useFocus(title, [route.page, route.run, route.task, route.doc, tabOf(route)].join("\n"));
   return (
     <>
       <Top route={route} help={() => setHelp(!help)} />
@@ -52,13 +51,13 @@ function App() {
   );
 }
 
-/** Names the page, and takes the focus that was on the page before it, from which the next control is reached. */
+/** Names the page, and takes the focus that was on the page before it, from which the next control is reached; a tab keeps it. */
 function useFocus(title: string, page: string): void {
   const before = useRef(page);
   useLayoutEffect(() => {
     document.title = title;
     window.scrollTo(0, 0);
-    if (before.current !== page) document.getElementById("content")?.focus({ preventScroll: true });
+    if (before.current !== page && !document.activeElement?.closest("[role=tablist]")) document.getElementById("content")?.focus({ preventScroll: true });
     before.current = page;
   }, [page]);
 }
@@ -68,10 +67,12 @@ function Page({ report, route }: { report: Report; route: Route }) {
   if (route.run === undefined) return <Home report={report} />;
   const run = report.runs.find((one) => one.name === route.run);
   if (!run) return <main><Waiting error={`the report holds no run ${route.run}`} /></main>;
-  if (route.task === undefined && isAudit(route.params)) return <AuditPage key={run.number} run={run} />;
-  if (route.task === undefined) return <RunPage key={run.number} run={run} />;
-  if (route.doc === undefined) return <SamplesPage run={run} route={route} />;
-  return <SamplePage run={run} route={route} />;
+  if (route.doc !== undefined) return <SamplePage run={run} route={route} />;
+  return (
+    <RunFrame key={run.number} run={run} route={route}>
+      {route.task === undefined ? <RunPage run={run} route={route} /> : <SamplesPage run={run} route={route} />}
+    </RunFrame>
+  );
 }
 
 function Top({ route, help }: { route: Route; help: () => void }) {

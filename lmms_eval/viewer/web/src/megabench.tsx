@@ -32,14 +32,14 @@ export function MegaBench({ set, part }: { set: string; part: JsonObject }) {
   return (
     <Section title={`MEGA-Bench, ${set.replaceAll("_", " ")} set`}>
       <Gaps gaps={part.gaps} />
-      <Numbers bars={summary(object(intervals.model_summary))} label="MEGA-Bench, summary" units="Tasks" />
+      <Numbers bars={summary(object(intervals.model_summary))} label="MEGA-Bench, summary" units="tasks" />
       {Object.entries(object(intervals.keyword_stats)).map(([name, parts]) => (
         <details class="breakdown" open>
           <summary>
             <h3>{DIMENSIONS[name] ?? <Text>{spaced(name)}</Text>}</h3>
             <span class="quiet">{counted(Object.keys(object(parts)).length, "keyword")}</span>
           </summary>
-          <Numbers bars={bars(object(parts))} label={`MEGA-Bench by ${name}`} units="Tasks" />
+          <Numbers bars={bars(object(parts))} label={`MEGA-Bench by ${name}`} units="tasks" />
         </details>
       ))}
     </Section>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { Choose, list, Numbers, numeric, object } from "./benchmark_parts";
-import { Curve, isFew, type Bar } from "./charts";
+import { Curve, type Bar } from "./charts";
 import { Section } from "./common";
 import { Tabled } from "./tabled";
 import { number, Text } from "./text";
@@ -127,7 +127,7 @@ function Needle({ value, n, ends }: { value: number | null; n: number; ends: Jso
   const [low, high] = Array.isArray(ends) ? ends.map(numeric) : [];
   const between = low !== null && low !== undefined ? `${number(low, 3)} – ${number(high, 3)}` : "no interval";
   return (
-    <td class={`number step${Math.round(value / 25)} ${isFew({ n }) ? "few" : ""}`}>
+    <td class={`number step${Math.round(value / 25)}`}>
       <b>{number(value, 3)}</b>
       <small class="line">{between}</small>
       <small class="line">n = {n}</small>

@@ -2,8 +2,9 @@
 import { useState } from "preact/hooks";
 
 import { Choose, Gaps, Numbers, numeric, object, withEnds } from "./benchmark_parts";
-import { isFew, type Bar } from "./charts";
+import type { Bar } from "./charts";
 import { Score, Section, SortedTable, type Column } from "./common";
+import { Few, fewNote } from "./plot";
 import { count } from "./text";
 import type { Cell, JsonObject } from "./types";
 
@@ -74,12 +75,12 @@ function Agreement({ tasks }: { tasks: JsonObject }) {
     { name: "Compared with", value: (fact) => fact.about },
     { name: "Measure", value: (fact) => fact.name },
     { name: "Value", class: "number", value: (fact) => fact.cell.value, cell: (fact) => <Score cell={fact.cell} /> },
-    { name: "N", class: "number", value: (fact) => fact.cell.n, cell: (fact) => count(fact.cell.n) },
+    { name: "N", class: "number", value: (fact) => fact.cell.n, cell: (fact) => <>{count(fact.cell.n)}<Few n={fact.cell.n} /></> },
   ];
   return (
     <>
       <h3>Agreement of the judge</h3>
-      <SortedTable rows={found} columns={columns} label="Agreement of the judge" rowClass={(fact) => (isFew(fact.cell) ? "few" : "")} />
+      <SortedTable rows={found} columns={columns} label="Agreement of the judge" note={fewNote(found.map((fact) => fact.cell), "samples")} />
     </>
   );
 }

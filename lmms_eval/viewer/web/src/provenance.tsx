@@ -10,6 +10,7 @@ export function Provenance({ run, details }: { run: RunEntry; details: RunDetail
   const document = details.document;
   const facts: [string, unknown][] = [
     ["Model", run.model],
+    ["Source", run.source],
     ["Arguments", told(run.model_args)],
     ["Run key", document.run_key],
     ["Commit", document.git_hash],

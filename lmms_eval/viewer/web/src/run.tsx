@@ -1,118 +1,143 @@
-// The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
-import { auditAddress } from "./audit";
-import { Benchmarks } from "./benchmarks";
+// The pages of one run: a header that stays in sight, and tabs with addresses of their own.
+import type { ComponentChildren } from "preact";
+
+import { Parsing } from "./audit";
+import { Benchmarks, hasBenchmarks } from "./benchmarks";
 import { Biases } from "./biases";
 import { Breakdowns, Distributed } from "./breakdowns";
+import { metricName } from "./cells";
 import { Certainty } from "./certainty";
-import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
-import { percent, State } from "./home";
+import { headlines, percent, State } from "./home";
 import { LiveSection } from "./live";
 import { NeedsMedia } from "./needs_media";
 import { Prompts } from "./prompts";
 import { Provenance } from "./provenance";
-import { address, ALL } from "./route";
-import { count, number, Text } from "./text";
-import type { Outcomes, ResultRow, RunDetails, RunEntry, TaskEntry } from "./types";
+import { MOST, Results } from "./results";
+import { address, ALL, type Route } from "./route";
+import { TabList, TabPanel, type Tab } from "./tabs";
+import { alike, count, plain, Text } from "./text";
+import type { Outcomes, RunDetails, RunEntry, TaskEntry } from "./types";
 
-/** Rows of a table that are shown at first. */
-const MOST = 16;
+const PAGES: Record<string, string> = { breakdown: "Breakdown", audit: "Parsing", details: "Run details" };
 
-export function RunPage({ run }: { run: RunEntry }) {
-  const { content, error } = useLoaded<RunDetails>(`run-${run.number}`);
+/** The tab of an address: behind the question mark, since what stands behind the run's name is the name of a task. */
+export function tabOf(route: Route): string {
+  if (route.task !== undefined) return "samples";
+  const page = route.params.get("page") ?? "";
+  return Object.hasOwn(PAGES, page) ? page : "overview";
+}
+
+function tabsOf(run: RunEntry): Tab[] {
+  const all = run.tasks.length === 1 ? run.tasks[0]?.name : ALL;
+  return [
+    { key: "overview", name: "Overview", address: address([run.name]) },
+    { key: "samples", name: "Samples", address: address([run.name, all]) },
+    ...Object.entries(PAGES).map(([key, name]): Tab => ({ key, name, address: address([run.name], new URLSearchParams({ page: key })) })),
+  ];
+}
+
+/** Header and tabs around a page of a run. */
+export function RunFrame({ run, route, children }: { run: RunEntry; route: Route; children: ComponentChildren }) {
+  const tab = tabOf(route);
+  const isList = tab === "samples"; // it has a heading of its own
+  const Title = isList ? "p" : "h1";
+  return (
+    <div class="run-page">
+      <section class="run-head" aria-label="Run">
+        <div class="run-facts">
+          <div>
+            <Title class="title">
+              <Text>{run.name}</Text>
+            </Title>
+            <p class="quiet">
+              <State run={run} /> {run.model !== run.name && <><Text>{run.model}</Text> · </>}
+              {run.date.slice(0, 10) || "no date"} · {count(run.tasks.reduce((sum, task) => sum + task.samples, 0))} samples
+              {run.tasks.length > 1 && ` of ${run.tasks.length} tasks`}
+            </p>
+          </div>
+          <Headline run={run} />
+        </div>
+        <TabList tabs={tabsOf(run)} now={tab} label="Pages of the run" />
+      </section>
+      <TabPanel now={tab}>{children}</TabPanel>
+    </div>
+  );
+}
+
+/** The run's own number, if it has one: of its benchmark, or of its only task. */
+function Headline({ run }: { run: RunEntry }) {
+  const [first] = run.headlines.length || run.tasks.length === 1 ? headlines(run) : [];
+  if (!first || first.value === null || run.state === "withheld") return null;
+  return (
+    <p class="headline" title={plain(first.task)}>
+      <small>{metricName(first.metric)}</small>
+      <Score cell={first} shown={alike([first.value, first.low, first.high])} />
+      <small>
+        over {count(first.n)} {first.over ?? "questions"}
+      </small>
+    </p>
+  );
+}
+
+export function RunPage({ run, route }: { run: RunEntry; route: Route }) {
+  const Panel = { breakdown: BreakdownTab, audit: Parsing, details: DetailsTab }[tabOf(route)] ?? OverviewTab;
   return (
     <main>
-      <h1>
-        <Text>{run.name}</Text>
-      </h1>
-      <p class="quiet">
-        <State run={run} /> <Text>{run.model}</Text> · {run.date.slice(0, 10) || "no date"} · <Text>{run.source}</Text>
-      </p>
-      <p>
-        <a class="button" href={address([run.name, run.tasks.length === 1 ? run.tasks[0]?.name : ALL])}>
-          Samples ({count(run.tasks.reduce((sum, task) => sum + task.samples, 0))})
-        </a>{" "}
-        <a class="button" href={auditAddress(run.name)}>
-          How answers were read
-        </a>
-      </p>
-      <Warnings warnings={run.warnings} />
-      {run.live && <LiveSection run={run} live={run.live} />}
-      <Section title="Results">
-        <Results run={run} />
-      </Section>
-      {content ? <Details run={run} details={content} /> : <Waiting error={error} />}
+      <Panel run={run} />
     </main>
   );
 }
 
-function Results({ run }: { run: RunEntry }) {
-  const known = new Set(run.tasks.map((task) => task.name));
-  const columns: Column<ResultRow>[] = [
-    {
-      name: "Task",
-      value: (row) => row.task,
-      cell: (row) =>
-        known.has(row.task) ? (
-          <a href={address([run.name, row.task])}>
-            <Text>{row.task}</Text>
-          </a>
-        ) : (
-          <Text>{row.task}</Text>
-        ),
-    },
-    {
-      name: "Metric",
-      value: (row) => row.metric,
-      cell: (row) => (
-        <>
-          <Text>{row.metric}</Text> {!row.higher && <span title="Lower is better">↓</span>}
-        </>
-      ),
-    },
-    { name: "Value", title: "With its 95 % interval", class: "number", value: (row) => row.value, cell: (row) => <Score cell={row} /> },
-    { name: "Stderr", class: "number", value: (row) => row.stderr ?? null, cell: (row) => number(row.stderr) },
-    { name: "N", title: "Documents that gave the metric", class: "number", value: (row) => row.n, cell: (row) => count(row.n) },
-    {
-      name: "Interval",
-      title: "How the interval came about, and what it is about",
-      class: "words",
-      value: (row) => row.method ?? "",
-      cell: (row) => (
-        <>
-          <Text>{row.method}</Text>
-          {row.about && <small class="line">about {row.about}</small>}
-        </>
-      ),
-    },
-    { name: "Filter", value: (row) => row.filter },
-  ];
-  return <SortedTable rows={run.rows} columns={columns} label="Results" most={MOST} rowClass={(row) => (isFew(row) ? "few" : "")} />;
-}
+const useDetails = (run: RunEntry) => useLoaded<RunDetails>(`run-${run.number}`);
 
-function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
+function OverviewTab({ run }: { run: RunEntry }) {
+  const { content, error } = useDetails(run);
   return (
     <>
-      <Certainty details={details} />
-      <Benchmarks document={details.document} />
-      <Biases document={details.document} />
-      <Prompts document={details.document} />
-      <Breakdowns run={run} details={details} />
-      <NeedsMedia document={details.document} />
+      <Warnings warnings={run.warnings} />
+      {run.live && <LiveSection run={run} live={run.live} />}
+      <Section title="Results">
+        <OutcomeSums run={run} />
+        <Results run={run} />
+      </Section>
+      {content ? <Certainty details={content} /> : <Waiting error={error} />}
+    </>
+  );
+}
+
+function BreakdownTab({ run }: { run: RunEntry }) {
+  const { content, error } = useDetails(run);
+  if (!content) return <Waiting error={error} />;
+  return (
+    <>
+      <Benchmarks document={content.document} />
+      <Breakdowns run={run} details={content} hasOthers={hasBenchmarks(content.document)} />
+      <Prompts document={content.document} />
+      <NeedsMedia document={content.document} />
+      <Biases document={content.document} />
+    </>
+  );
+}
+
+function DetailsTab({ run }: { run: RunEntry }) {
+  const { content, error } = useDetails(run);
+  if (!content) return <Waiting error={error} />;
+  return (
+    <>
+      <Section title="How it was made">
+        <Provenance run={run} details={content} />
+      </Section>
       <Section title="Outcomes">
-        {run.tasks.length > 1 && <OutcomeSums run={run} />}
         <OutcomeTable run={run} />
       </Section>
-      <Distributed run={run} details={details} />
-      <Section title="How it was made">
-        <Provenance run={run} details={details} />
-      </Section>
+      <Distributed run={run} details={content} />
     </>
   );
 }
 
 const KINDS: [keyof Outcomes, string][] = [
-  ["requested", "Asked for"],
+  ["requested", "Requested"],
   ["scored", "Scored"],
   ["unscored", "Unscored"],
   ["failed", "Failed"],
@@ -129,7 +154,7 @@ function OutcomeSums({ run }: { run: RunEntry }) {
     run.tasks.reduce((sum, task) => sum + ((task.outcomes[key] as number | undefined) ?? 0), 0),
   ]);
   return (
-    <p>
+    <p class="quiet">
       {sums
         .filter(([, number], place) => place < 2 || number > 0)
         .map(([name, number]) => `${name}: ${count(number)}`)

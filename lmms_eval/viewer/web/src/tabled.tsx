@@ -69,7 +69,7 @@ function Copies({ label, grid }: { label: string; grid: () => Grid | null }) {
           {name}
         </button>
       ))}
-      <span role="status">{done && (done[1] ? `${done[0]} copied` : "The browser refuses to copy")}</span>
+      <span aria-live="polite">{done && (done[1] ? `${done[0]} copied` : "The browser refuses to copy")}</span>
     </span>
   );
 }

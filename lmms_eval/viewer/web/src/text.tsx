@@ -31,6 +31,23 @@ export function number(value: number | null | undefined, digits = 4): string {
   return Math.abs(value) >= 10 ? value.toFixed(Math.max(0, digits - 2)) : value.toFixed(digits);
 }
 
+/** Digits after the point that a column of these numbers needs: none for whole ones, four below 10, else two. */
+export function digitsOf(values: (number | null | undefined)[]): number {
+  const known = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value)).map(Math.abs);
+  const most = Math.max(0, ...known);
+  const small = most > 0 ? 2 - Math.floor(Math.log10(most)) : 0;
+  return known.every(Number.isInteger) ? 0 : most < 10 ? Math.min(8, Math.max(4, small)) : 2;
+}
+
+/** One format for all numbers of a column, so that their points stand below each other. */
+export function alike(values: (number | null | undefined)[]): (value: number | null | undefined) => string {
+  const digits = digitsOf(values);
+  return (value) => (value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits));
+}
+
+/** How an interval came about, in the words of the page. */
+export const methodText = (method: string | undefined): string => (method === "own" ? "task-defined" : (method ?? ""));
+
 export const count = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : value.toLocaleString("en-US");
 

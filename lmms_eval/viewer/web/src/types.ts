@@ -18,6 +18,10 @@ export interface Cell {
 
 export interface ResultRow extends Cell {
   task: string;
+  /** As tables of the run name the task, indented below its group. */
+  alias?: string;
+  /** What `n` counts: questions or tasks. */
+  over?: string;
   metric: string;
   filter: string;
   stderr?: number | null;
@@ -30,6 +34,16 @@ export interface Warning {
   kind: string;
   task: string;
   text: string;
+  /** What warnings of one kind about several tasks have in common, and what this one says of its task. */
+  cause?: string;
+  short?: string;
+}
+
+/** What a metric that scores nothing counts. */
+export interface Counted {
+  task: string;
+  label: string;
+  n: number;
 }
 
 export interface Outcomes {
@@ -114,6 +128,7 @@ export interface RunEntry {
   rows: ResultRow[];
   /** Numbers of benchmarks over several tasks. */
   headlines: ResultRow[];
+  counts?: Counted[];
   groups: Record<string, string[]>;
   warnings: Warning[];
   notes: string[];
