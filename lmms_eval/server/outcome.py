@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from lmms_eval.errors import DataError, RequestError
-from lmms_eval.results.facts import is_count, part_of, selected
+from lmms_eval.results.facts import part_of, selected
 from lmms_eval.results.files import RUNS, is_stamp, read_state, results_date
 from lmms_eval.results.run import Choice, Run, load
 from lmms_eval.results.sample import Sample
@@ -224,7 +224,7 @@ def headline_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _first_row(document: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    return next((row for row in stated_rows(document, name) if not is_count(row["metric"], row["value"])), None)
+    return next(stated_rows(document, name), None)
 
 
 def runs_of(job: Job) -> list[Run]:

@@ -25,7 +25,7 @@ from lmms_eval.config.convert import argument_mapping, argument_text
 from lmms_eval.config.options import RUNNING
 from lmms_eval.errors import DataError, LmmsEvalError, RequestError, UsageError
 from lmms_eval.http.guard import Guard
-from lmms_eval.results.facts import count_label, is_count, part_of
+from lmms_eval.results.facts import part_of
 from lmms_eval.results.follow import Snapshot
 from lmms_eval.server.choices import OptionChoice, option_choices
 from lmms_eval.server.command import environment
@@ -51,7 +51,7 @@ from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import redact, redact_text
 from lmms_eval.viewer.live.app import live_app
 from lmms_eval.viewer.live.watch import Watch
-from lmms_eval.viewer.numbers import headlines
+from lmms_eval.viewer.numbers import counted, headlines
 from lmms_eval.viewer.page import ReportOptions
 
 PATIENCE_S = 180.0
@@ -177,14 +177,15 @@ def _read_file(read: Callable[[Mapping[str, Any]], Any], file: Path, _changed_ns
 
 
 def tables(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables of a job's page: the benchmarks' own numbers, scores, counts, outcomes by task."""
-    rows, outcomes = rows_of(document), part_of(document, "outcomes")
-    counts = [row for row in rows if is_count(row["metric"], row["value"])]
+    """Return the tables of a job's page, in the form of a report's: the benchmarks' own numbers, scores, counts, and
+    outcomes by task.
+    """
+    outcomes = part_of(document, "outcomes")
     asked = [name for name in outcomes if part_of(outcomes, name).get("requested")]
     return {
         "headlines": headlines(document),
-        "scores": [row for row in rows if row not in counts],
-        "counts": [{"task": row["task"], "text": count_label(row["metric"]), "n": row["n"]} for row in counts],
+        "rows": rows_of(document),
+        "counts": counted(document),
         "outcomes": [{"task": name, **{key: part_of(outcomes, name).get(key) for key in _OUTCOMES}} for name in asked],
     }
 

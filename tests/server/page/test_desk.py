@@ -59,8 +59,8 @@ def test_the_headline_is_the_first_score_of_a_group_or_else_of_its_tasks() -> No
 
 def test_counts_are_not_among_the_scores() -> None:
     found = tables(scored(exact_match=0.5, submission=None, scored=14))
-    assert [row["metric"] for row in found["scores"]] == ["exact_match"]
-    assert [(one["text"], one["n"]) for one in found["counts"]] == [
+    assert [row["metric"] for row in found["rows"]] == ["exact_match"]
+    assert [(one["label"], one["n"]) for one in found["counts"]] == [
         ("answers for submission", 20),
         ("scored documents", 20),
     ]

@@ -24,3 +24,7 @@ export function sized(row: Difference | OverPrompts, value: number): string {
 }
 
 export const probability = (p: number | null): string => (p === null ? "–" : p < 1e-4 ? "<0.0001" : p.toFixed(4));
+
+const FEW = 30; // as lmms_eval/results/cells.py
+/** Numbers that rest on few documents are marked. */
+export const isFew = (cell: { n: number; few?: boolean }): boolean => cell.few ?? cell.n < FEW;

@@ -1,5 +1,5 @@
 // The contract with the server: every address that the page asks, and the forms of what it answers.
-import type { ResultRow } from "../types";
+import type { Counted, ResultRow } from "../types";
 
 /** The source of a search that is not restricted to this package or to a pack. */
 export const ANY = "any";
@@ -166,8 +166,8 @@ export interface TaskOutcomes {
 /** The tables of the results file. */
 export interface Tables {
   headlines: ResultRow[];
-  scores: ResultRow[];
-  counts: { task: string; text: string; n: number | null }[];
+  rows: ResultRow[];
+  counts: Counted[];
   outcomes: TaskOutcomes[];
 }
 

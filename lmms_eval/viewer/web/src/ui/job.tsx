@@ -2,22 +2,20 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { SortedTable, type Column } from "../common";
+import { Score, SortedTable, type Column } from "../common";
+import { MOST, Results } from "../results";
 import { TabList, TabPanel } from "../tabs";
 import { count, plain, seconds, Text } from "../text";
-import type { ResultRow } from "../types";
 import { Waiting } from "../waiting";
 import { api, viewAddress, type Job, type Progress, type Tables, type TaskOutcomes, type TaskProgress } from "./api";
 import { Copy } from "./copy";
 import { setDraft } from "./draft";
 import { Log } from "./log";
 import { MakePages } from "./pages";
-import { done, figure, isLarge, lasted, shortName, State, Stop, when } from "./state";
+import { done, figure, lasted, shortName, State, Stop, when } from "./state";
 import { useAsked } from "./store";
 
 const EVERY_MS = 1000;
-/** Rows of a table that are shown at first. */
-const MOST = 20;
 
 export function JobPage({ id, tab }: { id: string; tab: string }) {
   const [isOver, end] = useState(false);
@@ -42,7 +40,7 @@ function Parts({ job, hasEnded, tab }: { job: Job; hasEnded: boolean; tab: strin
     ["command", "Command", () => <Command job={job} />],
   ];
   if (!hasEnded) parts.unshift(["progress", "Progress", () => <Live job={job} />]);
-  if (job.tables) parts.unshift(["results", "Results", () => <Results tables={job.tables as Tables} />]);
+  if (job.tables) parts.unshift(["results", "Results", () => <Tabled job={job} tables={job.tables as Tables} />]);
   const now = parts.find(([key]) => key === tab) ?? parts[0];
   const tabs = parts.map(([key, name]) => ({ key, name, address: `#/job/${job.job_id}?tab=${key}` }));
   return (
@@ -110,11 +108,9 @@ function Figure({ name, value, children }: { name: string; value: string; childr
 const interval = (one: { low: number | null; high: number | null }): string =>
   one.low === null || one.high === null ? "" : `${figure(one.low)} – ${figure(one.high)}`;
 
-function Results({ tables }: { tables: Tables }) {
+function Tabled({ job, tables }: { job: Job; tables: Tables }) {
   const headlines = tables.headlines.filter((row) => row.value !== null);
   const incomplete = tables.outcomes.filter((one) => one.failed || one.unscored || one.not_asked);
-  const counts = new Map<string, number>();
-  for (const one of tables.counts) counts.set(one.text, (counts.get(one.text) ?? 0) + (one.n ?? 0));
   return (
     <>
       {headlines.length > 0 && (
@@ -127,43 +123,11 @@ function Results({ tables }: { tables: Tables }) {
           ))}
         </dl>
       )}
-      {tables.scores.length > 0 && <><h2>Scores</h2><SortedTable rows={tables.scores} columns={SCORES} label="Scores" most={MOST} note={plain(aboutOf(tables.scores))} /></>}
-      {counts.size > 0 && <p class="quiet">{[...counts].map(([text, n]) => `${count(n)} ${plain(text)}`).join(" · ")}</p>}
+      <Results run={{ name: job.name, tasks: [], headlines: [], rows: tables.rows, counts: tables.counts }} />
       {incomplete.length > 0 && <><h2>Documents without a score</h2><SortedTable rows={incomplete} columns={OUTCOMES} label="Documents without a score" most={MOST} /></>}
     </>
   );
 }
-
-const methodOf = (row: ResultRow): string => row.withheld || row.method || "";
-
-function Value({ row }: { row: ResultRow }) {
-  if (row.withheld) return <span class="problem" title={plain(row.withheld)}>withheld</span>;
-  return row.value === null ? <span class="quiet">–</span> : <b class={isLarge(row.value) ? "large" : ""}>{figure(row.value)}</b>;
-}
-
-/** What all intervals are about, if they are about the same. */
-function aboutOf(rows: ResultRow[]): string {
-  const found = new Set(rows.map((row) => row.about).filter(Boolean));
-  return found.size === 1 ? `Intervals are about ${[...found].join()}.` : "";
-}
-
-const SCORES: Column<ResultRow>[] = [
-  { name: "Task", value: (row) => row.task },
-  {
-    name: "Metric",
-    value: (row) => row.metric,
-    cell: (row) => (
-      <>
-        <Text>{row.metric}</Text> {!row.higher && <span title="Lower is better">↓</span>}
-        {row.filter && row.filter !== "none" && <small class="line"><Text>{row.filter}</Text></small>}
-      </>
-    ),
-  },
-  { name: "Score", class: "number", value: (row) => row.value, cell: (row) => <Value row={row} /> },
-  { name: "95 % interval", class: "number quiet", value: (row) => row.low, cell: (row) => interval(row) },
-  { name: "N", title: "Documents that gave the metric", class: "number", value: (row) => row.n, cell: (row) => count(row.n) },
-  { name: "Method", title: "How the interval was computed, or why there is none", value: methodOf, cell: (row) => <small><Text>{methodOf(row)}</Text></small> },
-];
 
 const amount = (name: string, key: "requested" | "scored" | "unscored" | "failed" | "not_asked"): Column<TaskOutcomes> => ({
   name,
@@ -240,30 +204,28 @@ const share = (one: TaskProgress): number => (one.requested ? one.done / one.req
 const RUNNING: Column<TaskProgress>[] = [
   { name: "Task", value: (one) => one.name },
   {
-    name: "Progress",
-    value: share,
-    cell: (one) => <progress value={one.done} max={one.requested || undefined} aria-label={`Documents of ${plain(one.name)}`} />,
-  },
-  { name: "Documents", class: "number", value: (one) => one.done, cell: (one) => done(one) },
-  { name: "Failed", class: "number", value: (one) => one.failed, cell: (one) => <span class={one.failed ? "problem" : "quiet"}>{count(one.failed)}</span> },
-  {
     name: "Running score",
-    title: "Over the first documents of the random order",
+    title: "Over the first documents of the random order. The 95 % interval is for the score over all documents, and holds however often it is looked at",
     class: "number",
     value: (one) => one.score?.value ?? null,
     cell: (one) => <Running one={one} />,
   },
   {
-    name: "95 % interval",
-    title: "For the score over all documents; it holds however often it is looked at",
-    class: "number quiet",
-    value: (one) => one.score?.low ?? null,
-    cell: (one) => one.score && interval(one.score),
+    name: "Progress",
+    class: "going",
+    value: share,
+    cell: (one) => <progress value={one.done} max={one.requested || undefined} aria-label={`Documents of ${plain(one.name)}`} />,
   },
+  { name: "Documents", class: "number", value: (one) => one.done, cell: (one) => done(one) },
+  { name: "Failed", class: "number", value: (one) => one.failed, cell: (one) => <span class={one.failed ? "problem" : "quiet"}>{count(one.failed)}</span> },
 ];
 
 function Running({ one }: { one: TaskProgress }) {
   const { score } = one;
-  if (score && score.value !== null) return <b title={`Over the first ${count(score.n)} of ${count(score.of)} documents`}>{figure(score.value)}</b>;
-  return <span class="quiet" title={plain(score?.reason || one.reason)}>–</span>;
+  if (!score || score.value === null) return <span class="quiet" title={plain(score?.reason || one.reason)}>–</span>;
+  return (
+    <span title={`Over the first ${count(score.n)} of ${count(score.of)} documents`}>
+      <Score cell={{ ...score, method: "" }} shown={figure} />
+    </span>
+  );
 }
