@@ -149,7 +149,9 @@ def _scoring_data(environ: Mapping[str, str]) -> list[Fact]:
     from lmms_eval.tasks._task_utils.linguistic import PACKAGES, REMEDY, find_package
 
     stated = environ.get("NLTK_DATA", "")
-    found = {f"NLTK {package.name}": (find_package(package, stated), f"absent, {REMEDY}") for package in PACKAGES}
+    found: dict[str, tuple[Path | str | None, str]] = {
+        f"NLTK {package.name}": (find_package(package, stated), f"absent, {REMEDY}") for package in PACKAGES
+    }
     found["Java, for BLEU-4 and CIDEr of captions"] = shutil.which("java"), "absent, install a Java runtime"
     table, server = environ.get("LMMS_EVAL_GEOCODE_TABLE"), environ.get("LMMS_EVAL_GEOCODER")
     given = ", ".join(source for source in (table, server) if source)

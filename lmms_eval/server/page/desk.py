@@ -337,9 +337,11 @@ class Desk:
                 names = {one.name, *one.other_names}
                 if one.is_required and not any(given.get(name) or name in fixed for name in names):
                     yield Problem("model_args", f"model_args: {model} needs the argument {one.name}")
-        for name in request.get("tasks") or ():
+        for name in map(str, request.get("tasks") or ()):
+            if self.tasks.catalogue.has(name):
+                continue
             try:
-                self.tasks.check([str(name)])
+                self.tasks.check([name])
             except LmmsEvalError as error:
                 yield Problem("tasks", str(error))
 

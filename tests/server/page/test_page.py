@@ -119,9 +119,9 @@ def test_the_list_shows_scores_progress_and_reasons(page: Page, tabs: Tabs) -> N
     until(lambda: {state_of(page, failed), state_of(page, done)} == {"failed", "completed"})
     tab = tabs.open(page.address)
     tab.goto(f"{page.root}#/jobs")
-    tab.wait_for_selector(f".jobs li:has(a[href='#/job/{done}']) .headline")
+    tab.wait_for_selector(f".jobs li:has(a[href='#/job/{done}']) .job-headline")
     row = f".jobs li:has(a[href='#/job/{done}'])"
-    assert tab.inner_text(f"{row} .headline b") == "1.0000"
+    assert tab.inner_text(f"{row} .job-headline b") == "1.0000"
     assert re.fullmatch(r"0\.9\d{3} – 1\.0000", tab.inner_text(f"{row} .interval"))
     row = f".jobs li:has(a[href='#/job/{failed}'])"
     assert tab.inner_text(f"{row} .job-title").split("\n")[0] == "baseline on quiz"

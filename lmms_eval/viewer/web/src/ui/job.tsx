@@ -5,14 +5,14 @@ import { useEffect, useState } from "preact/hooks";
 import { Score, SortedTable, type Column } from "../common";
 import { MOST, Results } from "../results";
 import { TabList, TabPanel } from "../tabs";
-import { count, plain, seconds, Text } from "../text";
+import { count, plain, Text } from "../text";
 import { Waiting } from "../waiting";
 import { api, viewAddress, type Job, type Progress, type Tables, type TaskOutcomes, type TaskProgress } from "./api";
 import { Copy } from "./copy";
 import { setDraft } from "./draft";
 import { Log } from "./log";
 import { MakePages } from "./pages";
-import { done, figure, lasted, shortName, State, Stop, when } from "./state";
+import { done, figure, lasted, left, shortName, State, Stop, when } from "./state";
 import { useAsked } from "./store";
 
 const EVERY_MS = 1000;
@@ -188,7 +188,7 @@ function Figures({ progress }: { progress: Progress }) {
       <Figure name="Documents a second" value={rate(progress.rate)}>
         {progress.rate_overall !== null && `${rate(progress.rate_overall)} since the start`}
       </Figure>
-      <Figure name="Time left" value={seconds_left === null ? "–" : seconds(Math.max(1, seconds_left))}>at this rate</Figure>
+      <Figure name="Time left" value={seconds_left === null ? "–" : left(seconds_left)}>at this rate</Figure>
       {progress.tokens > 0 && (
         <Figure name="Tokens" value={count(progress.tokens)}>{progress.token_rate !== null && `${rate(progress.token_rate)} a second`}</Figure>
       )}

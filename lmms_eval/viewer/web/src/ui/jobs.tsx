@@ -1,12 +1,12 @@
 // All evaluations of this server: those that run and wait, and those that have ended, to be compared.
 import { useState } from "preact/hooks";
 
-import { count, plain, seconds, Text } from "../text";
+import { count, plain, Text } from "../text";
 import type { ResultRow } from "../types";
 import { Waiting } from "../waiting";
 import { api, type JobEntry } from "./api";
 import { MakePages } from "./pages";
-import { done, figure, isLarge, lasted, shortName, State, Stop, when } from "./state";
+import { done, figure, isLarge, lasted, left, shortName, State, Stop, when } from "./state";
 import { useAsked } from "./store";
 
 const EVERY_MS = 2000;
@@ -128,7 +128,7 @@ const Reason = ({ text }: { text: string }) => <span class="one-line" title={pla
 function Headline({ row }: { row: ResultRow }) {
   const { value, low, high } = row;
   return (
-    <span class="headline">
+    <span class="job-headline">
       <b class={isLarge(value ?? 0) ? "large" : ""}>{figure(value ?? 0)}</b>
       <small class="interval" title="95 % interval">{low !== null && high !== null && `${figure(low)} – ${figure(high)}`}</small>
       <small class="one-line" title={plain(`${row.task} · ${row.metric}`)}><Text>{`${row.task} · ${row.metric}`}</Text></small>
@@ -144,7 +144,7 @@ function Progress({ job }: { job: JobEntry }) {
       <progress value={progress.done} max={progress.requested} aria-label={`Documents of ${plain(job.name)}`} />
       <small>
         {done(progress)} documents
-        {progress.seconds_left !== null && ` · ${seconds(Math.max(1, progress.seconds_left))} left`}
+        {progress.seconds_left !== null && ` · ${left(progress.seconds_left)} left`}
         {progress.failed > 0 && <span class="problem"> · {count(progress.failed)} failed</span>}
       </small>
     </span>

@@ -67,7 +67,7 @@ function Sections({ machine }: { machine: Machine }) {
                     <Text>{fact.name || "Device"}</Text>
                   </dt>
                   <dd>
-                    <Value value={fact.value} isPresent={fact.is_present} />
+                    <Value value={fact.value.replaceAll("`", "")} isPresent={fact.is_present} />
                   </dd>
                 </>
               ))}

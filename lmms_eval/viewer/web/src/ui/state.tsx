@@ -1,7 +1,7 @@
 // The state of an evaluation, its numbers in short, and its end by hand.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { count, Text } from "../text";
+import { count, seconds, Text } from "../text";
 import { api, type JobEntry, type State as StateName } from "./api";
 
 type Stated = Pick<JobEntry, "job_id" | "state" | "position" | "is_stopping">;
@@ -62,6 +62,9 @@ export const figure = (value: number): string => value.toFixed(isLarge(value) ? 
 
 export const done = ({ done, requested }: { done: number; requested: number }): string =>
   requested ? `${count(done)} of ${count(requested)}` : count(done);
+
+/** An estimate, which no fraction of a second improves. */
+export const left = (value: number): string => (value < 90 ? `${Math.max(1, Math.round(value))} s` : seconds(value));
 
 /** The last part of a name that is a path of this machine. */
 export const shortName = (name: string): string => (/^[.~]?[/\\]/.test(name) ? (name.split(/[/\\]/).filter(Boolean).at(-1) ?? name) : name);
