@@ -56,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
     parser.add_argument("--csv", metavar="FILE")
     parser.add_argument("--markdown", metavar="FILE")
-    parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
+    parser.add_argument("--flips", metavar="FILE", help="documents that changed, the largest changes first (JSONL)")
     parser.add_argument(
         "--suspects", metavar="FILE", help="documents whose reference answer may be wrong, from four or more runs (CSV)"
     )

@@ -108,7 +108,7 @@ def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: Task
             f"Task {task.name}",
             f"  n: {found.current_n}",
             f"  power: {found.current_power}",
-            f"  minimum detectable difference: {found.min_detectable_effect}",
+            f"  smallest detectable difference ({100 * question.power:g} % power): {found.min_detectable_effect}",
             f"  {'sufficient' if is_enough else f'not sufficient: {found.min_n} documents are needed'}",
         ]
     return lines

@@ -1,4 +1,4 @@
-"""Documents whose score differs between two runs, the most surprising first (``docs/compare.md``)."""
+"""Documents whose score differs between two runs, the largest changes first (``docs/compare.md``)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Flip(Struct, frozen=True):
 
 
 def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
-    """Yield the flips of all pairs and columns, the most surprising first within each column."""
+    """Yield the flips of all pairs and columns, the largest changes first within each column."""
     runs = runs_of(pairs)
     for pair in pairs:
         for column in pair.columns:
@@ -59,7 +59,7 @@ def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
 
 
 def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
-    """Yield a line for each column, naming the documents with the most surprising changes."""
+    """Yield a line for each column, naming the documents with the largest changes."""
     runs = runs_of(pairs)
     for pair in pairs:
         for column in pair.columns:
@@ -72,7 +72,8 @@ def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
                     f"{one[:_LONGEST_ID]} ({'first' if better[place] > 0 else 'second'} better)"
                     for one, place in zip(ids, places[:most], strict=False)
                 )
-                yield f"{column.task} {column.metric}: {len(places):,} documents changed, most surprisingly {named}"
+                changes = f"largest changes ({pair.first.name} vs {pair.second.name}): {named}"
+                yield f"{column.task} {column.metric}: {len(places):,} documents changed; {changes}"
 
 
 def surprises_among(pair: MatchedPair, column: PairedColumn, runs: Sequence[RunRows]) -> Values:

@@ -70,7 +70,7 @@ class GatePolicy(_Strict):
     """Overrides by name or pattern (``*``, ``?``, ``[...]``) of tasks, groups and benchmarks' numbers. The first match
     applies."""
     margin: _Margin | None = None
-    """How much worse RUN may be, in the units of the score (for scores from 0 to 1, 0.01 is one percent point)."""
+    """How much worse RUN may be, in the units of the score (for scores from 0 to 1, 0.01 is one percentage point)."""
     metric: str | None = None
     """``METRIC`` or ``METRIC,FILTER``; needed if a task has several metrics."""
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05

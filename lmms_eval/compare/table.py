@@ -140,7 +140,7 @@ PERCENT = "percent"
 def forest_plot(comparison: Comparison, ending: str) -> bytes:
     """Draw the forest plot as PNG or SVG, by the suffix of its file.
 
-    Each pair of runs has a panel for shares (in percent points) and a panel for each other metric.
+    Each pair of runs has a panel for shares (in percentage points) and a panel for each other metric.
 
     Raises:
         UsageError: the suffix is neither of them.
@@ -158,10 +158,10 @@ def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]
         by_scale.setdefault(PERCENT if row.unit == PERCENT else row.metric, []).append(row)
     for scale, rows in by_scale.items():
         factor = 100.0 if scale == PERCENT else 1.0
-        unit = "percent points" if scale == PERCENT else f"units of {scale}"
+        unit = "percentage points" if scale == PERCENT else f"units of {scale}"
         yield ForestPanel(
             f"{pair.first} − {pair.second}",
-            f"difference in {unit}; a verdict says what the first run is",
+            f"difference in {unit}; a verdict describes the first run",
             tuple(_row(row, factor) for row in rows if math.isfinite(row.value)),
             None if margin is None else factor * margin,
         )
@@ -250,13 +250,13 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def row_lines(row: Difference) -> Iterator[str]:
-    """Yield lines about a row: its documents, its detectable difference, and its value if absent scores were wrong."""
+    """Yield lines about a row: its documents, what they can detect, and its value if absent scores were wrong."""
     counts = [f"{row.pairing.paired:,} documents", *_absences(row)]
     if row.changed is not None:
         counts.insert(1, f"first better on {row.changed[0]:,}, worse on {row.changed[1]:,}")
     if row.interval is not None and row.test not in ("", "gaffke") and row.p_list is None:
         detectable = difference_text(row.detectable, row).lstrip("+") if row.detectable is not None else "nothing"
-        counts.append(f"detectable: {detectable}")
+        counts.append(f"smallest detectable difference (80 % power): {detectable}")
     if row.test:
         counts.append(" / ".join(filter(None, (row.test, row.interval.method if row.interval else ""))))
     yield f"{_named(row)}: {'; '.join(counts)}"
@@ -320,13 +320,14 @@ def _lines(rows: Sequence[Difference]) -> Iterator[str]:
 def closing_lines(comparison: Comparison) -> Iterator[str]:
     """Yield lines about the meaning of the columns and about the whole comparison."""
     tests = sum(row.p is not None for pair in comparison.pairs for row in pair.rows)
+    level = f"{100 * (1 - comparison.alpha):g} %"
     yield (
-        f"difference: first - second, pp: percent points, in brackets the {100 * (1 - comparison.alpha):g} % interval; "
-        "verdict: of first"
+        f"difference: first - second, pp: percentage points, in brackets the {level} interval; "
+        "verdict describes the first run"
     )
     yield (
         f"p: two-sided, corrected over {tests} {'test' if tests == 1 else 'tests'} (Holm); verdicts at "
-        f"{comparison.alpha:g}; detectable, n: with a power of 80 %"
+        f"{comparison.alpha:g}; n ≥: documents needed for 80 % power"
     )
     if comparison.margin is not None:
         yield f"equivalent: the difference is shown to lie within ±{comparison.margin:g} (two one-sided tests)"

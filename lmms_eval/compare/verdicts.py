@@ -40,7 +40,7 @@ class CompareOptions(Struct, frozen=True):
     def __post_init__(self) -> None:
         complaints = {
             f"--alpha {self.alpha:g}: give a probability between 0 and 1, such as 0.05": 0 < self.alpha < 1,
-            f"--margin {self.margin}: give a difference above 0, in the units of the scores (0.01: one percent point)":
+            f"--margin {self.margin}: give a difference above 0, in units of the scores (0.01: one percentage point)":
                 self.margin is None or 0 < self.margin < float("inf"),
             f"--draws {self.draws}: give at least 100": self.draws >= 100,
             f"--seed {self.seed}: give a number of at least 0": self.seed >= 0,
@@ -128,7 +128,7 @@ class Difference(Struct, frozen=True):
     about."""
     pairing: Pairing
     unit: Literal["percent", ""] = ""
-    """``percent``: scores from 0 to 1, shown in percent points. The numbers here are not multiplied."""
+    """``percent``: scores from 0 to 1, shown in percentage points. The numbers here are not multiplied."""
     no_interval: str = ""
     test: str = ""
     """Name of the test, such as ``mcnemar exact`` or ``permutation``."""

@@ -113,7 +113,9 @@ def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
     return (number if number < math.inf else math.inf, words)
 
 
-def divisions(metadata: Mapping[str, Sequence[str | None]], scores: Sequence[Sequence[float]] = ()) -> list[Division]:
+def divisions(
+    metadata: Mapping[str, Sequence[str | None]], scores: Sequence[Sequence[float] | Values] = ()
+) -> list[Division]:
     """Divide documents by each column that has a few short values and does not repeat one of the ``scores``."""
     found: list[Division] = []
     for column, values in metadata.items():
@@ -126,7 +128,7 @@ def divisions(metadata: Mapping[str, Sequence[str | None]], scores: Sequence[Seq
 _TRUTH: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 
 
-def _repeats(values: Sequence[str | None], scores: Sequence[float]) -> bool:
+def _repeats(values: Sequence[str | None], scores: Sequence[float] | Values) -> bool:
     """Return whether a column holds the scores themselves, as numbers or truth values."""
     is_met = False
     for value, score in zip(values, scores, strict=True):

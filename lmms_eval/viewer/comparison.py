@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -39,22 +39,28 @@ EQUAL, FIRST_BETTER, SECOND_BETTER = "=><"
 _NO_SCORES = "no document has a score in both runs"
 
 Plain = dict[str, Any]
-Shown = Sequence[Sequence[Sequence[int]]]
-"""Rows that the report shows, in its order, by run and by task of the run."""
+Shown = Sequence[Sequence[Sequence[int]]] | Mapping[int, Sequence[Sequence[int]]]
+"""Rows that the pages show, in their order, by number of the run and by task of the run."""
 
 
 class ComparisonWriter:
     """Writes the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
-    ``parts-A-B-N`` (numbers by a metadata column). A and B are the numbers of runs in the report.
+    ``parts-A-B-N`` (numbers by a metadata column). A and B are the numbers of runs, by default their places.
 
     The runs have unique names. ``divides`` are metadata columns that may divide the documents, by default all.
     """
 
     def __init__(
-        self, runs: Sequence[RunRows], shown: Shown, chunks: Chunks, divides: Collection[str] | None = None
+        self,
+        runs: Sequence[RunRows],
+        shown: Shown,
+        chunks: Chunks,
+        divides: Collection[str] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> None:
         self.runs, self.shown, self.chunks, self.divides = runs, shown, chunks, divides
-        self._numbers = {run.name: number for number, run in enumerate(runs)}
+        places = range(len(runs)) if numbers is None else numbers
+        self._numbers = {run.name: number for number, run in zip(places, runs, strict=True)}
         counts = Counter(task for run in chosen_runs(runs, CompareOptions()) for task in run.tasks)
         is_large = max(counts.values(), default=0) > MOST_RUNS
         self._options = CompareOptions(reference=runs[0].name if is_large else "")

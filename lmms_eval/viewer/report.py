@@ -160,6 +160,7 @@ def task_entry(writer: TaskWriter, samples: int) -> dict[str, Any]:
         "samples": samples,
         "per_text": PER_TEXT,
         "outcomes": outcome_counts(writer.run, writer.task.task),
+        "verdicts": writer.verdicts,
     }
 
 

@@ -55,7 +55,8 @@ def test_two_runs_as_a_table(samples: Write, capsys: pytest.CaptureFixture[str])
     assert main(["compare", samples("a", right(33)), samples("b", right(20)), "--draws", "500"]) == 0
     out = capsys.readouterr().out
     assert "|+32.50 pp [" in out and "|better " in out
-    assert "quiz acc: 13 documents changed, most surprisingly 20 (first better)" in out
+    of_both = "20250101_000000_samples_quiz@a vs 20250101_000000_samples_quiz@b"
+    assert f"quiz acc: 13 documents changed; largest changes ({of_both}): 20 (first better)" in out
     assert max(map(len, (line for line in out.splitlines() if line.startswith("|")))) <= 120
 
 

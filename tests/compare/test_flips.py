@@ -66,5 +66,5 @@ def test_lower_may_be_better_and_what_has_no_score_does_not_flip() -> None:
 def test_lines_name_the_first_ones() -> None:
     pairs = match_runs([run("a", task([1, 1, 1, 0, 1])), run("b", task([0, 0, 0, 1, 1]))], CompareOptions())
     assert list(flip_lines(pairs, 2)) == [
-        "quiz acc: 4 documents changed, most surprisingly 3 (second better), 0 (first better)"
+        "quiz acc: 4 documents changed; largest changes (a vs b): 3 (second better), 0 (first better)"
     ]

@@ -39,7 +39,9 @@ def test_numbers_have_their_unit_and_the_table_its_legend() -> None:
     assert "a (first) against b (second)" in text
     row = next(line for line in text.splitlines() if line.startswith("|quiz"))
     assert re.search(r"\|82.50%\|50.00%\s*\|\+32.50 pp \[\+\d+.\d\d, \+\d+.\d\d\]\|0.0002\s*\|40 \|better\s*\|", row)
-    assert "quiz acc: 40 documents; first better on 13, worse on 0; detectable: " in text
+    assert (
+        "quiz acc: 40 documents; first better on 13, worse on 0; smallest detectable difference (80 % power): " in text
+    )
     assert "in brackets the 95 % interval" in text and "corrected over 1 test (Holm)" in text
     assert "lie within ±0.1" in text
 

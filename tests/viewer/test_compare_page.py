@@ -41,25 +41,32 @@ def ids(page: Any) -> list[str]:
 
 
 def said(page: Any) -> list[list[str]]:
-    """Name of the run, score and answer of each side."""
-    return [side.inner_text().split()[:3] for side in page.query_selector_all(".side")]
+    """Name of the run, score and answer of each side, each of which begins with the run's letter."""
+    words = [side.inner_text().split()[:4] for side in page.query_selector_all(".side")]
+    assert [one[0] for one in words] == [*"ABCDE"][: len(words)]
+    return [one[1:] for one in words]
 
 
 def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None:
     page = watched.open(report)
-    page.click("a:text-is('Compare')")
+    page.click("button:text-is('Compare')")
     page.wait_for_selector(".kinds")
     row = page.inner_text("[aria-label=Differences] tbody tr").split()
     for text in ("100.00", "28.99", "+71.01", "better", "<0.0001", "69"):
         assert text in row
     assert [cell.inner_text() for cell in page.query_selector_all(".kinds td a")] == ["20", "49", "0", "0"]
     assert "mcnemar exact" in page.inner_text(".facts")
-    page.wait_for_selector("canvas[aria-label='Forest plot, percent points']")
+    assert page.query_selector("[aria-label=Differences] .plot.right .ends") is not None
+    assert page.inner_text("[aria-label=Differences] th .ticks").split() == ["0", "100"]
     status(page, "69 documents")
+    changed = page.query_selector("[aria-label=Documents] button >> nth=1")
+    assert changed.inner_text().split() == ["Changed", "only", "49"]
+    changed.click()
+    status(page, "49 of 69 documents")
     page.click(f"[aria-label='49 documents: only {GOLD} right']")
     status(page, "49 of 69 documents")
     assert "flip=f" in page.url
-    page.select_option("label:has-text('Documents') select", "b")
+    page.click("[aria-label=Documents] button:has-text('Both right')")
     status(page, "20 of 69 documents")
     page.click("summary:has-text('Filters')")
     page.select_option("label:has-text('level') select", "3")
@@ -67,6 +74,20 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
     assert ids(page) == ["3", "15", "27", "39", "51"]
     page.fill("#search", "7")
     status(page, "1 of 69 documents")
+
+
+def test_changed_and_wrong_documents_are_the_first_filters(report: Path, watched: Watched) -> None:
+    page = watched.open(report, "#/:compare")
+    status(page, "69 documents")
+    buttons = page.locator("[aria-label=Documents][role=group] button")
+    texts = [" ".join(text.split()) for text in buttons.all_inner_texts()]
+    assert texts == ["All 69", "Changed only 49", "Wrong only 49", "Only A right 49", "Both right 20"]
+    buttons.nth(2).focus()
+    page.keyboard.press("Enter")
+    status(page, "49 of 69 documents")
+    assert buttons.nth(2).get_attribute("aria-pressed") == "true" and "flip=wrong" in page.url
+    page.keyboard.press("Enter")
+    status(page, "69 documents")
 
 
 def test_a_verdict_names_the_documents_that_it_depends_on_from_either_side(tmp_path: Path, watched: Watched) -> None:
@@ -158,9 +179,13 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     page.wait_for_selector(".pairwise a")
     assert len(page.query_selector_all(".pairwise a")) == 6
     assert len(page.query_selector_all("[aria-label=Ranks] tbody tr")) == 3
-    assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 6
+    assert [row.inner_text().split()[0] for row in page.query_selector_all("[aria-label=Scores] tbody tr")] == [
+        "quiz",
+        "text",
+    ]
+    assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 3  # of the chosen number
     page.wait_for_selector(".list a.row")
-    page.select_option("label:has-text('Documents') select", "right 0")
+    page.select_option("[aria-label='Only one run right or wrong']", "right 0")
     until(page, "() => document.querySelector('[role=status]').innerText.includes(' of 90 documents')")
     page.click(".list a.row")
     page.wait_for_selector(".side pre")
@@ -172,7 +197,29 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     assert "run=c&run=b&base=b" in page.url
     page = watched.open(of_three, address(("run", "a"), ("run", "b"), ("run", "c"), ("base", "c")))
     page.wait_for_selector(".pairwise a")
-    assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 4
+    assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 2
+    page.click("[aria-label=Scores] a[aria-label=text]")
+    page.wait_for_selector("h2:has-text('text f1')")
+
+
+def test_several_runs_have_letters_signs_and_words(tmp_path: Path, watched: Watched) -> None:
+    runs = [
+        table(tmp_path / f"{name}.csv", [float(number < right) for number in range(100)])
+        for name, right in (("low", 30), ("middle", 60), ("high", 62))
+    ]
+    write_report([str(run) for run in runs], tmp_path / "r", ReportOptions())
+    page = watched.open(tmp_path / "r", "#/:compare")
+    page.wait_for_selector("[aria-label=Scores] tbody td")
+    heads = page.locator("[aria-label=Scores] thead th").all_inner_texts()
+    assert heads[1:] == ["A low", "B middle", "C high"]
+    cells = [" ".join(text.split()) for text in page.locator("[aria-label=Scores] tbody td").all_inner_texts()]
+    assert cells[1:] == ["30.0 ▼ worse than B C", "60.0 ▲ better than A", "62.0 ▲ better than A"]
+    assert page.locator("[aria-label=Scores] .best").all_inner_texts() == ["60.0", "62.0"]
+    grid = page.locator(".pairwise tbody td").evaluate_all("cells => cells.map(one => one.className)")
+    assert grid == ["itself", "down", "down", "up", "itself", "open", "up", "open", "itself"]
+    assert "▲ better" in page.inner_text(".pairwise td.up")
+    pair = page.inner_text("[aria-label=Differences] tbody tr")
+    assert pair.split()[:5] == ["A", "−", "B", "low", "−"] and "▼ worse" in pair
 
 
 def test_numbers_by_a_column(tmp_path: Path, watched: Watched) -> None:
@@ -183,11 +230,11 @@ def test_numbers_by_a_column(tmp_path: Path, watched: Watched) -> None:
     page.wait_for_selector("[aria-label='By kind'] tbody tr")
     rows = [row.inner_text().split() for row in page.query_selector_all("[aria-label='By kind'] tbody tr")]
     assert [(row[0], row[-1]) for row in rows] == [("(none)", "40"), ("<b>blue</b>", "40"), ("red", "40")]
-    gains = [row[5] for row in rows]
+    gains = [row[1] for row in rows]
     assert "by=kind" in page.url
     page.select_option("label:has-text('Baseline') select", "a")
     until(page, "() => document.querySelector('[aria-label=\"By kind\"]')?.innerText.includes('−')")
-    turned = [row.inner_text().split()[5] for row in page.query_selector_all("[aria-label='By kind'] tbody tr")]
+    turned = [row.inner_text().split()[1] for row in page.query_selector_all("[aria-label='By kind'] tbody tr")]
     assert turned == [gain.translate(str.maketrans("+−", "−+")) for gain in gains] != gains
     page = watched.open(tmp_path / "r", address(("task", "quiz"), ("metric", "acc,none"), ("by", "kind")))
     page.wait_for_selector("[aria-label='By kind'] tbody tr")
@@ -195,7 +242,7 @@ def test_numbers_by_a_column(tmp_path: Path, watched: Watched) -> None:
     page = watched.open(tmp_path / "r", address(*two[:2], ("task", "text"), ("metric", "f1,none"), ("by", "kind")))
     page.wait_for_selector("text=The documents of text have no column kind.")
     page = watched.open(tmp_path / "r", address(*two, ("by", "<i>none")))
-    page.wait_for_selector("text=no column <i>none divides")
+    page.wait_for_selector("text=no column <i>none groups")
 
 
 def test_what_cannot_be_compared_is_said(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:
@@ -210,7 +257,7 @@ def test_what_cannot_be_compared_is_said(quiz_runs: tuple[Path, Path], tmp_path:
     write_report([str(quiz_runs[0]), str(alone)], tmp_path / "none", ReportOptions(media="none"))
     page = watched.open(tmp_path / "none")
     page.wait_for_selector("h1")
-    assert page.query_selector("a:text-is('Compare')") is None
+    assert page.query_selector("button:text-is('Compare')") is None
 
 
 def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched) -> None:
@@ -229,7 +276,8 @@ def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched)
     names = [("run", run.stem) for run in runs]
     page = watched.open(tmp_path / "r", address(*names, ("doc", HOSTILE[1])))
     page.wait_for_selector(".side pre")
-    assert [link.inner_text() for link in page.query_selector_all(".side h2")] == [run.stem for run in runs]
+    shown = [link.inner_text() for link in page.query_selector_all(".side h2")]
+    assert shown == [f"{letter}\n{run.stem}" for letter, run in zip("ABC", runs, strict=True)]
     page = watched.open(tmp_path / "r", address(*names))
     page.wait_for_selector(".pairwise a")
     page.wait_for_selector(".list a.row")

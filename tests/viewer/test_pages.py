@@ -12,6 +12,7 @@ import pytest
 from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
+from tests.results.runs import document, write_run
 from tests.viewer.conftest import HOSTILE, Watched, painted, quiz_rows, until, write_task
 
 LIST = "#/baseline%40letter/quiz"
@@ -53,8 +54,45 @@ def test_first_page_holds_runs_with_intervals_and_a_matrix(report: Path, watched
     matrix = page.inner_text("table.matrix")
     assert "quiz" in matrix
     assert "0.2899" in matrix
-    page.click("th:has-text('Numbers') button")
+    page.click("th:has-text('Score') button")
     assert page.inner_text("tbody tr:first-child a").startswith("baseline@letter")  # the lower number comes first
+
+
+def test_runs_are_found_and_chosen_by_keys(report: Path, watched: Watched) -> None:
+    page = watched.open(report)
+    painted(page)
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.ariaLabel") == "baseline@gold"
+    page.keyboard.press("x")
+    assert page.inner_text("#runs [role=status]") == "Choose one more"
+    assert page.is_disabled("button:has-text('Compare 1 run')")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.wait_for_selector("button:enabled:has-text('Compare 2 runs')")
+    page.keyboard.press("c")
+    page.wait_for_selector("h1:text-is('Compare')")
+    assert "run=baseline%40gold&run=baseline%40letter" in page.url
+    page.go_back()
+    page.wait_for_selector("#runs")
+    painted(page)
+    page.keyboard.press("/")
+    page.keyboard.type("TEXT=a")
+    until(page, "() => document.querySelectorAll('#runs tbody tr').length === 1")
+    assert page.inner_text("#runs tbody a") == "baseline@letter"
+    page.fill("#search", "nowhere")
+    page.wait_for_selector("text=No run has “nowhere”.")
+
+
+def test_a_run_without_a_score_says_why(tmp_path: Path, watched: Watched) -> None:
+    outcomes = {"quiz": {"requested": 4, "scored": 2, "failed": 1, "not_asked": 1, "n": {"acc,none": 2}}}
+    none = {"quiz": {"alias": "quiz", "acc,none": None}}
+    write_run(tmp_path / "cut", None, document(state="interrupted", outcomes=outcomes))
+    write_run(tmp_path / "withheld", None, document(state="withheld", outcomes=outcomes, results=none))
+    write_report([str(tmp_path / "cut"), str(tmp_path / "withheld")], tmp_path / "r", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "r")
+    cells = [" ".join(row.inner_text().split()) for row in page.query_selector_all("#runs tbody tr")]
+    assert "interrupted Of 4 documents 1 failed, 1 were not asked" in cells[0]
+    assert "withheld Score withheld: of 4 documents 1 failed, 1 were not asked" in cells[1]
 
 
 def test_page_of_a_run_divides_by_metadata(report: Path, watched: Watched) -> None:
@@ -109,7 +147,7 @@ def test_filters_and_order_stand_in_the_address(report: Path, watched: Watched) 
     status(page, "0 of 69 samples")
     page.click("button:text-is('Clear')")
     page.click(".row.head button:has-text('exact_match')")
-    assert "sort=s.exact_match" in page.url
+    assert "sort=score" in page.url
     page.reload()
     page.wait_for_selector(".list a.row")
     assert "0" in rows(page)[0]
@@ -124,7 +162,7 @@ def test_search_reads_prompts_and_references(report: Path, watched: Watched) -> 
     status(page, "1 of 69 samples")
     assert rows(page)[0].startswith("41")
     page.fill("#search", "no such words")
-    page.wait_for_selector("text=No sample fits these filters.")
+    page.wait_for_selector("text=No sample matches these filters.")
 
 
 def test_keys_move_and_open(report: Path, watched: Watched) -> None:
@@ -138,7 +176,7 @@ def test_keys_move_and_open(report: Path, watched: Watched) -> None:
     painted(page)
     page.keyboard.press("j")
     page.wait_for_selector("text=3 of 30")
-    assert page.inner_text("h1") == "5"
+    assert page.inner_text("h1") == "5 What is 5 and one?"
     painted(page)
     page.keyboard.press("u")
     status(page, "30 of 69 samples")

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,13 @@ from lmms_eval.results.run import record_keys, record_name
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.utils.records import to_dict
 from lmms_eval.viewer.certainty import LIST
-from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
+from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex, plain_number
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, index_piece, sample_piece
 from lmms_eval.viewer.numbers import warning
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
-from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
+from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, ends_of, redacted
 
 
 class GrowingTask:
@@ -57,8 +58,8 @@ class GrowingTask:
     def size(self) -> int:
         return len(self._statuses)
 
-    def add(self, found: Finished) -> None:
-        """Add a document that is finished, or finished again. Raises ``DataError``."""
+    def add(self, found: Finished) -> int:
+        """Add a document that is finished, or finished again. Returns its row. Raises ``DataError``."""
         lines = self.samples.add(found)
         if found.before is not None:
             self._collector.forget(str(found.doc_id))
@@ -73,6 +74,7 @@ class GrowingTask:
         self.version += 1
         self.writer.task = TaskRows(self.name, self._collector.builder.ids, self._statuses, {})
         self.writer.add(row, [line.record for line in lines])
+        return row
 
     def rows(self) -> TaskRows:
         """Return the present rows."""
@@ -117,6 +119,30 @@ class GrowingTask:
         if self._is_audit_stale:
             self.writer.audit_again()
             self._is_audit_stale = False
+
+
+LATEST = 8
+"""Samples that the page of a run shows as the latest ones."""
+
+
+def latest_samples(task: TaskRows, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return what the page of a run shows of samples that have just finished, by row.
+
+    ``rows`` are their cells of the index. The score is that of the task's first metric.
+    """
+    column = next(iter(task.columns.values()), None)
+    scores = [] if column is None else [plain_number(score) for score in column.scores]
+    ends = None if column is None else ends_of(column, scores)
+    kept = ("id", "status", "answer", "target", "reason", "thumb")
+    return {
+        row: {
+            "task": task.task,
+            **{name: cells[name] for name in kept},
+            "score": scores[row] if scores else None,
+            **({} if ends is None else {"ends": ends}),
+        }
+        for row, cells in rows.items()
+    }
 
 
 MEAN_SO_FAR = "mean so far: no interval before the run has ended"
@@ -263,6 +289,8 @@ class UnfinishedRun:
         self._prompts = JudgePrompts(folder)
         self._by_key: dict[str, dict[str, GrowingTask]] = {}
         self._begun = self._run.begun
+        self._latest: deque[tuple[str, str, int]] = deque(maxlen=LATEST)
+        """Key, task and row of the samples that finished last."""
         self._details_told = 0.0
         self._details_version = 0
 
@@ -307,6 +335,7 @@ class UnfinishedRun:
         """Drop all rows if the run was begun anew."""
         if self._begun != self._run.begun:
             self._by_key, self._begun, self._prompts = {}, self._run.begun, JudgePrompts(self.folder)
+            self._latest.clear()
 
     def _take(self, found: Finished) -> None:
         self._drop_earlier()
@@ -319,7 +348,7 @@ class UnfinishedRun:
                 name, empty = f"{self.number}-{place}", TaskRows(found.task, [], [], {})
                 writer = TaskWriter(self._report_run(), empty, name, self._options, self._media)
                 tasks[found.task] = GrowingTask(found.task, keys, JournalSamples(self._run.journals.tails), writer)
-            tasks[found.task].add(found)
+            self._latest.append((found.key, found.task, tasks[found.task].add(found)))
         except DataError as error:
             self._run.problems[str(error)] = None
 
@@ -358,11 +387,20 @@ class UnfinishedRun:
                 warnings.append(warning("problem", "", text))
             entry["warnings"] = warnings
             is_here = any(signs.host == self._machine_name for signs in self._run.processes)
-            entry["live"] = to_dict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
+            gpus = machine.gpus if live.is_going and is_here else []
+            entry["live"] = to_dict(live) | {"gpus": gpus, "latest": self._latest_samples(tasks)}
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
             entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
             found: dict[str, Any] = redacted(entry, self._options.redact)
             return found
+
+    def _latest_samples(self, tasks: Mapping[str, TaskRows]) -> list[dict[str, Any]]:
+        latest = dict.fromkeys((task, row) for key, task, row in reversed(self._latest) if key == self._run.key)
+        found = {
+            name: latest_samples(tasks[name], {row: growing.writer.cells(row) for task, row in latest if task == name})
+            for name, growing in self._tasks.items()
+        }
+        return [found[task][row] for task, row in latest]
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
         return completed(growing.rows(), record_facts(self._run.record))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from loguru import logger
+from msgspec.structs import replace
 
+from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
 from lmms_eval.results.files import RUNS, STATE, ended_results, is_unfinished, read_state, results_date, run_mark
-from lmms_eval.viewer.chunks import TaskIndex, chunk_text
+from lmms_eval.viewer.chunks import PageChunks, TaskIndex, chunk_text
+from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, index_piece, sample_piece
 from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
@@ -43,6 +47,10 @@ class FinishedRun:
     @property
     def name(self) -> str:
         return self._run.rows.name
+
+    @property
+    def rows(self) -> RunRows:
+        return self._run.rows
 
     def entry(self, name: str) -> dict[str, Any]:
         """Return the summary of the run, which the first page and its own page show."""
@@ -86,6 +94,37 @@ class FinishedRun:
         return self._indices[place]
 
 
+_COMPARED = re.compile(r"of-((?:\d{1,9}-){2,5})((?:compare|pairs|parts)(?:-\d{1,9}){0,3})")
+"""A piece of the comparison of two to five runs: their numbers, and its name in a report of these runs."""
+_MOST_COMPARISONS = 8
+
+
+class RunComparisons:
+    """Compares runs with results when a page requests it, and keeps the latest comparisons. It is thread-safe."""
+
+    def __init__(self, options: ReportOptions) -> None:
+        self._divides: frozenset[str] | None = frozenset() if options.redact else None
+        self._lock = threading.Lock()
+        self._made: dict[tuple[FinishedRun, ...], Mapping[str, str]] = {}
+
+    def piece(self, runs: Sequence[tuple[str, FinishedRun]], name: str) -> str | None:
+        """Return a piece of the comparison of runs, which have unique names; ``None`` if it has no such piece."""
+        key = tuple(run for _, run in runs)
+        with self._lock:
+            found = self._made.pop(key, None)
+            self._made[key] = found = self._compare(runs) if found is None else found
+            while len(self._made) > _MOST_COMPARISONS:
+                del self._made[next(iter(self._made))]
+        return found.get(name)
+
+    def _compare(self, runs: Sequence[tuple[str, FinishedRun]]) -> Mapping[str, str]:
+        chunks = PageChunks()
+        shown = {run.number: [range(len(task.ids)) for task in run.rows.tasks.values()] for _, run in runs}
+        rows = [replace(run.rows, name=name) for name, run in runs]
+        ComparisonWriter(rows, shown, chunks, self._divides, [run.number for _, run in runs]).write()
+        return chunks.texts
+
+
 LOOK_EVERY_S, SHORT_REST_S = 1.0, 0.05
 """Seconds between two looks. The short one is used while journals that existed at the start are read."""
 MOST_CHANGES = 20_000
@@ -118,6 +157,7 @@ class Watch:
         self.folder, self._options = folder.absolute(), options
         self._scratch = Path(tempfile.mkdtemp(prefix="lmms-eval-view-"))
         self._media = LazyMedia(MediaStore(self._scratch / "media", options.media))
+        self._comparisons = RunComparisons(options)
         self._machine = Machine()
         self._lock = threading.Lock()
         self._seen: dict[Path, _Seen] = {}
@@ -201,12 +241,26 @@ class Watch:
         """Make a piece as JSON. Raises ``PieceError`` if there is no piece of this name."""
         if text == "runs":
             return chunk_text(text, self._runs())
+        if (compared := _COMPARED.fullmatch(text)) is not None:
+            return self._compared(text, [int(number) for number in compared[1].split("-")[:-1]], compared[2])
         name = PieceName.read(text)
         runs = [seen.run for seen in [*self._seen.values()]]
         run = None if name is None else next((run for run in runs if run.number == name.run), None)
         if name is None or run is None:
             raise PieceError(text)
         return chunk_text(text, run.piece(name))
+
+    def _compared(self, text: str, numbers: Sequence[int], name: str) -> str:
+        seen = {seen.run.number: seen.run for seen in [*self._seen.values()]}
+        runs = [
+            (self._names[number], run)
+            for number in dict.fromkeys(numbers)
+            if isinstance(run := seen.get(number), FinishedRun)
+        ]
+        found = self._comparisons.piece(runs, name) if len(runs) == len(numbers) else None
+        if found is None:
+            raise PieceError(text)
+        return found
 
     def medium(self, name: str) -> tuple[bytes, str] | None:
         """Return a picture or sound that a piece has named."""
@@ -221,7 +275,7 @@ class Watch:
         return {
             "written": time.time(),
             "runs": runs,
-            "options": report_choices(self._options) | {"compare": False},
+            "options": report_choices(self._options),
             "view": {
                 "folder": str(self.folder),
                 "problems": [*filter(None, [self._failure]), *self._problems.values()],

@@ -139,9 +139,14 @@ def test_numbers_on_the_page_are_the_journals(tmp_path: Path, watched: Watched) 
     with view_of(tmp_path, "--no_browser") as view:
         page = watched.open(view, "#/modest")
         until(page, "() => document.querySelector('#live tbody tr')")
-        assert page.inner_text("#live tbody tr").split("\t")[:3] == ["quiz", "159 of 400", "9"]
-        cell = page.inner_text("#live .score")
-        assert cell.startswith("0.3333\n0.")
+        task, score, done_of, failed = (cell.strip() for cell in page.inner_text("#live tbody tr").split("\t")[:4])
+        assert (task, done_of, failed) == ("quiz", "159 of 400", "9")
+        assert score.startswith("0.3333\n0.")
+        figure = page.inner_text(".figure:has(dt:text-is('Provisional score'))")
+        assert "0.3333" in figure and "over the first 150 of 400" in figure
+        assert "39 %" in page.inner_text(".progress-line") and "now quiz" in page.inner_text(".progress-line")
+        words = [row.inner_text().split()[0] for row in page.query_selector_all(".latest li")]
+        assert words == ["failed"] * 8  # the newest first
         assert "the first 150" in page.inner_text("#live tbody tr")
         reasons = page.inner_text(".reasons")
         assert "<script>alert(1)</script>" in reasons
@@ -179,7 +184,7 @@ def test_a_list_that_outgrows_one_piece_stays_whole(tmp_path: Path, watched: Wat
         assert page.inner_text("[role=status]") == f"{odd} of 1,290 samples"
         page.wait_for_selector(".list a.row >> nth=8")
         rows = [row.split() for row in page.locator(".list a.row").all_inner_texts()]
-        assert all(int(row[0]) % 2 and row[1:3] == ["1", "B"] for row in rows)
+        assert all(int(row[0]) % 2 and row[1:4] == ["correct", "1", "B"] for row in rows)
         page.goto(f"{view.root}#/modest/quiz/{record.order[1289]}")
         page.wait_for_selector(f"h1 bdi:text-is('{record.order[1289]}')")
         page.wait_for_selector("text=Raw JSON")

@@ -92,6 +92,30 @@ def test_numbers_and_samples_come_as_the_journal_grows(tmp_path: Path, media: La
     assert run.look() == {"runs"}  # the time goes on, and nothing else
 
 
+def test_the_latest_samples_come_with_their_scores_the_newest_first(tmp_path: Path, media: LazyMedia) -> None:
+    record = Record(tmp_path / "out", 40)
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
+    for doc_id in range(12):
+        record.score(doc_id, float(doc_id % 2))
+    record.fail(30, "timeout: no answer")
+    record.score(11, 0.0, rank=1)  # once more: it is shown once, as it is now
+    run.look()
+    latest = live(run)["latest"]
+    assert [one["id"] for one in latest] == ["11", "30", "10", "9", "8", "7", "6"]
+    assert [one["score"] for one in latest[:4]] == [0, None, 0, 1]
+    assert latest[1]["status"] == "failed" and latest[1]["reason"] == "timeout: no answer"
+    assert latest[0]["answer"] == "B" and latest[0]["task"] == "quiz"
+
+
+def test_redacted_answers_are_not_among_the_latest_samples(tmp_path: Path, media: LazyMedia) -> None:
+    record = Record(tmp_path / "out", 40)
+    record.score(3, 1.0)
+    options = ReportOptions(redact=frozenset({"filtered_resps"}))
+    run = UnfinishedRun(record.path, 0, options, media, budget_s=60)
+    run.look()
+    assert [one["answer"] for one in live(run)["latest"]] == ["[REDACTED]"]
+
+
 def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40, sampled=False)
     for doc_id in range(20):

@@ -41,7 +41,7 @@ export function Parsing({ run }: { run: RunEntry }) {
   const { content, error } = useLoaded<Audit[]>(`audit-${run.number}`);
   return (
     <>
-      <p class="quiet">How the tasks' parsers read the answers. Each number leads to its samples.</p>
+      <p class="quiet">How each task parsed its answers, as far as it reports that. Each number links to its samples.</p>
       <Selection run={run} what="These numbers are over the samples that are listed." />
       {content ? <Parts run={run} audits={content} /> : <Waiting error={error} />}
     </>
@@ -63,7 +63,7 @@ function Parts({ run, audits }: { run: RunEntry; audits: Audit[] }) {
         </Section>
       )}
       {hasRules && (
-        <Section title="Rules that decided">
+        <Section title="Deciding rules">
           <Rules run={run} audits={audits} />
         </Section>
       )}
@@ -93,16 +93,16 @@ const COUNTS: { name: string; key: Counted; column: string; title: string; isOfT
   { name: "Blank", key: "blank", column: "answer", title: "Without any visible character" },
   { name: "Filtered", key: "filtered", column: "answer", title: "Held back by the service" },
   { name: "Truncated", key: "truncated", column: "answer", title: "Cut off at the limit of tokens" },
-  { name: "Unparsed", key: "unparsed", column: "reading", title: "Nothing was read from them; share of those that the parser reported", isOfTold: true },
-  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several things were read; share of those that the parser reported", isOfTold: true },
-  { name: "Random guess", key: "drawn", column: "drawn", title: "Scored by a random guess, since they name no choice" },
+  { name: "Unparsed", key: "unparsed", column: "reading", title: "No answer found in the text; of the answers whose parsing is reported", isOfTold: true },
+  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several answers found in the text; of the answers whose parsing is reported", isOfTold: true },
+  { name: "Random guess", key: "drawn", column: "drawn", title: "Scored by a random guess, because they name no option" },
 ];
 
 function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
   const columns: Column<Audit>[] = [
     { name: "Task", value: nameOf },
     { name: "Answers", title: "Samples that did not fail", class: "number", value: (one) => one.answers, cell: (one) => count(one.answers) },
-    { name: "Parser reported", title: "Answers of which the task's parser reported how it read them", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
+    { name: "Parser reported", title: "Answers whose task reports how they were parsed", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
     ...COUNTS.map(({ name, key, column, title, isOfTold }): Column<Audit> => {
       const total = (one: Audit) => (isOfTold ? one.told : one.answers);
       return {

@@ -92,7 +92,7 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
       data-high={cell.high ?? undefined}
     >
       <b>{shown(cell.value)}</b>
-      <small>{interval}</small>
+      <small class={cell.low === null ? "reason" : undefined}>{interval}</small>
       {cell.missing && <small title="95 % bounds whatever the documents without a score would score">{cell.missing}</small>}
     </span>
   );

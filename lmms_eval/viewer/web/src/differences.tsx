@@ -1,12 +1,14 @@
-// Numbers of a comparison: the differences as a table and as a forest plot, and all that is known of one of them.
+// Differences of a comparison: a table with a forest plot in it, and all that is known of one of them.
 import { useEffect, useRef } from "preact/hooks";
 
-import { Section, SortedTable, type Column } from "./common";
-import { aboutOf, labelOf, metricOf, percent, probability, share, sized } from "./amounts";
-import { Forests } from "./forest";
-import { changedParams, keyOf, kindsOfRow, DEPENDS, type Difference, type Pair, type Summary, type Verdict as VerdictWord } from "./pairs";
+import { SortedTable, type Column } from "./common";
+import { aboutOf, directionOf, labelOf, metricOf, percent, probability, share, SIGNS, sized, sizeOf, withUnit } from "./amounts";
+import { Letter, Parted, useNames } from "./name";
+import { changedParams, keyOf, kindsOfRow, DEPENDS, type Difference, type Pair, type Summary } from "./pairs";
+import { plotColumns } from "./plot";
 import { pageAddress } from "./route";
 import { count, plain, Text } from "./text";
+import type { Cell } from "./types";
 
 export interface Shown {
   pair: Pair;
@@ -15,75 +17,65 @@ export interface Shown {
 
 interface DifferencesProps {
   summary: Summary;
-  pairs: Pair[];
-  row: Difference | undefined;
+  /** Differences of one number of several pairs, or of all numbers of one pair. */
+  rows: Shown[];
+  several: boolean;
+  chosen: Difference | undefined;
   params: URLSearchParams;
 }
 
-export function Differences({ summary, pairs, row: chosen, params }: DifferencesProps) {
-  const rows = byNumber(pairs);
+export function Differences({ summary, rows, several, chosen, params }: DifferencesProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const found = box.current?.querySelector<HTMLElement>("tr.chosen");
     const around = found?.closest(".scroll");
     if (found && around && found.offsetTop > around.scrollTop + around.clientHeight - found.offsetHeight) around.scrollTop = found.offsetTop - 80;
   }, [chosen]);
-  if (!rows.length) return null;
-  const several = pairs.length > 1;
-  const isChosen = ({ row }: Shown): boolean => chosen !== undefined && row.name === chosen.name && keyOf(row) === keyOf(chosen);
-  const plotted = several ? rows.filter(isChosen) : rows;
+  const isChosen = ({ row }: Shown): boolean => !several && chosen !== undefined && row.name === chosen.name && keyOf(row) === keyOf(chosen);
+  const number = several ? [] : [numberColumn(params)];
   return (
-    <Section title="Differences">
+    <>
       <p class="quiet">
-        First − second, with {percent(1 - summary.alpha)} intervals{rows.some(({ row }) => row.interval) && ` about ${estimands(rows)}`}; a verdict says what the first is. {!several && <PairNames pair={rows[0]?.pair} />}
+        First − second, with {percent(1 - summary.alpha)} intervals{rows.some(({ row }) => row.interval) && ` about ${estimands(rows)}`}; a verdict describes the first run.
       </p>
       <div class="forest" ref={box}>
-        <div class="plots">
-          {several && chosen && <h3>{plain(labelOf(chosen))}</h3>}
-          <Forests rows={plotted.map(({ pair, row }) => ({ row, lines: several ? [pair.first.name, `− ${pair.second.name}`] : [row.name, metricOf(row)] }))} />
-        </div>
-        <SortedTable rows={rows} columns={columns(several, params)} label="Differences" rowClass={(one) => (isChosen(one) ? "chosen" : "")} />
+        <SortedTable
+          rows={rows}
+          columns={[...number, ...numberColumns(rows, several, "all differences of this report")]}
+          label="Differences"
+          rowClass={(one) => (isChosen(one) ? "chosen" : "")}
+        />
       </div>
-    </Section>
+    </>
   );
 }
 
 /** What the intervals are about, each kind once. */
 const estimands = (rows: Shown[]): string => [...new Set(rows.map(({ row }) => aboutOf(row)).filter(Boolean))].join(", or ");
 
-/** Rows of all pairs, those of one number together. */
-function byNumber(pairs: Pair[]): Shown[] {
-  const groups = new Map<string, Shown[]>();
-  for (const pair of pairs)
-    for (const row of pair.rows) {
-      const key = JSON.stringify([row.name, keyOf(row)]);
-      groups.set(key, [...(groups.get(key) ?? []), { pair, row }]);
-    }
-  return [...groups.values()].flat();
-}
-
-const PairNames = ({ pair }: { pair?: Pair }) => (
-  <>
-    First: <Text>{pair?.first.name}</Text>; second: <Text>{pair?.second.name}</Text>.
-  </>
-);
-
 /** Columns of every table of differences, behind the name of what differs. */
-export function numberColumns(several: boolean, correctedOver: string): Column<Shown>[] {
+export function numberColumns(rows: Shown[], several: boolean, correctedOver: string): Column<Shown>[] {
   const pair: Column<Shown> = {
     name: "Pair",
     value: ({ pair: { first, second } }) => `${first.name} − ${second.name}`,
-    cell: ({ pair: { first, second } }) => (
-      <>
-        <Text>{first.name}</Text>
-        <small class="line">
-          − <Text>{second.name}</Text>
-        </small>
-      </>
-    ),
+    cell: ({ pair }) => <PairName pair={pair} />,
   };
   return [
     ...(several ? [pair] : []),
+    {
+      name: "Difference",
+      title: "With its interval, and what that is about",
+      class: "number",
+      value: ({ row }) => row.value,
+      cell: ({ row }) => <Size row={row} />,
+    },
+    { name: "Verdict", title: "Describes the first run", value: ({ row }) => row.verdict, cell: ({ row }) => <Verdict row={row} /> },
+    ...plotColumns(rows, {
+      cellOf: ({ row }) => drawn(row),
+      scaleOf: ({ row }) => row.unit || row.metric,
+      isDifference: true,
+      toneOf: ({ row }) => TONES[directionOf(row.verdict)],
+    }),
     {
       name: "Means",
       title: "Of the first above that of the second, over the paired documents",
@@ -97,45 +89,68 @@ export function numberColumns(several: boolean, correctedOver: string): Column<S
       ),
     },
     {
-      name: "Difference",
-      title: "With its interval, and what that is about",
-      class: "number",
-      value: ({ row }) => row.value,
-      cell: ({ row }) => <Size row={row} />,
-    },
-    { name: "Verdict", value: ({ row }) => row.verdict, cell: ({ row }) => <Verdict row={row} /> },
-    {
       name: "p (Holm)",
       title: `Corrected over ${correctedOver}`,
       class: "number",
       value: ({ row }) => row.p_holm,
       cell: ({ row }) => probability(row.p_holm),
     },
+    {
+      name: "Smallest detectable",
+      title: "Smallest true difference that these documents show with 80 % power",
+      class: "number",
+      value: ({ row }) => row.detectable,
+      cell: ({ row }) => (row.detectable === null ? "–" : sizeOf(row, row.detectable)),
+    },
     { name: "N", title: "Paired documents", class: "number", value: ({ row }) => row.pairing.paired, cell: ({ row }) => count(row.pairing.paired) },
   ];
 }
 
-const columns = (several: boolean, params: URLSearchParams): Column<Shown>[] => [
-  {
-    name: "Number",
-    value: ({ row }) => labelOf(row),
-    cell: ({ pair: of, row }) => (
-      <>
-        <TaskLink pair={of} row={row} params={params} />
-        <small class="line">
-          <Text>{metricOf(row)}</Text> <span title={row.higher_is_better ? "More is better" : "Less is better"}>{row.higher_is_better ? "↑" : "↓"}</span>
-        </small>
-      </>
-    ),
-  },
-  ...numberColumns(several, "all differences of this report"),
-];
+/** A difference and its interval in the units in which they are shown. */
+function drawn(row: Difference): Cell {
+  const factor = row.unit === "percent" ? 100 : 1;
+  const { interval } = row;
+  return { value: factor * row.value, low: interval && factor * interval.low, high: interval && factor * interval.high, n: row.pairing.paired };
+}
 
-function TaskLink({ pair, row, params }: { pair: Pair; row: Difference; params: URLSearchParams }) {
-  if (!kindsOfRow(pair, row)) return <Text>{row.name}</Text>;
+/** Both runs by letter, and by name where there is room. */
+function PairName({ pair: { first, second } }: { pair: Pair }) {
+  const { short } = useNames();
   return (
-    <a href={pageAddress("compare", changedParams(params, { task: row.name, metric: keyOf(row), flip: null, id: null, sort: null }))}>
-      <Text>{row.name}</Text>
+    <span class="pair-name" title={plain(`${first.name} − ${second.name}`)}>
+      <span>
+        <Letter run={first} /> − <Letter run={second} />
+      </span>
+      <small>
+        <span class="line">
+          <Parted>{short(first)}</Parted>
+        </span>
+        <span class="line">
+          − <Parted>{short(second)}</Parted>
+        </span>
+      </small>
+    </span>
+  );
+}
+
+const numberColumn = (params: URLSearchParams): Column<Shown> => ({
+  name: "Number",
+  value: ({ row }) => labelOf(row),
+  cell: ({ pair: of, row }) => (
+    <>
+      <TaskLink pair={of} row={row} params={params} />
+      <small class="line">
+        <Parted>{metricOf(row)}</Parted> <span title={row.higher_is_better ? "More is better" : "Less is better"}>{row.higher_is_better ? "↑" : "↓"}</span>
+      </small>
+    </>
+  ),
+});
+
+export function TaskLink({ pair, row, params }: { pair: Pair; row: Difference; params: URLSearchParams }) {
+  if (!kindsOfRow(pair, row)) return <Parted>{row.name}</Parted>;
+  return (
+    <a href={pageAddress("compare", changedParams(params, { task: row.name, metric: keyOf(row), flip: null, id: null, sort: null }))} aria-label={plain(row.name)}>
+      <Parted>{row.name}</Parted>
     </a>
   );
 }
@@ -143,36 +158,28 @@ function TaskLink({ pair, row, params }: { pair: Pair; row: Difference; params: 
 export function Size({ row }: { row: Difference }) {
   return (
     <span class="score">
-      <b>
-        {sized(row, row.value)}
-        {row.unit === "percent" && " pp"}
-      </b>
+      <b>{withUnit(row, row.value)}</b>
       <small title={row.interval ? `${row.interval.method}, about ${aboutOf(row)}` : undefined}>{row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : plain(row.no_interval)}</small>
       {row.estimand === "benchmark accuracy" && <small>about this list</small>}
     </span>
   );
 }
 
-const TONES: Record<VerdictWord, string> = {
-  better: "right",
-  worse: "wrong",
-  equivalent: "",
-  "ahead on this list": "right",
-  "behind on this list": "wrong",
-  "equivalent on this list": "",
-  "cannot tell": "quiet",
-};
+const TONES = { up: "right", down: "wrong", same: "", open: "quiet" };
 
 /** What a verdict depends on, where documents without a score could change it: `depends on 19 documents without a score`. */
 const dependsOn = (row: Difference): string => row.notes.find((note) => note.startsWith(DEPENDS))?.split(":")[0] ?? "";
 
-export const Verdict = ({ row, short }: { row: Difference; short?: boolean }) => (
-  <span class={`verdict ${TONES[row.verdict]}`}>
-    {row.verdict}
-    {!short && dependsOn(row) && <small class="line wrapped">{dependsOn(row)}</small>}
-    {!short && leastOf(row) !== null && <small class="line">n ≥ {count(leastOf(row))}</small>}
-  </span>
-);
+export function Verdict({ row, short }: { row: Difference; short?: boolean }) {
+  const direction = directionOf(row.verdict);
+  return (
+    <span class={`verdict ${TONES[direction]}`}>
+      <span aria-hidden="true">{SIGNS[direction]}</span> {row.verdict}
+      {!short && dependsOn(row) && <small class="line wrapped">{dependsOn(row)}</small>}
+      {!short && leastOf(row) !== null && <small class="line" title="Documents needed for 80 % power">needs n ≥ {count(leastOf(row))}</small>}
+    </span>
+  );
+}
 
 /** The fewest documents that may show the difference, as large as its interval allows. */
 const leastOf = (row: Difference): number | null => row.needed_least ?? row.needed;
@@ -214,7 +221,7 @@ export function Facts({ row }: { row: Difference }) {
     ["Test", row.p === null ? "" : `${row.test}, p ${row.p < 1e-4 ? "" : "= "}${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
     ["Test on this list", row.p_list === null ? "" : `p ${row.p_list < 1e-4 ? "" : "= "}${probability(row.p_list)} of equal scores over all documents of this list, valid at every look`],
     ["Needed", needed(row)],
-    ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],
+    ["Smallest detectable difference (80 % power)", row.detectable === null ? "" : sizeOf(row, row.detectable)],
     ["Rerun noise", row.reruns === null ? "" : noise(row, row.reruns)],
     ["If both were run again", row.reruns === null ? "" : row.reruns.interval ? `${sized(row, row.reruns.interval.low)} to ${sized(row, row.reruns.interval.high)} on this list` : `no interval (${row.reruns.no_interval})`],
     ["Notes", row.notes.join("; ")],

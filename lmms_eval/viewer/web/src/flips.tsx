@@ -1,44 +1,35 @@
-// The documents behind one difference: how many changed, which, and the list of them.
-import { labelOf, share } from "./amounts";
-import { Section, SortedTable, Waiting } from "./common";
-import type { Change } from "./compare";
+// One number of the compared runs: how many documents changed between two, or every run against every other.
+import { directionOf, percent, share } from "./amounts";
+import { SortedTable, Waiting } from "./common";
 import { Facts, Size, Verdict } from "./differences";
-import { DocumentList } from "./documents";
-import { changedParams, isRightOrWrong, keyOf, kindsOfRow, shownPairs, useDocuments, usePairs, type Difference, type Pair, type Summary } from "./pairs";
+import { Parted, RunName } from "./name";
+import { changedParams, isRightOrWrong, keyOf, kindsOfRow, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
 import { pageAddress } from "./route";
-import { count, plain, Text } from "./text";
+import { count, plain } from "./text";
 import type { RunEntry } from "./types";
 
-interface FlipsProps {
+/** One number of two runs: how many documents changed, and all that is known of the difference. */
+export const PairNumber = ({ pair, row, params }: KindProps) => (
+  <div class="halves">
+    <KindTable pair={pair} row={row} params={params} />
+    <Facts row={row} />
+  </div>
+);
+
+interface SeveralProps {
   summary: Summary;
   runs: RunEntry[];
-  base: RunEntry | undefined;
-  /** Of two runs. */
-  pair: Pair | undefined;
   row: Difference;
   params: URLSearchParams;
-  change: Change;
 }
 
-export function Flips({ summary, runs, base, pair, row, params, change }: FlipsProps) {
-  const { content, error } = useDocuments(summary, runs, base, row);
-  return (
-    <Section title={plain(labelOf(row))} id="documents">
-      {pair ? (
-        <div class="halves">
-          <KindTable pair={pair} row={row} params={params} />
-          <Facts row={row} />
-        </div>
-      ) : (
-        <div class="pairs">
-          <Pairwise summary={summary} runs={runs} row={row} params={params} />
-          <Ranks summary={summary} row={row} />
-        </div>
-      )}
-      {content ? <DocumentList documents={content} row={row} params={params} change={change} /> : <Waiting error={error} />}
-    </Section>
-  );
-}
+/** One number of several runs: every run against every other, and the ranks. */
+export const SeveralNumber = ({ summary, runs, row, params }: SeveralProps) => (
+  <div class="pairs">
+    <Pairwise summary={summary} runs={runs} row={row} params={params} />
+    <Ranks summary={summary} runs={runs} row={row} />
+  </div>
+);
 
 interface KindProps {
   pair: Pair;
@@ -61,18 +52,26 @@ function KindTable({ pair, row, params }: KindProps) {
           <thead>
             <tr>
               <td />
-              <th scope="col">{second} right</th>
-              <th scope="col">{second} wrong</th>
+              <th scope="col">
+                <RunName run={pair.second} /> right
+              </th>
+              <th scope="col">
+                <RunName run={pair.second} /> wrong
+              </th>
             </tr>
           </thead>
           <tbody>
             <tr>
-              <th scope="row">{first} right</th>
+              <th scope="row">
+                <RunName run={pair.first} /> right
+              </th>
               {cell("b", "both right")}
               {cell("f", `only ${first} right`)}
             </tr>
             <tr>
-              <th scope="row">{first} wrong</th>
+              <th scope="row">
+                <RunName run={pair.first} /> wrong
+              </th>
               {cell("s", `only ${second} right`)}
               {cell("n", "both wrong")}
             </tr>
@@ -83,9 +82,13 @@ function KindTable({ pair, row, params }: KindProps) {
           <caption>Documents by which run scores better</caption>
           <thead>
             <tr>
-              <th scope="col">{first} better</th>
+              <th scope="col">
+                <RunName run={pair.first} /> better
+              </th>
               <th scope="col">equal</th>
-              <th scope="col">{second} better</th>
+              <th scope="col">
+                <RunName run={pair.second} /> better
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -142,13 +145,13 @@ function Pairwise({ summary, runs, row, params }: { summary: Summary; runs: RunE
   return (
     <div class="scroll" role="region" aria-label="Pairs" tabIndex={0}>
       <table class="pairwise">
-        <caption>Run of the row − run of the column; documents on which it is better : worse</caption>
+        <caption>Row − column; below, on how many documents the row's run is better : worse</caption>
         <thead>
           <tr>
             <td />
             {runs.map((run) => (
               <th scope="col">
-                <Text>{run.name}</Text>
+                <RunName run={run} folds />
               </th>
             ))}
           </tr>
@@ -157,11 +160,16 @@ function Pairwise({ summary, runs, row, params }: { summary: Summary; runs: RunE
           {runs.map((first) => (
             <tr>
               <th scope="row">
-                <Text>{first.name}</Text>
+                <RunName run={first} folds />
               </th>
-              {runs.map((second) => (
-                <td>{first !== second && <PairCell first={first} second={second} params={params} {...find(first, second)} />}</td>
-              ))}
+              {runs.map((second) => {
+                const known = find(first, second);
+                return (
+                  <td class={first === second ? "itself" : known.found ? directionOf(known.found.verdict) : ""}>
+                    {first !== second && <PairCell first={first} second={second} params={params} {...known} />}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>
@@ -196,10 +204,11 @@ function PairCell({ first, second, found, changed, reason, params }: PairCellPro
   );
 }
 
-function Ranks({ summary, row }: { summary: Summary; row: Difference }) {
+function Ranks({ summary, runs, row }: Omit<SeveralProps, "params">) {
   const name = `${row.name} ${keyOf(row)}`;
   const ranks = Object.hasOwn(summary.ranks, name) ? summary.ranks[name] : undefined;
-  if (!ranks) return <p class="quiet">No ranks: they need three runs that have all their documents in common, and a mean over them.</p>;
+  if (!ranks) return <p class="quiet">No ranks: they need three runs with scores for the same documents, and a number that is their mean.</p>;
+  const runOf = (name: string): RunEntry | undefined => runs.find((run) => run.name === name);
   return (
     <div>
       <SortedTable
@@ -207,10 +216,10 @@ function Ranks({ summary, row }: { summary: Summary; row: Difference }) {
         label="Ranks"
         columns={[
           { name: "Rank", title: "Among all runs of the report", class: "number", value: (rank) => rank.rank },
-          { name: "Run", value: (rank) => rank.run },
+          { name: "Run", value: (rank) => rank.run, cell: (rank) => <Ranked name={rank.run} run={runOf(rank.run)} /> },
           { name: "Mean", class: "number", value: (rank) => rank.score, cell: (rank) => share(row, rank.score) },
           {
-            name: "May be",
+            name: `Rank, ${percent(1 - summary.alpha)}`,
             title: "Ranks that hold for all runs at once",
             class: "number",
             value: (rank) => rank.best,
@@ -221,3 +230,6 @@ function Ranks({ summary, row }: { summary: Summary; row: Difference }) {
     </div>
   );
 }
+
+/** A run that is shown has its letter. */
+const Ranked = ({ name, run }: { name: string; run: RunEntry | undefined }) => (run ? <RunName run={run} /> : <Parted>{name}</Parted>);

@@ -119,7 +119,20 @@ export interface Summary {
   pairs: PairEntry[];
   /** Metadata columns N of the pieces `parts-A-B-N`. */
   by: PartColumn[];
+  /** What the names of its pieces begin with: of a view, which compares the runs that a page asks for. */
+  prefix?: string;
 }
+
+/** The name of the summary: of a report that of all runs, of a view that of these. */
+export const summaryName = (report: Report, params: URLSearchParams): string => {
+  if (!report.view) return "compare";
+  const ended = report.runs.filter((run) => !run.live);
+  const named = ended.filter((run) => params.getAll("run").includes(run.name));
+  const chosen = params.has("run") ? named.slice(0, MOST) : ended.slice(0, ended.length > MOST ? 2 : MOST);
+  return chosen.length < 2 ? "" : `of-${chosen.map((run) => run.number).join("-")}-compare`;
+};
+
+export const prefixed = (summary: Summary, name: string): string => `${summary.prefix ?? ""}${name}`;
 
 export interface PartColumn {
   column: string;
@@ -156,7 +169,7 @@ export const entryOf = (summary: Summary, a: RunEntry, b: RunEntry): PairEntry |
   summary.pairs.find(({ first, second }) => (first === a.number && second === b.number) || (first === b.number && second === a.number));
 
 export const usePairs = (summary: Summary, wanted: [RunEntry, RunEntry][]): Loaded<Pair[]> =>
-  useMade(wanted.map(([first, second]) => `${first.number}-${second.number}`).join(), () =>
+  useMade(prefixed(summary, wanted.map(([first, second]) => `${first.number}-${second.number}`).join()), () =>
     Promise.all(wanted.map(([first, second]) => readPair(summary, first, second))),
   );
 
@@ -168,7 +181,7 @@ async function readPair(summary: Summary, first: RunEntry, second: RunEntry): Pr
   const reason = entry ? entry.reason : summary.reference === null ? "they have no task in common" : FIRST_ALONE;
   const mirrored = entry !== undefined && entry.first !== first.number;
   if (reason || !entry) return { first, second, mirrored, notes, reason, rows: [], prompts: [], tasks: [] };
-  const numbers = await load<PairNumbers>(`compare-${entry.first}-${entry.second}`);
+  const numbers = await load<PairNumbers>(prefixed(summary, `compare-${entry.first}-${entry.second}`));
   const { rows, tasks, prompts = [] } = mirrored
     ? { rows: numbers.rows.map(mirroredRow), tasks: numbers.tasks.map(mirroredTask), prompts: numbers.prompts?.map(mirroredPrompts) }
     : numbers;
@@ -278,13 +291,13 @@ export function useDocuments(summary: Summary, runs: RunEntry[], base: RunEntry 
   const anchor = base ?? runs[0];
   const wanted = runs.length === 2 ? shownPairs(runs, base) : runs.filter((run) => run !== anchor).map((run): [RunEntry, RunEntry] => [anchor as RunEntry, run]);
   const key = keyOf(row);
-  return useMade(JSON.stringify([wanted.map((pair) => pair.map((run) => run.number)), row.name, key]), async () =>
-    readDocuments(await Promise.all(wanted.map(([first, second]) => readPair(summary, first, second))), row.name, key),
+  return useMade(JSON.stringify([prefixed(summary, ""), wanted.map((pair) => pair.map((run) => run.number)), row.name, key]), async () =>
+    readDocuments(summary, await Promise.all(wanted.map(([first, second]) => readPair(summary, first, second))), row.name, key),
   );
 }
 
 /** Reads the documents of the first run of the pairs beside those of the second ones; all pairs have the same first. */
-async function readDocuments(pairs: Pair[], task: string, key: string): Promise<Documents> {
+async function readDocuments(summary: Summary, pairs: Pair[], task: string, key: string): Promise<Documents> {
   const known = pairs.flatMap((pair) => {
     const found = pair.tasks.find((one) => one.task === task && Object.hasOwn(one.columns, key));
     return found ? [{ pair, found }] : [];
@@ -295,7 +308,7 @@ async function readDocuments(pairs: Pair[], task: string, key: string): Promise<
   const keys = [anchor.found.first, ...known.map(({ found }) => found.second)];
   const tables = await Promise.all(runs.map((run, at) => readTable(run, run.tasks.filter((one) => one.key === keys[at]))));
   const columns = [anchor.found.columns[key]?.first ?? key, ...known.map(({ found }) => found.columns[key]?.second ?? key)];
-  const pieces = await Promise.all(known.map(({ found }) => load<PairDocuments>(found.piece)));
+  const pieces = await Promise.all(known.map(({ found }) => load<PairDocuments>(prefixed(summary, found.piece))));
   const rows = new Map<number, number>();
   const places: number[][] = runs.map(() => []);
   const kinds: string[][] = known.map(() => []);
@@ -333,7 +346,7 @@ export const isRightOrWrong = (kinds: Kinds): boolean => ["b", "f", "s", "n"].so
 export function chosenRuns(report: Report, summary: Summary, params: URLSearchParams): RunEntry[] {
   const named = new Set(params.getAll("run"));
   if (named.size) return report.runs.filter((run) => named.has(run.name) || run.number === summary.reference).slice(0, MOST);
-  const pairs = report.compared ?? [];
+  const pairs = report.compared ?? summary.pairs.filter(({ reason }) => !reason).map(({ first, second }): [number, number] => [first, second]);
   const [pair] = pairs;
   const all = new Set(pairs.flat());
   const wanted = summary.reference === null && all.size <= MOST ? all : new Set(pair);

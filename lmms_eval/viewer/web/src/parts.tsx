@@ -4,8 +4,7 @@ import { load } from "./chunks";
 import { Section, SortedTable, useMade, Waiting, type Column } from "./common";
 import type { Change } from "./compare";
 import { numberColumns, type Shown } from "./differences";
-import { Forests } from "./forest";
-import { entryOf, keyOf, mirroredRow, type Difference, type Pair, type PartColumn, type Summary } from "./pairs";
+import { entryOf, keyOf, mirroredRow, prefixed, type Difference, type Pair, type PartColumn, type Summary } from "./pairs";
 import { count, plain, Text } from "./text";
 
 const FEW = "few documents";
@@ -23,17 +22,17 @@ export function Parts({ summary, pairs, row, params, change }: PartsProps) {
   const name = params.get("by") ?? "";
   const chosen = summary.by.findIndex(({ column }) => column === name);
   return (
-    <Section title={`${plain(labelOf(row))} by a column`} id="parts">
+    <Section title={`Breakdown of ${plain(labelOf(row))}`} id="parts">
       <div class="field">
-        <label for="by">Divided by</label>
+        <label for="by">Group by</label>
         <select id="by" value={chosen < 0 ? "" : name} onChange={(event) => change({ by: event.currentTarget.value })}>
-          <option value="">nothing</option>
+          <option value="">none</option>
           {summary.by.map(({ column }) => (
             <option value={column}>{plain(column)}</option>
           ))}
         </select>
       </div>
-      {name && chosen < 0 && <Waiting error={`no column ${name} divides the documents of these runs`} />}
+      {name && chosen < 0 && <Waiting error={`no column ${name} groups the documents of these runs`} />}
       {chosen >= 0 && <Divided summary={summary} pairs={pairs} row={row} place={chosen} />}
     </Section>
   );
@@ -42,7 +41,7 @@ export function Parts({ summary, pairs, row, params, change }: PartsProps) {
 function Divided({ summary, pairs, row, place }: { summary: Summary; pairs: Pair[]; row: Difference; place: number }) {
   const { column, rows, reason } = summary.by[place] as PartColumn;
   const compared = pairs.filter((pair) => !pair.reason);
-  const { content, error } = useMade(JSON.stringify([place, compared.map(({ first, second }) => [first.number, second.number])]), async () =>
+  const { content, error } = useMade(JSON.stringify([prefixed(summary, ""), place, compared.map(({ first, second }) => [first.number, second.number])]), async () =>
     reason ? [] : (await Promise.all(compared.map((pair) => readParts(summary, pair, place)))).flat(),
   );
   if (reason) return <Waiting error={reason} />;
@@ -54,10 +53,7 @@ function Divided({ summary, pairs, row, place }: { summary: Summary; pairs: Pair
     <>
       <p class="quiet">p is corrected over all {count(rows)} rows of this column in the report: all numbers and pairs. * fewer than 30 documents.</p>
       <div class="forest">
-        <div class="plots">
-          <Forests rows={shown.map((one) => ({ row: one.row, lines: several ? [one.row.cell, `${one.pair.first.name} − ${one.pair.second.name}`] : [one.row.cell] }))} />
-        </div>
-        <SortedTable rows={shown} columns={columns(column, several)} label={`By ${column}`} />
+        <SortedTable rows={shown} columns={columns(shown, column, several)} label={`By ${column}`} />
       </div>
     </>
   );
@@ -66,14 +62,14 @@ function Divided({ summary, pairs, row, place }: { summary: Summary; pairs: Pair
 async function readParts(summary: Summary, pair: Pair, place: number): Promise<Shown[]> {
   const entry = entryOf(summary, pair.first, pair.second);
   if (!entry) return [];
-  const rows = await load<Difference[]>(`parts-${entry.first}-${entry.second}-${place}`);
+  const rows = await load<Difference[]>(prefixed(summary, `parts-${entry.first}-${entry.second}-${place}`));
   return rows.map((row) => ({ pair, row: pair.mirrored ? mirroredRow(row) : row }));
 }
 
 /** Of several pairs those of one value stand together. */
 const order = (all: Shown[], one: Shown): number => all.findIndex(({ row }) => row.cell === one.row.cell);
 
-const columns = (name: string, several: boolean): Column<Shown>[] => [
+const columns = (rows: Shown[], name: string, several: boolean): Column<Shown>[] => [
   { name, value: ({ row }) => row.cell, cell: ({ row }) => <Text>{row.cell + (row.notes.some((note) => note.startsWith(FEW)) ? "*" : "")}</Text> },
-  ...numberColumns(several, "all rows of this column"),
+  ...numberColumns(rows, several, "all rows of this column"),
 ];

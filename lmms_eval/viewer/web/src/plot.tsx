@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 
 import { isFew } from "./amounts";
 import { Score, type Column } from "./common";
-import { count, digitsOf, number } from "./text";
+import { capital, count, digitsOf, number } from "./text";
 import type { Cell } from "./types";
 
 export interface Axis {
@@ -37,13 +37,13 @@ export function axisOf(cells: Cell[], isDifference = false): Axis {
 const HEIGHT = 16;
 
 /** The row's own numbers stand beside it, so nobody needs to read the drawing. */
-export function Plot({ cell, axis, isDifference = false }: { cell: Cell; axis: Axis; isDifference?: boolean }) {
+export function Plot({ cell, axis, isDifference = false, tone = "" }: { cell: Cell; axis: Axis; isDifference?: boolean; tone?: string }) {
   if (cell.value === null && cell.low === null) return null;
   const at = (value: number): number => (100 * (Math.max(axis.low, Math.min(axis.high, value)) - axis.low)) / (axis.high - axis.low);
   const zero = at(0);
   const middle = HEIGHT / 2;
   return (
-    <svg class={`plot ${isFew(cell) ? "few" : ""}`} aria-hidden="true" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none">
+    <svg class={`plot ${isFew(cell) ? "few" : ""} ${tone}`} aria-hidden="true" viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none">
       {axis.ticks.map((tick) => (
         <path class={tick === 0 && isDifference ? "zero" : "grid"} d={`M${at(tick)} 0V${HEIGHT}`} />
       ))}
@@ -75,10 +75,12 @@ interface PlotOptions<T> {
   /** Rows on the same scale; of several scales each row's bar is over its own, and no ticks are shown. */
   scaleOf?: (row: T) => string;
   isDifference?: boolean;
+  /** The colour of a row's drawing, as a class; the row says the same in words. */
+  toneOf?: (row: T) => string;
 }
 
 /** The column of drawings of a table; nothing if there is nothing to draw. */
-export function plotColumns<T>(rows: T[], { cellOf, scaleOf = () => "", isDifference = false }: PlotOptions<T>): Column<T>[] {
+export function plotColumns<T>(rows: T[], { cellOf, scaleOf = () => "", isDifference = false, toneOf }: PlotOptions<T>): Column<T>[] {
   const isDrawn = (cell: Cell): boolean => cell.value !== null && (!isDifference || cell.value !== 0 || cell.low !== null);
   if (!rows.some((row) => isDrawn(cellOf(row)))) return [];
   const axes = new Map<string, Axis>();
@@ -92,7 +94,7 @@ export function plotColumns<T>(rows: T[], { cellOf, scaleOf = () => "", isDiffer
       class: "plotted",
       head: alike ? <Ticks axis={first} /> : <span class="unseen">Plot</span>,
       value: () => null,
-      cell: (row) => <Plot cell={cellOf(row)} axis={axes.get(scaleOf(row)) ?? axisOf([])} isDifference={isDifference} />,
+      cell: (row) => <Plot cell={cellOf(row)} axis={axes.get(scaleOf(row)) ?? axisOf([])} isDifference={isDifference} tone={toneOf?.(row)} />,
     },
   ];
 }
@@ -133,15 +135,15 @@ export const Few = (cell: { n: number; few?: boolean }) => (
 export function countColumn<T>(rows: T[], cellOf: (row: T) => Cell, unitOf: (row: T) => string): Column<T> {
   const [first = "documents", ...others] = new Set(rows.map(unitOf));
   return {
-    name: others.length ? "Over" : first.charAt(0).toUpperCase() + first.slice(1),
+    name: others.length ? "Over" : capital(first),
     title: "What the number and its interval are over",
     class: "number counted",
     value: (row) => cellOf(row).n,
     cell: (row) => (
       <>
         {count(cellOf(row).n)}
-        {others.length > 0 && ` ${unitOf(row)}`}
         <Few {...cellOf(row)} />
+        {others.length > 0 && <small class="unit">{unitOf(row)}</small>}
       </>
     ),
   };

@@ -1,10 +1,9 @@
 // The table of a run's scores: the benchmarks' own numbers, then those of each task, each with its interval, what that is over, and its wrong answers.
-import { metricName } from "./cells";
 import { SortedTable, type Column } from "./common";
 import { fewNote, plotColumns, scoreColumn, countColumn } from "./plot";
-import { address } from "./route";
+import { address, verdictAddress } from "./route";
 import { count, methodText, number, plain, Text } from "./text";
-import type { Cell, Counted, ResultRow, RunEntry } from "./types";
+import type { Cell, Counted, ResultRow, RunEntry, Verdict } from "./types";
 
 /** Rows of a table that are shown at first. */
 export const MOST = 16;
@@ -88,7 +87,7 @@ function Broken({ children }: { children: string }) {
 
 function Named({ run, row, isTask }: { run: ScoredRun; row: ResultRow; isTask: boolean }) {
   const { name, depth } = nameOf(row);
-  const metric = metricName(row.metric) + (row.filter && row.filter !== "none" ? `, ${plain(row.filter)}` : "");
+  const metric = plain(row.metric) + (row.filter && row.filter !== "none" ? `, ${plain(row.filter)}` : "");
   return (
     <span class="named" style={{ paddingLeft: `${14 * depth}px` }} title={name === row.task ? undefined : plain(row.task)}>
       {isTask ? (
@@ -112,13 +111,15 @@ function Named({ run, row, isTask }: { run: ScoredRun; row: ResultRow; isTask: b
   );
 }
 
-/** The way to the wrong answers, unless the score leaves room for none. */
+/** The way to the wrong answers, with their number if it is known. */
 function Answers({ run, row }: { run: ScoredRun; row: ResultRow }) {
-  const isFull = row.value === 100 || (row.value === 1 && (row.high ?? 1) <= 1);
-  if (isFull) return null;
+  const verdicts = run.tasks.find((task) => task.name === row.task)?.verdicts;
+  const isKnown = verdicts && ["correct", "wrong", "partly"].some((verdict) => verdicts[verdict as Verdict]);
+  if (isKnown && !verdicts.wrong) return <small>none wrong</small>;
+  const text = isKnown ? `${count(verdicts.wrong)} wrong` : "Wrong";
   return (
-    <a href={address([run.name, row.task], new URLSearchParams({ verdict: "wrong" }))} aria-label={`Wrong answers of ${plain(row.task)}`}>
-      Wrong
+    <a href={verdictAddress(run.name, row.task, "wrong")} aria-label={`${text} answers of ${plain(row.task)}`}>
+      {text}
     </a>
   );
 }

@@ -5,7 +5,6 @@ import { Parsing } from "./audit";
 import { Benchmarks, hasBenchmarks } from "./benchmarks";
 import { Biases } from "./biases";
 import { Breakdowns, Distributed } from "./breakdowns";
-import { metricName } from "./cells";
 import { Certainty } from "./certainty";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { headlines, percent, State } from "./home";
@@ -71,7 +70,7 @@ function Headline({ run }: { run: RunEntry }) {
   if (!first || first.value === null || run.state === "withheld") return null;
   return (
     <p class="headline" title={plain(first.task)}>
-      <small>{metricName(first.metric)}</small>
+      <small>{plain(first.metric)}</small>
       <Score cell={first} shown={alike([first.value, first.low, first.high])} />
       <small>
         over {count(first.n)} {first.over ?? "questions"}

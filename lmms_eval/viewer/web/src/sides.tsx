@@ -6,6 +6,7 @@ import { chosenDocuments, documentAddress, listAddress, ScoreOf, useChoice } fro
 import { useColumns, useRow } from "./listed";
 import { changedParams, useDocuments, type Difference, type Documents, type Summary } from "./pairs";
 import { address, pageAddress, replace } from "./route";
+import { RunName } from "./name";
 import { Pre } from "./pre";
 import { Answer } from "./answers";
 import { Block, Document } from "./blocks";
@@ -147,7 +148,7 @@ function Side({ documents, document, run, loaded, asked, marked }: SideProps) {
   const title = (
     <h2>
       <a href={address([entry.name, table?.tasks[0]?.name, table?.text("id", place)])}>
-        <Text>{entry.name}</Text>
+        <RunName run={entry} />
       </a>
     </h2>
   );
@@ -155,7 +156,7 @@ function Side({ documents, document, run, loaded, asked, marked }: SideProps) {
     return (
       <section class="side">
         <h2>
-          <Text>{entry.name}</Text>
+          <RunName run={entry} />
         </h2>
         <p class="empty">The report does not hold this document of the run.</p>
       </section>

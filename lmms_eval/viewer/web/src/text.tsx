@@ -48,6 +48,11 @@ export function alike(values: (number | null | undefined)[]): (value: number | n
 /** How an interval came about, in the words of the page. */
 export const methodText = (method: string | undefined): string => (method === "own" ? "task-defined" : (method ?? ""));
 
+/** A single number without the zeros that align it with others. */
+export const alone = (value: number, digits = 6): string => number(value, digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+
+export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
 export const count = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : value.toLocaleString("en-US");
 

@@ -66,6 +66,8 @@ export interface TaskEntry {
   samples: number;
   per_text: number;
   outcomes: Outcomes;
+  /** Samples by what the headline metric says of them; absent while a run goes on. */
+  verdicts?: Partial<Record<Verdict, number>>;
   /** Of a run that is followed; changes where rows become others than before. */
   form?: string;
 }
@@ -86,6 +88,20 @@ export interface LiveTask {
   failed: number;
   score: LiveScore | null;
   reason: string;
+}
+
+/** A sample of a run that is followed, as soon as it has finished. */
+export interface LatestSample {
+  task: string;
+  id: string;
+  status: string;
+  answer: string;
+  target: string;
+  reason: string;
+  thumb: string;
+  /** By the first metric of the task, whose worst and best scores are the ends. */
+  score: number | null;
+  ends?: ColumnFacts["ends"];
 }
 
 /** A run that is followed by its journals. */
@@ -110,6 +126,7 @@ export interface Live {
   score: LiveScore | null;
   reasons: [string, number][];
   tasks: LiveTask[];
+  latest: LatestSample[];
 }
 
 export interface RunEntry {
@@ -215,6 +232,9 @@ export interface RunDetails {
   state: JsonObject;
 }
 
+/** What is said about a sample, in the words of lmms_eval/viewer/samples.py. */
+export type Verdict = "wrong" | "partly" | "correct" | "unscored" | "failed";
+
 /** A column of samples. Without any of the last five its cells stand in pieces, texts in those of the rows. */
 export interface ColumnFacts {
   key: string;
@@ -226,6 +246,12 @@ export interface ColumnFacts {
   from?: number;
   /** Every code is 0. */
   same?: boolean;
+  /** The worst and the best score of a metric for one sample, if they are known; the worst is null without a bound. */
+  ends?: [number | null, number];
+  /** Decimal places of a metric's scores. */
+  decimals?: number;
+  /** Samples by verdict: of a metric by its ends, of the column `status` those without a score. */
+  verdicts?: Partial<Record<Verdict, number>>;
   all?: (string | number | null)[];
 }
 
