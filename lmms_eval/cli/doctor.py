@@ -15,11 +15,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.cli.version import git_state
+from lmms_eval.errors import UsageError
 from lmms_eval.utils.installed import own_requirements, package_version, required_packages
 
 PACKAGE = "lmms_eval"
@@ -51,99 +55,147 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--fix", action="store_true", help="print (never run) the commands that would install what is missing"
     )
-    is_fix = parser.read(arguments).fix
-    emit(remedy_lines(own_requirements(), os.environ) if is_fix else doctor_lines(os.environ))
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    given = parser.read(arguments)
+    if given.fix and given.json:
+        raise UsageError("--fix --json: the commands of --fix are a shell script; give one of the two")
+    if given.fix:
+        emit(remedy_lines(own_requirements(), os.environ))
+    elif given.json:
+        found = doctor_sections(os.environ).items()
+        emit(json.dumps({"sections": {title: [fact.plain() for fact in facts] for title, facts in found}}, indent=2))
+    else:
+        emit(doctor_lines(os.environ))
     return 0
+
+
+class Fact(Struct, frozen=True):
+    """One line of the report."""
+
+    name: str
+    """Empty if the value says it all."""
+    value: str
+    is_present: bool | None = None
+    """Whether the part is there, and can be used; ``None`` if it is neither there nor absent, such as an amount."""
+    link: str = ": "
+    """The text between name and value in a line."""
+
+    @property
+    def line(self) -> str:
+        return f"{self.name}{self.link}{self.value}" if self.name else self.value
+
+    def plain(self) -> dict[str, Any]:
+        return {"name": self.name, "value": self.value, "is_present": self.is_present}
 
 
 def doctor_lines(environ: Mapping[str, str]) -> list[str]:
     """Return the whole report. Keys are reported as present or absent; their values are never part of it."""
+    lines: list[str] = []
+    for title, facts in doctor_sections(environ).items():
+        lines += [title, *(f"  {fact.line}" for fact in facts), ""]
+    return lines[:-1]
+
+
+def _package(name: str, version: str | None) -> Fact:
+    return Fact(name, version or "absent", version is not None, " ")
+
+
+def doctor_sections(environ: Mapping[str, str]) -> dict[str, list[Fact]]:
+    """Return the report by section. The values of keys are never part of it."""
     home = Path(environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    sections = {
+    own, git = package_version("lmms_eval"), git_state()
+    return {
         "Software": [
-            f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}",
-            f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
-            f"Git {git_state() or 'not a checkout'}",
-            *(f"{name} {package_version(name) or 'absent'}" for name in _SHOWN_PACKAGES),
+            Fact("lmms-eval", own or "not installed (run from its source folder)", own is not None, " "),
+            Fact("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", True, " "),
+            Fact("Git", git or "not a checkout", link=" "),
+            *(_package(name, package_version(name)) for name in _SHOWN_PACKAGES),
         ],
         "Accelerators": _accelerators(),
         "Machine": [
-            f"CPU cores: {cores}",
-            f"memory: {memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB",
+            Fact("CPU cores", str(cores)),
+            Fact("memory", f"{memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB"),
             _disk("current folder", Path.cwd()),
-            _disk("HF home", home) + ("" if home.exists() else ", does not exist yet"),
+            _disk("HF home", home),
             _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
         ],
         "Optional parts": optional_parts(own_requirements()),
         "Scoring data": _scoring_data(environ),
-        "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
+        "Keys": [Fact(name, "present" if environ.get(name) else "absent", bool(environ.get(name))) for name in KEYS],
         "Sandbox": _sandbox(),
     }
-    lines: list[str] = []
-    for title, entries in sections.items():
-        lines += [title, *(f"  {entry}" for entry in entries), ""]
-    return lines[:-1]
 
 
-def optional_parts(requirements: Sequence[str]) -> list[str]:
+def optional_parts(requirements: Sequence[str]) -> list[Fact]:
     """List the extras of the package: present, or missing with the command that installs them."""
     parts = {part: lacking for part, lacking in missing_parts(requirements).items() if part}
     if not parts:
-        return ["unknown: lmms_eval is not installed as a package; pip install -e . in its source folder"]
-    lines = []
-    for part, missing in sorted(parts.items()):
-        state = f"missing {', '.join(missing)}: pip install 'lmms_eval[{part}]'" if missing else "present"
-        lines.append(f"{part}: {state}")
-    return lines
+        text = "lmms_eval is not installed as a package; pip install -e . in its source folder"
+        return [Fact("unknown", text, False)]
+    return [
+        Fact(
+            part,
+            f"missing {', '.join(missing)}: pip install 'lmms_eval[{part}]'" if missing else "present",
+            not missing,
+        )
+        for part, missing in sorted(parts.items())
+    ]
 
 
-def _scoring_data(environ: Mapping[str, str]) -> list[str]:
+def _scoring_data(environ: Mapping[str, str]) -> list[Fact]:
     from lmms_eval.tasks._task_utils.linguistic import PACKAGES, REMEDY, find_package
 
     stated = environ.get("NLTK_DATA", "")
-    lines = [f"NLTK {package.name}: {find_package(package, stated) or f'absent, {REMEDY}'}" for package in PACKAGES]
+    found: dict[str, tuple[Path | str | None, str]] = {
+        f"NLTK {package.name}": (find_package(package, stated), f"absent, {REMEDY}") for package in PACKAGES
+    }
+    found["Java, for BLEU-4 and CIDEr of captions"] = shutil.which("java"), "absent, install a Java runtime"
     table, server = environ.get("LMMS_EVAL_GEOCODE_TABLE"), environ.get("LMMS_EVAL_GEOCODER")
     given = ", ".join(source for source in (table, server) if source)
-    lines.append(f"Java, for BLEU-4 and CIDEr of captions: {shutil.which('java') or 'absent, install a Java runtime'}")
-    return [*lines, f"geocoder: {given or 'none, give --geocode_table FILE or --geocoder nominatim'}"]
+    found["geocoder"] = given, "none, give --geocode_table FILE or --geocoder nominatim"
+    return [Fact(name, str(place or remedy), bool(place)) for name, (place, remedy) in found.items()]
 
 
-def _accelerators() -> list[str]:
+def _accelerators() -> list[Fact]:
     if importlib.util.find_spec("torch") is None:
-        return ["unknown: torch is absent (API models need none)"]
+        return [Fact("unknown", "torch is absent (API models need none)", False)]
     try:
         import torch
     except (ImportError, OSError) as error:
-        return [f"unknown: torch cannot be loaded ({error})"]
+        return [Fact("unknown", f"torch cannot be loaded ({error})", False)]
     if not torch.cuda.is_available():
-        return [f"no CUDA device (torch built for {torch.version.cuda or 'CPU'})"]
-    lines = [f"CUDA {torch.version.cuda}"]
+        return [Fact("", f"no CUDA device (torch built for {torch.version.cuda or 'CPU'})", False)]
+    facts = [Fact("CUDA", str(torch.version.cuda), True, " ")]
     for index in range(torch.cuda.device_count()):
         device = torch.cuda.get_device_properties(index)
-        lines.append(f"cuda:{index} {device.name}, {device.total_memory / _GIB:.0f} GiB")
-    return lines
+        facts.append(Fact(f"cuda:{index}", f"{device.name}, {device.total_memory / _GIB:.0f} GiB", True, " "))
+    return facts
 
 
-def _sandbox() -> list[str]:
+def _sandbox() -> list[Fact]:
     from lmms_eval.sandbox.layers import probe_layers
     from lmms_eval.sandbox.policy import REMEDY, not_confined
 
     layers = probe_layers()
-    lines = [f"{layer.name}: {'active' if layer.active else 'not active'} ({layer.detail})" for layer in layers]
-    missing = not_confined(layers)
-    if missing:
-        return [*lines, f"programs of models are refused: nothing confines their {' and '.join(missing)}; {REMEDY}"]
-    return [*lines, "programs of models are run, confined"]
+    facts = [
+        Fact(layer.name, f"{'active' if layer.active else 'not active'} ({layer.detail})", layer.active)
+        for layer in layers
+    ]
+    if missing := not_confined(layers):
+        text = f"refused: nothing confines their {' and '.join(missing)}; {REMEDY}"
+        return [*facts, Fact("programs of models are", text, False, " ")]
+    return [*facts, Fact("programs of models are", "run, confined", True, " ")]
 
 
-def _disk(name: str, folder: Path) -> str:
+def _disk(name: str, folder: Path) -> Fact:
     present = next((path for path in (folder, *folder.parents) if path.exists()), None)
     if present is None:
-        return f"{name}: {folder}, does not exist"
-    return f"{name}: {folder}, {shutil.disk_usage(present).free / _GIB:.1f} GiB free"
+        return Fact(name, f"{folder}, does not exist", False)
+    is_absent = "" if folder.exists() else ", does not exist yet"
+    return Fact(name, f"{folder}, {shutil.disk_usage(present).free / _GIB:.1f} GiB free{is_absent}")
 
 
 def missing_parts(requirements: Sequence[str]) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from lmms_eval.errors import DataError, RequestError
-from lmms_eval.results.facts import part_of
+from lmms_eval.results.facts import part_of, selected
 from lmms_eval.results.files import RUNS, is_stamp, read_state, results_date
 from lmms_eval.results.run import Choice, Run, load
 from lmms_eval.results.sample import Sample
@@ -26,7 +26,7 @@ from lmms_eval.server.store import Job, JobEnding
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.redaction import redact_text
 from lmms_eval.utils.where import parse_where
-from lmms_eval.viewer.numbers import stated_rows
+from lmms_eval.viewer.numbers import headlines, stated_rows
 
 LOG_LINES = 50
 """Last lines of the log that are appended to the reason of a failure."""
@@ -35,6 +35,7 @@ MOST_WITHHELD = 5
 MOST_SAMPLES = 500
 _KEPT_RUNS = 8
 _PIECE, _LARGE = 1 << 20, 1 << 30
+_ERROR, _EXIT, _LOG_FOLLOWS = "error: ", "the run ended with exit code", "; the end of its log:"
 _LEFT_OUT = frozenset({"owner.json"})
 _INTERRUPTS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
@@ -66,10 +67,24 @@ def _reason(folder: JobFolder, ended: Exit, result: Mapping[str, Any]) -> str:
     elif withheld := [text for files in result.values() for text in _withheld_in(Path(files["results"]))]:
         more = f", and {len(withheld) - MOST_WITHHELD} more" if len(withheld) > MOST_WITHHELD else ""
         named = ", ".join(withheld[:MOST_WITHHELD]) + more
-        text = f"scores are withheld (exit code {ended.code}), see the results: {named}"
+        text = f"{'score' if len(withheld) == 1 else 'scores'} withheld (exit code {ended.code}): {named}"
+    elif error := _last_error(lines := _last_lines(folder)):
+        return f"{error} (exit code {ended.code}){_LOG_FOLLOWS}\n{lines}"
     else:
-        text = f"the run ended with exit code {ended.code}"
-    return f"{text}; the end of its log:\n{_last_lines(folder)}"
+        text = f"{_EXIT} {ended.code}"
+    return f"{text}{_LOG_FOLLOWS}\n{_last_lines(folder)}"
+
+
+def _last_error(lines: str) -> str:
+    """Return the last message of the command in a log; empty if it printed none."""
+    errors = (line.removeprefix(_ERROR) for line in reversed(lines.splitlines()) if line.startswith(_ERROR))
+    return next(errors, "").strip()
+
+
+def short_reason(error: str) -> str:
+    """Return the first line of a job's error, without the lines of the log; of an exit code alone, the last message."""
+    first, _, lines = error.partition("\n")
+    return (first.startswith(_EXIT) and _last_error(lines)) or first.removesuffix(_LOG_FOLLOWS)
 
 
 def _withheld_in(file: Path) -> list[str]:
@@ -193,6 +208,23 @@ def scores_of(job: Job) -> dict[str, Any]:
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List the scores of a results document."""
     return [row for name in part_of(document, "results") for row in stated_rows(document, name)]
+
+
+def headline_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List the main numbers of a run: those of the benchmarks, else the first of each task or group that was
+    asked for. Groups without a number are represented by their tasks.
+    """
+    if found := headlines(document):
+        return found
+    rows: list[dict[str, Any]] = []
+    for name, leaves in selected(document).items():
+        own = _first_row(document, name)
+        rows += [own] if own is not None else [row for leaf in leaves if (row := _first_row(document, leaf))]
+    return rows
+
+
+def _first_row(document: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    return next(stated_rows(document, name), None)
 
 
 def runs_of(job: Job) -> list[Run]:

@@ -74,8 +74,8 @@ class Description(Struct, frozen=True):
     parts: tuple[DescribedTask, ...]
 
 
-def describe(name: str, catalogue: Catalogue) -> Description:
-    """Describe a task, or the tasks of a group or tag together.
+def describe(name: str, catalogue: Catalogue, is_logged: bool = True) -> Description:
+    """Describe a task, or the tasks of a group or tag together. ``is_logged`` is as for ``choose``.
 
     Raises:
         UnknownNameError: there is no such name. TaskError: its YAML is wrong.
@@ -83,7 +83,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     if not catalogue.has(name):
         raise catalogue.unknown(name)
     entry = catalogue.entry(name)
-    sources = choose([name], catalogue).sources
+    sources = choose([name], catalogue, is_logged).sources
     parts = tuple(map(_part, sources))
     found = [facts for source in sources if (facts := _facts(source)) is not None]
     is_own = name in catalogue.own_names() and not (entry is not None and entry.pack)

@@ -59,10 +59,18 @@ def facts_of(name: str, is_group: bool = False) -> Facts | None:
     Raises:
         TaskError: the table is damaged.
     """
-    if is_group:
-        return next((row for row in all_facts() if row.name == name), None)
-    fitting = [row for row in all_facts() if fnmatchcase(name, row.name)]
-    return max(fitting, key=lambda row: (row.name == name, len(row.name)), default=None)
+    exact, patterns = _by_name()
+    if is_group or name in exact:
+        return exact.get(name)
+    return next((row for row in patterns if fnmatchcase(name, row.name)), None)
+
+
+@functools.cache
+def _by_name() -> tuple[dict[str, Facts], tuple[Facts, ...]]:
+    """Return the rows by name, and those whose names are wildcards, the longest first."""
+    rows = all_facts()
+    wildcards = (row for row in rows if any(sign in row.name for sign in "*?["))
+    return {row.name: row for row in reversed(rows)}, tuple(sorted(wildcards, key=lambda row: -len(row.name)))
 
 
 @functools.cache

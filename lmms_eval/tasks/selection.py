@@ -49,8 +49,10 @@ def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOption
     return Selection(tuple(build_task(source, options) for source in choice.sources), choice.groups, choice.direct)
 
 
-def choose(names: Sequence[str], catalogue: Catalogue) -> SelectedEntries:
+def choose(names: Sequence[str], catalogue: Catalogue, is_logged: bool = True) -> SelectedEntries:
     """Expand names into tasks and groups. Only YAML and the aggregations of groups are read.
+
+    With ``is_logged``, the log names what else a bare name could mean.
 
     Raises:
         UsageError, TaskError: as ``select_tasks``, except for errors that appear only when a task is built.
@@ -60,14 +62,15 @@ def choose(names: Sequence[str], catalogue: Catalogue) -> SelectedEntries:
         raise UsageError("--tasks: give at least one task; lmms-eval tasks lists them")
     walk = _Walk(catalogue)
     for name in chosen:
-        for known in _known_names(name, catalogue):
+        for known in _known_names(name, catalogue, is_logged):
             walk.visit(known, None, {})
     return SelectedEntries(tuple(walk.leaves.values()), tuple(walk.groups.values()), frozenset(walk.direct))
 
 
-def _known_names(name: str, catalogue: Catalogue) -> list[str]:
+def _known_names(name: str, catalogue: Catalogue, is_logged: bool) -> list[str]:
     if catalogue.has(name):
-        catalogue.log_others(name)
+        if is_logged:
+            catalogue.log_others(name)
         return [name]
     path = Path(name).expanduser()
     if path.is_dir():

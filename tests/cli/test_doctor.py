@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import platform
 from pathlib import Path
 
@@ -67,8 +68,21 @@ def test_optional_parts() -> None:
         'pytest; extra == "dev"',
         "numpy>=1",
     ]
-    assert optional_parts(requirements) == [
+    assert [fact.line for fact in optional_parts(requirements)] == [
         "present-one: present",
         "server: missing surely-no-such-package: pip install 'lmms_eval[server]'",
     ]
-    assert "not installed as a package" in optional_parts([])[0]
+    assert "not installed as a package" in optional_parts([])[0].line
+
+
+def test_the_report_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    assert main(["doctor", "--json"]) == 0
+    text = capsys.readouterr().out
+    sections = json.loads(text)["sections"]
+    keys = {fact["name"]: fact["is_present"] for fact in sections["Keys"]}
+    assert keys["OPENAI_API_KEY"] and not keys["HF_TOKEN"] and "do-not-show" not in text
+    assert sections["Machine"][0]["name"] == "CPU cores" and sections["Machine"][0]["is_present"] is None
+    assert main(["doctor", "--json", "--fix"]) == 2
+    assert "--fix --json" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval.config.options import options
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.server.choices import ELSEWHERE, ModelChoices, TaskChoices, option_choices
+from lmms_eval.server.choices import ELSEWHERE, ModelChoices, TaskChoices, TaskSearch, option_choices
 from lmms_eval.tasks.packs.store import VARIABLE
 from tests.faults.command import in_process
 from tests.tasks.packs.kit import PLAIN, ROWS, TASKS, wheel
@@ -68,7 +68,52 @@ def test_names_of_packs_come_after_the_others(tmp_path: Path, monkeypatch: pytes
         assert [one.name for one in choices.all() if one.kind == kind][-len(names) :] == names
     found = {one["name"]: one["size"] for one in choices.groups()}
     assert len(found) > 50 and "kit_group" not in found and "kit_tag" not in found
+    kit = choices.search(TaskSearch(source="kitchen"))
+    assert {one.name for one in kit.tasks} >= {"kit_group", "kit_tag", "kit_plain", "kitchen:gsm8k"}
+    assert kit.sources == ("kitchen",) and {one.pack for one in kit.tasks} == {"kitchen"}
     assert choices.details("kit_group")["parts"][0]["name"] == "kit_plain"
+
+
+def test_a_search_finds_the_name_itself_first(tasks: TaskChoices) -> None:
+    found = tasks.search(TaskSearch("mmmu_val"))
+    assert found.tasks[0].name == "mmmu_val"
+    assert all(one.name.startswith("mmmu_val") for one in found.tasks[:4])
+    assert found.total == len(tasks.all()) > found.found == len(found.tasks) > 3
+    assert {one.name for one in tasks.search(TaskSearch("VAL mmmu")).tasks} >= {"mmmu_val"}
+    few = tasks.search(TaskSearch(most=3))
+    assert (len(few.tasks), few.found, few.hint) == (3, found.total, "")
+
+
+def test_a_search_is_narrowed_by_facts(tasks: TaskChoices) -> None:
+    assert {one.kind for one in tasks.search(TaskSearch(kind="tag", most=999)).tasks} == {"tag"}
+    videos = tasks.search(TaskSearch(modality="video", most=999)).tasks
+    assert len(videos) > 20 and all("video" in one.modalities for one in videos)
+    assert all("judge" in one.needs for one in tasks.search(TaskSearch(need="judge", most=999)).tasks)
+    assert all(not one.needs for one in tasks.search(TaskSearch(need="none", most=999)).tasks)
+    assert tasks.search(TaskSearch(source="")).found == len(tasks.all())
+    assert tasks.search(TaskSearch(source="kitchen")).found == 0
+
+
+def test_a_search_without_results_says_what_the_name_could_mean(tasks: TaskChoices) -> None:
+    assert "mmmu_val" in tasks.search(TaskSearch("mmmu_vql")).hint
+    assert tasks.search(TaskSearch("no such words")).hint == ""
+
+
+def test_facts_of_groups_are_found_when_they_are_read() -> None:
+    choices = TaskChoices()
+    first = choices.search(TaskSearch("mmmu_pro", kind="group"))
+    assert (first.is_complete, first.tasks[0].size) == (False, 0)
+    choices.groups()
+    then = choices.search(TaskSearch("mmmu_pro", kind="group"))
+    assert (then.is_complete, then.tasks[0].size, then.tasks[0].modalities) == (True, 2, ("image",))
+    assert [one.documents for one in choices.named(["mmmu_pro", "no_such_task"])] == [3460]
+
+
+def test_a_model_without_its_packages_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.server.choices._is_installed", lambda name: name != "torch")
+    found = ModelChoices().missing("hf")
+    assert [text.partition(":")[0] for text in found] == ["package torch"]
+    assert ModelChoices().missing("baseline") == ()
 
 
 def test_what_scoring_needs_is_told(tasks: TaskChoices, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def client(server: ServerProcess) -> Iterator[EvalClient]:
 
 def test_withheld_scores_are_a_failure_that_has_results(client: EvalClient) -> None:
     job = client.evaluate("faulty", ["uneven"], limit=20)["job_id"]
-    with pytest.raises(JobFailedError, match=r"scores are withheld \(exit code 3\).*: uneven: 6 of 20 failed; the end"):
+    with pytest.raises(JobFailedError, match=r"score withheld \(exit code 3\): uneven: 6 of 20 failed; the end"):
         client.wait_for_job(job, poll_interval=0.1, timeout=120)
     results = client.results(job)
     assert (results.status, results.states) == ("failed", {"faulty": "withheld"})

@@ -25,12 +25,13 @@ from lmms_eval.config.convert import argument_mapping, argument_text
 from lmms_eval.config.options import RUNNING
 from lmms_eval.errors import DataError, LmmsEvalError, RequestError, UsageError
 from lmms_eval.http.guard import Guard
+from lmms_eval.results.facts import part_of
 from lmms_eval.results.follow import Snapshot
 from lmms_eval.server.choices import OptionChoice, option_choices
 from lmms_eval.server.command import environment
 from lmms_eval.server.events import JobsProgress
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.outcome import output_of, records, results_files, rows_of
+from lmms_eval.server.outcome import headline_rows, output_of, records, results_files, rows_of, short_reason
 from lmms_eval.server.page.preview import (
     NOT_TAKEN,
     SERVER_DEFAULTS,
@@ -42,13 +43,15 @@ from lmms_eval.server.page.preview import (
     read_request,
 )
 from lmms_eval.server.service import Service
-from lmms_eval.server.store import STATES, Job
+from lmms_eval.server.store import STATES, Job, now
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.installed import package_version
+from lmms_eval.utils.names import model_name_from_args
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import redact, redact_text
 from lmms_eval.viewer.live.app import live_app
 from lmms_eval.viewer.live.watch import Watch
+from lmms_eval.viewer.numbers import counted, headlines
 from lmms_eval.viewer.page import ReportOptions
 
 PATIENCE_S = 180.0
@@ -65,7 +68,33 @@ _REPORT, _MADE = "report", "made"
 """Folder of the pages, and the file that marks them as complete."""
 _CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
 """Options that the server accepts only with ``--allow_code``."""
-_MOST_FORMS = 64
+_MOST_FORMS, _MOST_READ = 64, 512
+MOST_HEADLINES = 3
+"""Numbers of a run that the list of jobs shows."""
+_PROGRESS = (
+    *("is_read", "requested", "done", "scored", "unscored", "failed", "rate_overall", "seconds_left", "token_rate"),
+    *("in_flight", "concurrency"),
+)
+_LISTED_PROGRESS = ("requested", "done", "failed", "seconds_left")
+_OUTCOMES = ("requested", "scored", "unscored", "failed", "not_asked", "reasons")
+_FIRST: Sequence[Mapping[str, Any]] = (
+    {
+        "text": "The model that this package ships (1 M parameters) answers 24 demonstration questions on the CPU. "
+        "It takes less than a minute and downloads nothing.",
+        "request": {
+            "model": "hf",
+            "model_args": {"pretrained": "embedded", "dtype": "float32", "batch_size": 8},
+            "tasks": ["megabench_demo"],
+            "limit": 24,
+            "gen_kwargs": {"max_new_tokens": 96},
+        },
+    },
+    {
+        "text": "The reference answers are scored as if a model had given them: full marks show that everything works.",
+        "request": {"model": "baseline", "model_args": {"strategy": "gold"}, "tasks": ["megabench_demo"]},
+    },
+)
+"""First evaluations, for those who have chosen nothing yet. The first one whose packages are here is offered."""
 _COMPARISON = re.compile(r"[0-9a-f]{20}")
 _GPUS = OptionChoice(
     "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
@@ -75,6 +104,8 @@ _GPUS = OptionChoice(
 def entry(job: Job, position: int) -> dict[str, Any]:
     """Describe a job in a list."""
     tasks = job.request.get("tasks")
+    arguments = redact_text(argument_text(job.request.get("model_args")))
+    shown = (_from_results(job, headline_rows) if job.has_ended else None) or []
     return {
         "job_id": job.job_id,
         "state": job.state,
@@ -82,23 +113,24 @@ def entry(job: Job, position: int) -> dict[str, Any]:
         "started_at": job.started_at,
         "completed_at": job.completed_at,
         "model": str(job.request.get("model")),
-        "model_args": redact_text(argument_text(job.request.get("model_args"))),
+        "model_args": arguments,
+        "name": model_name_from_args(arguments) or str(job.request.get("model")),
         "tasks": [str(name) for name in tasks] if isinstance(tasks, list) else [],
         "position": position,
         "is_stopping": job.is_cancelled and not job.has_ended,
+        "reason": redact_text(short_reason(job.error or "")),
+        "headlines": shown[:MOST_HEADLINES],
+        "headlines_left_out": len(shown[MOST_HEADLINES:]),
     }
 
 
 def progress(snapshot: Snapshot) -> dict[str, Any]:
     """Describe the progress of a job's run."""
     return {
-        "is_read": snapshot.is_read,
-        "requested": snapshot.requested,
-        "done": snapshot.done,
-        "failed": snapshot.failed,
+        **{name: getattr(snapshot, name) for name in _PROGRESS},
         "rate": snapshot.rate or snapshot.rate_overall,
-        "seconds_left": snapshot.seconds_left,
         "tokens": snapshot.tokens_in + snapshot.tokens_out,
+        "score": None if snapshot.score is None else to_dict(snapshot.score),
         "reasons": [{"text": text, "count": count} for text, count in snapshot.reasons],
         "tasks": [to_dict(task) for task in snapshot.tasks],
     }
@@ -113,9 +145,6 @@ def as_draft(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def scores(job: Job) -> list[dict[str, Any]]:
     """List the scores of a job's newest results file; empty without a file, or if it cannot be read."""
-    document: Any = None
-    with suppress(OSError, DataError):
-        document = read_json(file) if (file := next(reversed(results_files(job)), None)) else None
     return [
         {
             "task": row["task"],
@@ -126,8 +155,39 @@ def scores(job: Job) -> list[dict[str, Any]]:
             "documents": row["n"],
             "withheld": row.get("withheld", ""),
         }
-        for row in (rows_of(document) if isinstance(document, dict) else ())
+        for row in _from_results(job, rows_of) or ()
     ]
+
+
+def _from_results(job: Job, read: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Read something from a job's newest results file; ``None`` without a file, or if it cannot be read."""
+    with suppress(OSError, DataError):
+        stated = [Path(files["results"]) for files in (job.result or {}).values()] or results_files(job)
+        if file := max(stated, default=None, key=lambda path: path.name):
+            found = file.stat()
+            return _read_file(read, file, found.st_mtime_ns, found.st_size)
+    return None
+
+
+@lru_cache(_MOST_READ)
+def _read_file(read: Callable[[Mapping[str, Any]], Any], file: Path, _changed_ns: int, _size: int) -> Any:
+    """Read a results file. The last results are kept, since the list of jobs is asked for every two seconds."""
+    document: Any = read_json(file)
+    return read(document) if isinstance(document, dict) else None
+
+
+def tables(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a job's page, in the form of a report's: the benchmarks' own numbers, scores, counts, and
+    outcomes by task.
+    """
+    outcomes = part_of(document, "outcomes")
+    asked = [name for name in outcomes if part_of(outcomes, name).get("requested")]
+    return {
+        "headlines": headlines(document),
+        "rows": rows_of(document),
+        "counts": counted(document),
+        "outcomes": [{"task": name, **{key: part_of(outcomes, name).get(key) for key in _OUTCOMES}} for name in asked],
+    }
 
 
 class Views:
@@ -238,6 +298,7 @@ class Desk:
         self._pages = PageMaker(self._environment)
         self._compared = settings.folder.absolute() / "comparisons"
         self._progress = JobsProgress()
+        self._machine: dict[str, Any] | None = None
         self._forms = lru_cache(_MOST_FORMS)(lambda job_id: preview(as_draft(service.job(job_id).request)))
         """The requests of jobs as commands and as files."""
 
@@ -251,6 +312,7 @@ class Desk:
             "models": [to_dict(one) for one in self.models.all()],
             "options": [to_dict(one) for one in (_GPUS, *options)[0 if len(gpus) > 1 else 1 :]],
             "gpus": list(gpus),
+            "first": next(one for one in _FIRST if not self.models.missing(one["request"]["model"])),
         }
 
     def preview(self, request: Mapping[str, Any]) -> Preview:
@@ -275,9 +337,11 @@ class Desk:
                 names = {one.name, *one.other_names}
                 if one.is_required and not any(given.get(name) or name in fixed for name in names):
                     yield Problem("model_args", f"model_args: {model} needs the argument {one.name}")
-        for name in request.get("tasks") or ():
+        for name in map(str, request.get("tasks") or ()):
+            if self.tasks.catalogue.has(name):
+                continue
             try:
-                self.tasks.check([str(name)])
+                self.tasks.check([name])
             except LmmsEvalError as error:
                 yield Problem("tasks", str(error))
 
@@ -287,9 +351,18 @@ class Desk:
         except RequestError as error:
             yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
 
-    def machine(self) -> list[str]:
-        """Return the output of ``lmms-eval doctor``. Raises ``LmmsEvalError``."""
-        return self._output(["doctor"]).splitlines()
+    def machine(self, is_fresh: bool = False) -> dict[str, Any]:
+        """Return what ``lmms-eval doctor`` reports, as it was when it last ran unless it must be fresh.
+
+        Raises ``LmmsEvalError``.
+        """
+        if is_fresh or self._machine is None:
+            settings = self.service.settings
+            found: dict[str, Any] = json.loads(self._output(["doctor", "--json"]))
+            self._machine = {
+                **found, "gpus": list(settings.gpus), "folder": str(settings.folder.absolute()), "checked_at": now(),
+            }  # fmt: skip
+        return self._machine
 
     def missing(self, task: str) -> list[str]:
         """List the missing data and packages of a task; nothing is downloaded. Raises ``LmmsEvalError``."""
@@ -317,7 +390,12 @@ class Desk:
     def jobs(self) -> list[dict[str, Any]]:
         """List all jobs in the order of submission."""
         store = self.service.store
-        return [entry(job, store.position(job)) for job in store.of_state(*STATES)]
+        return [self._listed(job, store.position(job)) for job in store.of_state(*STATES)]
+
+    def _listed(self, job: Job, position: int) -> dict[str, Any]:
+        snapshot = self._progress.look(job.job_id, records(job)).snapshot if job.state == "running" else None
+        facts = None if snapshot is None else {name: getattr(snapshot, name) for name in _LISTED_PROGRESS}
+        return {**entry(job, position), "progress": facts}
 
     def job(self, job_id: str) -> dict[str, Any]:
         """Describe a job with its request, its scores and the pages that it can have. Raises ``NoJobError``."""
@@ -331,7 +409,7 @@ class Desk:
             "request": redact(as_draft(job.request)),
             "command": shown.command,
             "yaml": shown.yaml,
-            "scores": scores(job),
+            "tables": _from_results(job, tables) if job.has_ended else None,
             "can_report": job.has_ended and bool(files),
             "progress": None if snapshot is None else progress(snapshot),
             "can_view": is_going and output_of(job).is_dir(),

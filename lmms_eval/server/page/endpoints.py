@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.http.guard import Guard, Guarded, plain_answer
 from lmms_eval.server.app import make_app
+from lmms_eval.server.choices import TaskSearch
 from lmms_eval.server.endpoints import WrongStateError, answer_error
 from lmms_eval.server.events import ALIVE_S, EVERY_S, event
 from lmms_eval.server.outcome import page_of, runs_of
@@ -41,6 +42,8 @@ SCRIPT, STYLE = "ui.js", "ui.css"
 _ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
 MOST_BODY = 1 << 20
 """Bytes that a request may have."""
+MOST_LETTERS = 200
+"""Characters of a search that count."""
 Work = Callable[["EndpointCall"], Any]
 
 
@@ -153,12 +156,11 @@ def routes(desk: Desk) -> list[Route]:
         f"/{STYLE}": lambda _: Response(bundle(STYLE), media_type="text/css"),
         "/favicon.ico": lambda _: Response(status_code=204),  # browsers request it on their own
         "/ui/offer": lambda call: call.desk.offer(),
-        "/ui/tasks": lambda call: {"tasks": [to_dict(one) for one in call.desk.tasks.all()]},
-        "/ui/groups": lambda call: {"groups": call.desk.tasks.groups()},
+        "/ui/tasks": search_tasks,
         "/ui/models/{name:path}": describe_model,
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
         "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),
-        "/ui/machine": lambda call: {"lines": call.desk.machine()},
+        "/ui/machine": lambda call: call.desk.machine("fresh" in call.request.query_params),
         "/ui/jobs": lambda call: {"jobs": call.desk.jobs()},
         "/ui/jobs/{job_id}": lambda call: call.desk.job(call.path("job_id")),
         "/ui/jobs/{job_id}/log": read_log,
@@ -197,6 +199,18 @@ def describe_model(call: EndpointCall) -> dict[str, Any]:
     """Describe the arguments of a model, and those that the name of a service implies."""
     arguments, fixed = call.desk.models.details(call.path("name"))
     return {"name": call.path("name"), "arguments": [to_dict(one) for one in arguments], "fixed": fixed}
+
+
+def search_tasks(call: EndpointCall) -> dict[str, Any]:
+    """Search tasks, groups and tags. ``name``, which may be repeated, asks for the facts of names instead."""
+    given = call.request.query_params
+    if names := given.getlist("name"):
+        return {"tasks": [to_dict(one) for one in call.desk.tasks.named(names)]}
+    most = given.get("most", str(TaskSearch().most))
+    if not (most.isascii() and most.isdigit() and 0 < len(most) < 6):
+        raise RequestError("most: give a whole number")
+    terms = {key: given.get(key, "")[:MOST_LETTERS] for key in ("word", "kind", "modality", "need")}
+    return to_dict(call.desk.tasks.search(TaskSearch(**terms, source=given.get("source"), most=int(most))))
 
 
 def read_log(call: EndpointCall) -> dict[str, Any]:
@@ -269,6 +283,7 @@ def page_app(service: Service, guard: Guard, is_ending: Callable[[], bool] = lam
     app: FastAPI = make_app(service)
     with Views(guard, is_ending) as views:
         desk = Desk(service, guard, views)
+        desk.tasks.read_ahead()
 
         async def view_of_job(scope: Scope, receive: Receive, send: Send) -> None:
             try:

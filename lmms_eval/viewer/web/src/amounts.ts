@@ -40,3 +40,7 @@ export function directionOf(verdict: Verdict): "up" | "down" | "same" | "open" {
 export const SIGNS = { up: "▲", down: "▼", same: "=", open: "○" };
 
 export const probability = (p: number | null): string => (p === null ? "–" : p < 1e-4 ? "<0.0001" : p.toFixed(4));
+
+const FEW = 30; // as lmms_eval/results/cells.py
+/** Numbers that rest on few documents are marked. */
+export const isFew = (cell: { n: number; few?: boolean }): boolean => cell.few ?? cell.n < FEW;

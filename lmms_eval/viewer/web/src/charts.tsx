@@ -148,10 +148,6 @@ export interface Bar extends Cell {
   name: string;
 }
 
-const FEW = 30; // as lmms_eval/results/cells.py
-/** Numbers that rest on few documents are marked. */
-export const isFew = (cell: { n: number; few?: boolean }): boolean => cell.few ?? cell.n < FEW;
-
 const interval = (cell: Cell): [number, number] | null =>
   cell.low !== null && cell.high !== null ? [cell.low, cell.high] : null;
 

@@ -20,7 +20,8 @@ const rules: Policy = {
   },
 };
 const factory = (window as { trustedTypes?: { createPolicy(name: string, rules: Policy): Policy } }).trustedTypes;
-const policy = factory ? factory.createPolicy("lmms-chunks", rules) : rules;
+/** Made for the first piece: the server's page, which loads none, may make no policy. */
+let policy: Policy | undefined;
 
 const arrived = new Map<string, string>();
 (window as unknown as { lmmsChunk: (name: string, text: string) => void }).lmmsChunk = (name, text) => {
@@ -79,6 +80,7 @@ async function read(name: string): Promise<unknown> {
   if (inside) return JSON.parse(inside.textContent ?? "null");
   const script = document.createElement("script");
   script.nonce = NONCE;
+  policy ??= factory ? factory.createPolicy("lmms-chunks", rules) : rules;
   script.src = policy.createScriptURL(`data/${name}.js`);
   await new Promise<void>((done, fail) => {
     script.onload = () => done();

@@ -1,7 +1,7 @@
 // Columns of tables with scores: the number in one format, a bar with its interval on one axis for all rows, and what it rests on.
 import type { ComponentChildren } from "preact";
 
-import { isFew } from "./charts";
+import { isFew } from "./amounts";
 import { Score, type Column } from "./common";
 import { capital, count, digitsOf, number } from "./text";
 import type { Cell } from "./types";

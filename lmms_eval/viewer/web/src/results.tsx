@@ -18,7 +18,10 @@ function nameOf(row: ResultRow): { name: string; depth: number } {
 
 const cellOf = (row: ResultRow): Cell => row;
 
-export function Results({ run }: { run: RunEntry }) {
+/** What the table needs of a run. Its `tasks` have lists of samples. */
+export type ScoredRun = Pick<RunEntry, "name" | "tasks" | "headlines" | "rows" | "counts">;
+
+export function Results({ run }: { run: ScoredRun }) {
   const own = run.headlines.filter((row) => row.value !== null);
   const rows = [...own, ...run.rows];
   if (!rows.length) return <p class="quiet">No score yet.</p>;
@@ -65,7 +68,7 @@ const shortly = (row: ResultRow): Cell => (row.low === null && (row.method ?? ""
 
 const howOf = (row: ResultRow): string => methodText(row.method) || (row.about ? "benchmark-defined" : "");
 
-const isFirst = (run: RunEntry, row: ResultRow): boolean => run.rows.find((one) => one.task === row.task) === row;
+const isFirst = (run: ScoredRun, row: ResultRow): boolean => run.rows.find((one) => one.task === row.task) === row;
 
 /** A name whose lines may break after its underscores. */
 function Broken({ children }: { children: string }) {
@@ -82,7 +85,7 @@ function Broken({ children }: { children: string }) {
   );
 }
 
-function Named({ run, row, isTask }: { run: RunEntry; row: ResultRow; isTask: boolean }) {
+function Named({ run, row, isTask }: { run: ScoredRun; row: ResultRow; isTask: boolean }) {
   const { name, depth } = nameOf(row);
   const metric = plain(row.metric) + (row.filter && row.filter !== "none" ? `, ${plain(row.filter)}` : "");
   return (
@@ -109,7 +112,7 @@ function Named({ run, row, isTask }: { run: RunEntry; row: ResultRow; isTask: bo
 }
 
 /** The way to the wrong answers, with their number if it is known. */
-function Answers({ run, row }: { run: RunEntry; row: ResultRow }) {
+function Answers({ run, row }: { run: ScoredRun; row: ResultRow }) {
   const verdicts = run.tasks.find((task) => task.name === row.task)?.verdicts;
   const isKnown = verdicts && ["correct", "wrong", "partly"].some((verdict) => verdicts[verdict as Verdict]);
   if (isKnown && !verdicts.wrong) return <small class="none">none wrong</small>;

@@ -1,4 +1,8 @@
 // The contract with the server: every address that the page asks, and the forms of what it answers.
+import type { Counted, ResultRow } from "../types";
+
+/** The source of a search that is not restricted to this package or to a pack. */
+export const ANY = "any";
 
 export type Value = string | number | boolean | Value[] | { [name: string]: Value };
 export type Values = Record<string, Value>;
@@ -42,16 +46,29 @@ export interface TaskChoice {
   needs: string[];
   tags: string[];
   output_type: string;
+  /** Tasks of a group or tag; 0: not known yet. */
   size: number;
+  /** The pack that it comes from; empty outside packs. */
+  pack: string;
 }
 
-/** Facts of the tasks of a group or tag together. */
-export interface GroupFacts {
-  name: string;
-  documents: number | null;
-  modalities: string[];
-  needs: string[];
-  size: number;
+export interface TaskSearch {
+  word: string;
+  kind: string;
+  modality: string;
+  need: string;
+  source: string;
+  most: number;
+}
+
+export interface FoundTasks {
+  tasks: TaskChoice[];
+  found: number;
+  total: number;
+  sources: string[];
+  hint: string;
+  /** Whether the facts of groups are known already. */
+  is_complete: boolean;
 }
 
 export interface TaskDetails {
@@ -88,6 +105,8 @@ export interface Offer {
   models: ModelChoice[];
   options: OptionChoice[];
   gpus: string[];
+  /** An evaluation for those who have chosen nothing yet. */
+  first: { text: string; request: Request };
 }
 
 export interface Problem {
@@ -123,25 +142,41 @@ export interface JobEntry {
   tasks: string[];
   position: number | null;
   is_stopping: boolean;
+  /** The model's own name, else that of the back end. */
+  name: string;
+  /** Why it failed, in one line. */
+  reason: string;
+  /** The numbers that stand for the run. */
+  headlines: ResultRow[];
+  headlines_left_out: number;
+  /** Of a run that goes on. */
+  progress: Pick<Progress, "requested" | "done" | "failed" | "seconds_left"> | null;
 }
 
-export interface Score {
+export interface TaskOutcomes {
   task: string;
-  metric: string;
-  value: number | null;
-  low: number | null;
-  high: number | null;
-  documents: number | null;
-  withheld: string;
+  requested: number;
+  scored: number | null;
+  unscored: number | null;
+  failed: number | null;
+  not_asked: number | null;
+  reasons: Record<string, number> | null;
 }
 
-export interface Job extends JobEntry {
+/** The tables of the results file. */
+export interface Tables {
+  headlines: ResultRow[];
+  rows: ResultRow[];
+  counts: Counted[];
+  outcomes: TaskOutcomes[];
+}
+
+export interface Job extends Omit<JobEntry, "progress"> {
   error: string | null;
   request: Request;
   command: string;
   yaml: string;
-  scores: Score[];
-  /** Of a run that goes on. */
+  tables: Tables | null;
   progress: Progress | null;
   can_report: boolean;
   can_view: boolean;
@@ -153,12 +188,21 @@ export interface LogPiece {
   next: number;
 }
 
+export interface ScoreSoFar {
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  n: number;
+  of: number;
+  reason: string;
+}
+
 export interface TaskProgress {
   name: string;
   requested: number;
   done: number;
   failed: number;
-  score: { value: number | null; low: number | null; high: number | null; reason: string } | null;
+  score: ScoreSoFar | null;
   reason: string;
 }
 
@@ -166,12 +210,28 @@ export interface Progress {
   is_read: boolean;
   requested: number;
   done: number;
+  scored: number;
+  unscored: number;
   failed: number;
   rate: number | null;
+  rate_overall: number | null;
   seconds_left: number | null;
   tokens: number;
+  token_rate: number | null;
+  in_flight: number | null;
+  concurrency: number | null;
+  score: ScoreSoFar | null;
   reasons: { text: string; count: number }[];
   tasks: TaskProgress[];
+}
+
+export interface Machine {
+  sections: Record<string, { name: string; value: string; is_present: boolean | null }[]>;
+  /** GPUs that the server gives to runs. */
+  gpus: string[];
+  /** Where the server keeps its jobs. */
+  folder: string;
+  checked_at: string;
 }
 
 export interface Pages {
@@ -210,7 +270,7 @@ async function sent(address: string, options: RequestInit): Promise<Response> {
   try {
     return await fetch(address, options);
   } catch {
-    throw new Error("The server does not answer. Does lmms-eval ui still run?");
+    throw new Error("The server does not answer. Is lmms-eval ui still running?");
   }
 }
 
@@ -227,14 +287,20 @@ const post = async <T>(address: string, body: unknown, headers: Record<string, s
 
 const part = encodeURIComponent;
 
+/** The terms of a search that were given. */
+function query({ source, ...wanted }: TaskSearch): string {
+  const given = Object.entries(wanted).filter(([, value]) => value !== "").map(([key, value]) => [key, String(value)]);
+  return new URLSearchParams(source === ANY ? given : [...given, ["source", source]]).toString();
+}
+
 export const api = {
   offer: () => get<Offer>("ui/offer"),
-  tasks: () => get<{ tasks: TaskChoice[] }>("ui/tasks"),
-  groups: () => get<{ groups: GroupFacts[] }>("ui/groups"),
+  search: (wanted: TaskSearch) => get<FoundTasks>(`ui/tasks?${query(wanted)}`),
+  tasks: (names: string[]) => get<{ tasks: TaskChoice[] }>(`ui/tasks?${new URLSearchParams(names.map((name) => ["name", name]))}`),
   model: (name: string) => get<ModelDetails>(`ui/models/${part(name)}`),
   task: (name: string) => get<TaskDetails>(`ui/tasks/${part(name)}`),
   checkTask: (name: string) => post<{ missing: string[] }>(`ui/tasks/${part(name)}/check`, {}),
-  machine: () => get<{ lines: string[] }>("ui/machine"),
+  machine: (isFresh: boolean) => get<Machine>(`ui/machine${isFresh ? "?fresh" : ""}`),
   preview: (request: Request) => post<Preview>("eval/preview", request),
   importYaml: (text: string) => post<Imported>("eval/import-yaml", { yaml: text }),
   start: (request: Request, key: string) =>

@@ -1,41 +1,104 @@
-// What a run would find on the server's machine.
+// What a run finds on the server's machine, as labelled values.
+import { useState } from "preact/hooks";
+
+import { plain, Text } from "../text";
 import { Waiting } from "../waiting";
-import { Text } from "../text";
-import { api } from "./api";
+import { api, type Machine } from "./api";
+import { Copy } from "./copy";
+import { when } from "./state";
 import { useAsked } from "./store";
 
+/** What is looked for first comes first. */
+const ORDER = ["Accelerators", "Machine", "Keys", "Software", "Optional parts", "Scoring data", "Sandbox"];
+const NOTES: Record<string, string> = {
+  Keys: "Set keys in the environment that starts the server. Key values are never shown.",
+  Sandbox: "Confines programs that models write.",
+};
+
 export function MachinePage() {
-  const { content, error, again } = useAsked("machine", api.machine);
-  const sections = content ? grouped(content.lines) : [];
+  const [isFresh, refresh] = useState(false);
+  const { content, error, again, isAsking } = useAsked("machine", () => api.machine(isFresh));
+  const look = () => {
+    refresh(true);
+    again();
+  };
   return (
-    <main>
-      <h1>This machine</h1>
-      <p class="quiet">What an evaluation would find here, as <code>lmms-eval doctor</code> says it. Of keys it is only told whether they are there.</p>
-      {!content && <Waiting error={error} />}
-      <div class="cards">
-        {sections.map(([title, lines]) => (
-          <section class="card machine">
-            <h3><Text>{title}</Text></h3>
-            <ul>
-              {lines.map((line) => (
-                <li class={/absent|missing|not active|refused/.test(line) ? "quiet" : ""}><Text>{line}</Text></li>
-              ))}
-            </ul>
-          </section>
-        ))}
+    <>
+      <div class="title-line">
+        <h1>This machine</h1>
+        {content && (
+          <button onClick={look} disabled={isAsking}>
+            {isAsking ? "Checking …" : "Refresh"}
+          </button>
+        )}
       </div>
-      {content && <p><button onClick={again}>Look again</button></p>}
-    </main>
+      <p class="quiet">What an evaluation finds here, as reported by <code>lmms-eval doctor</code>{content && ` on ${when(content.checked_at)}`}.</p>
+      {!content && <Waiting error={error} />}
+      {content && error && <p class="problem" role="alert"><Text>{error}</Text></p>}
+      {content && <Sections machine={content} />}
+    </>
   );
 }
 
-/** Lines that are indented belong to the heading before them. */
-function grouped(lines: string[]): [string, string[]][] {
-  const found: [string, string[]][] = [];
-  for (const line of lines) {
-    if (!line.trim()) continue;
-    if (line.startsWith(" ")) found.at(-1)?.[1].push(line.trim());
-    else found.push([line, []]);
-  }
-  return found;
+function Sections({ machine }: { machine: Machine }) {
+  const place = (title: string) => (ORDER.includes(title) ? ORDER.indexOf(title) : ORDER.length);
+  const titles = Object.keys(machine.sections).sort((a, b) => place(a) - place(b));
+  return (
+    <>
+      <dl class="values server">
+        <dt>GPUs for evaluations</dt>
+        <dd>{machine.gpus.length ? <Text>{machine.gpus.join(", ")}</Text> : <span class="quiet">none</span>}</dd>
+        <dt>Folder of this server</dt>
+        <dd>
+          <Text>{machine.folder}</Text>
+        </dd>
+      </dl>
+      <div class="sections">
+        {titles.map((title) => (
+          <section class="values-box" aria-label={plain(title)} key={title}>
+            <h2>
+              <Text>{title}</Text>
+            </h2>
+            {NOTES[title] && <p class="quiet note">{NOTES[title]}</p>}
+            <dl class="values">
+              {(machine.sections[title] ?? []).map((fact) => (
+                <>
+                  <dt>
+                    <Text>{fact.name || "Device"}</Text>
+                  </dt>
+                  <dd>
+                    <Value value={fact.value.replaceAll("`", "")} isPresent={fact.is_present} />
+                  </dd>
+                </>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** A value; of what is absent also the command that gets it. */
+function Value({ value, isPresent }: { value: string; isPresent: boolean | null }) {
+  const [, what, command] = /^(missing [^]*?): (pip install [^]*)$/.exec(value) ?? [];
+  if (what && command)
+    return (
+      <>
+        <span class="absent">
+          <Text>{what}</Text>
+        </span>
+        <span class="command">
+          <code>
+            <Text>{command}</Text>
+          </code>
+          <Copy text={command} name={plain(command)} />
+        </span>
+      </>
+    );
+  return (
+    <span class={isPresent === false ? "absent" : value === "present" ? "present" : ""}>
+      <Text>{value}</Text>
+    </span>
+  );
 }

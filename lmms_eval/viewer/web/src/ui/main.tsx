@@ -3,7 +3,7 @@ import "../style.css";
 import "./ui.css";
 
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { applyTheme, switchTheme, useTheme } from "../theme";
 import { JobPage } from "./job";
@@ -13,38 +13,52 @@ import { NewPage } from "./new";
 
 const PLACES: [string, string][] = [["#/", "New evaluation"], ["#/jobs", "Evaluations"], ["#/machine", "Machine"]];
 
-function useHash(): string {
+/** The address within the page: its place, and what is chosen there. */
+function useHash(): [string, URLSearchParams] {
   const [hash, set] = useState(location.hash || "#/");
   useEffect(() => {
-    const changed = () => {
-      set(location.hash || "#/");
-      window.scrollTo(0, 0);
-    };
+    const changed = () => set(location.hash || "#/");
     window.addEventListener("hashchange", changed);
     return () => window.removeEventListener("hashchange", changed);
   }, []);
-  return hash;
+  const [place = "", chosen = ""] = hash.split(/\?(.*)/s);
+  return [place, new URLSearchParams(chosen)];
+}
+
+/** Keys and readers begin at the top of a page that was just opened. */
+function useFocusOnContent(place: string): void {
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) {
+      window.scrollTo(0, 0);
+      document.getElementById("content")?.focus({ preventScroll: true });
+    }
+    isFirst.current = false;
+  }, [place]);
 }
 
 function App() {
-  const hash = useHash();
-  const job = /^#\/job\/([\w-]{1,80})$/.exec(hash)?.[1];
+  const [place, chosen] = useHash();
+  const job = /^#\/job\/([\w-]{1,80})$/.exec(place)?.[1];
+  useFocusOnContent(place);
+  const name = PLACES.find(([one]) => one === place)?.[1] ?? (job ? "Evaluation" : "New evaluation");
   useEffect(() => {
-    const name = PLACES.find(([place]) => place === hash)?.[1] ?? (job ? "Evaluation" : "");
     document.title = [name, "lmms-eval"].filter(Boolean).join(" · ");
-  }, [hash]);
+  }, [place]);
   return (
     <>
-      <Top hash={job ? "#/jobs" : hash} />
-      <Page hash={hash} job={job} />
+      <Top hash={job ? "#/jobs" : place} />
+      <main id="content" class={name === "New evaluation" ? "wide new" : ""} tabIndex={-1} aria-label={name}>
+        <Page place={place} job={job} tab={chosen.get("tab") ?? ""} />
+      </main>
     </>
   );
 }
 
-function Page({ hash, job }: { hash: string; job?: string }) {
-  if (job) return <JobPage key={job} id={job} />;
-  if (hash === "#/jobs") return <JobsPage />;
-  if (hash === "#/machine") return <MachinePage />;
+function Page({ place, job, tab }: { place: string; job?: string; tab: string }) {
+  if (job) return <JobPage key={job} id={job} tab={tab} />;
+  if (place === "#/jobs") return <JobsPage />;
+  if (place === "#/machine") return <MachinePage />;
   return <NewPage />;
 }
 

@@ -1,9 +1,9 @@
 // The model: its name, and its arguments with their meanings.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Waiting } from "../waiting";
 import { plain, Text } from "../text";
-import { api, type Argument, type ModelChoice, type Problem } from "./api";
+import { api, type Argument, type ModelChoice, type Problem, type Values } from "./api";
 import { draft, setArgument, setDraft, useDraft } from "./draft";
 import { Field } from "./fields";
 import { useAsked } from "./store";
@@ -11,8 +11,17 @@ import { useAsked } from "./store";
 export function ModelPart({ models, problems }: { models: ModelChoice[]; problems: Problem[] }) {
   const { model } = useDraft();
   const [choosing, choose] = useState(false);
+  const change = useRef<HTMLButtonElement>(null);
+  const isListed = !model || choosing;
+  const wasListed = useRef(isListed);
+  useEffect(() => {
+    // What had the focus is gone: it moves to what comes next.
+    if (wasListed.current && !isListed) change.current?.focus();
+    wasListed.current = isListed;
+  }, [isListed]);
   const known = models.find((one) => one.name === model || (model !== undefined && one.aliases.includes(model)));
-  if (!model || choosing)
+  const own = problems.filter((one) => one.name === "model").map((one) => <p class="problem"><Text>{one.text}</Text></p>);
+  if (isListed)
     return <ModelList models={models} done={() => choose(false)} chosen={model} />;
   return (
     <>
@@ -25,9 +34,9 @@ export function ModelPart({ models, problems }: { models: ModelChoice[]; problem
             <Text>{known?.text ?? "not in the list of models"}</Text>
           </small>
         </div>
-        <button onClick={() => choose(true)}>Change</button>
+        <button ref={change} onClick={() => choose(true)}>Change</button>
       </div>
-      {problems.filter((one) => one.name === "model").map((one) => <p class="problem"><Text>{one.text}</Text></p>)}
+      {own}
       <Missing texts={known?.missing ?? []} />
       <Arguments model={model} problems={problems} />
     </>
@@ -49,39 +58,61 @@ export function Missing({ texts }: { texts: string[] }) {
 
 function ModelList({ models, done, chosen }: { models: ModelChoice[]; done: () => void; chosen?: string }) {
   const [word, search] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (chosen) field.current?.focus();
+  }, []);
   const fits = (one: ModelChoice) =>
-    [one.name, one.text, ...one.aliases].some((text) => text.toLowerCase().includes(word.toLowerCase()));
+    [one.name, one.text, ...one.aliases].some((text) => text.toLowerCase().includes(word.trim().toLowerCase()));
   const found = models.filter(fits);
   const sorts = [...new Set(models.map((one) => one.sort))].filter((sort) => found.some((one) => one.sort === sort));
-  const pick = (one: ModelChoice) => {
-    if (one.name !== chosen) setDraft({ ...draft(), model: one.name, model_args: {} });
+  const pick = (name: string, model_args: Values = {}) => {
+    if (name !== chosen || Object.keys(model_args).length) setDraft({ ...draft(), model: name, model_args });
     done();
   };
   return (
     <>
-      <input
-        type="search"
-        class="wide"
-        placeholder={`Search ${models.length} models`}
-        aria-label="Search models"
-        value={word}
-        onInput={(event) => search(event.currentTarget.value)}
-      />
+      <div class="bar">
+        <input
+          type="search"
+          class="wide"
+          ref={field}
+          placeholder={`Search ${models.length} models by name, alias or checkpoint`}
+          aria-label="Search models"
+          value={word}
+          onInput={(event) => search(event.currentTarget.value)}
+        />
+        {chosen && <button onClick={done}>Keep {plain(chosen)}</button>}
+      </div>
       <div class="choices-box" role="group" aria-label="Models" tabIndex={0}>
         {sorts.map((sort) => (
           <>
             <h3>{plain(sort)}</h3>
-            {found.filter((one) => one.sort === sort).map((one) => <ModelRow one={one} pick={() => pick(one)} word={word} />)}
+            {found.filter((one) => one.sort === sort).map((one) => <ModelRow key={one.name} one={one} pick={() => pick(one.name)} word={word} />)}
           </>
         ))}
-        {!found.length && <p class="empty">No model has this in its name.</p>}
+        {!found.length && <Checkpoint name={word.trim()} pick={pick} />}
       </div>
     </>
   );
 }
 
+/** A name that is no model's may be that of a checkpoint or of a model that a service offers. */
+function Checkpoint({ name, pick }: { name: string; pick: (model: string, model_args: Values) => void }) {
+  return (
+    <div class="empty">
+      <p>No model has this name. Is it a checkpoint, or a model of a service?</p>
+      <div class="bar">
+        <button onClick={() => pick("hf", { pretrained: name })}>hf with pretrained={plain(name)}</button>
+        <button onClick={() => pick("openai", { model: name })}>openai with model={plain(name)}</button>
+      </div>
+    </div>
+  );
+}
+
 function ModelRow({ one, pick, word }: { one: ModelChoice; pick: () => void; word: string }) {
-  const alias = word && !one.name.includes(word) ? one.aliases.find((name) => name.includes(word)) : undefined;
+  const wanted = word.trim().toLowerCase();
+  const alias = wanted && !one.name.toLowerCase().includes(wanted) ? one.aliases.find((name) => name.toLowerCase().includes(wanted)) : undefined;
   return (
     <button class="choice-row" onClick={pick}>
       <b>
@@ -133,7 +164,7 @@ function Arguments({ model, problems }: { model: string; problems: Problem[] }) 
       <OtherArguments known={known} />
       {problems.filter((one) => one.name === "model_args").map((one) => <p class="problem"><Text>{one.text}</Text></p>)}
       {content.arguments.some((one) => one.is_secret) && (
-        <p class="quiet note">Keys are not typed here: set their variables where the server is started.</p>
+        <p class="quiet note">Set keys in the environment that starts the server; they are not entered here.</p>
       )}
     </>
   );
@@ -153,7 +184,7 @@ function OtherArguments({ known }: { known: Set<string> }) {
       <div class="entries">
         {given.map(([one, value]) => (
           <Field
-            of="argument" name={one} kind="text" default={null} choices={[]} text="given to the back end as it is" value={value}
+            of="argument" name={one} kind="text" default={null} choices={[]} text="passed to the back end unchanged" value={value}
             change={(next) => setArgument(one, next)} problems={[]}
           />
         ))}

@@ -1,19 +1,33 @@
-// The state of an evaluation, and its end by hand.
-import { useState } from "preact/hooks";
+// The state of an evaluation, its numbers in short, and its end by hand.
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Text } from "../text";
-import { api, type JobEntry } from "./api";
+import { count, seconds, Text } from "../text";
+import { api, type JobEntry, type State as StateName } from "./api";
 
-const NAMES: Record<string, string> = { queued: "waiting", completed: "done" };
+type Stated = Pick<JobEntry, "job_id" | "state" | "position" | "is_stopping">;
 
-export function State({ job }: { job: JobEntry }) {
+const NAMES: Partial<Record<StateName, string>> = { completed: "finished" };
+
+export function State({ job }: { job: Stated }) {
   const name = job.is_stopping && job.state === "running" ? "stopping" : (NAMES[job.state] ?? job.state);
-  const place = job.state !== "queued" ? "" : job.position ? `, ${job.position} before it` : ", next";
-  return <span class={`badge state-${job.state}`}>{name}{place}</span>;
+  const place = job.state !== "queued" ? "" : job.position ? ` · ${job.position} ahead` : " · next";
+  return (
+    <span class={`state state-${job.state}`}>
+      {name}
+      {place}
+    </span>
+  );
 }
 
-export function Stop({ job, done }: { job: JobEntry; done: () => void }) {
+/** Asks before it stops. The focus moves to the question and back, so that keys go on where they were. */
+export function Stop({ job, done }: { job: Stated; done: () => void }) {
   const [state, set] = useState<{ asking?: boolean; error?: string }>({});
+  const button = useRef<HTMLButtonElement>(null);
+  const wasAsking = useRef(false);
+  useEffect(() => {
+    if (state.asking || wasAsking.current) button.current?.focus();
+    wasAsking.current = Boolean(state.asking);
+  }, [state.asking]);
   if (job.state !== "queued" && job.state !== "running") return null;
   if (job.is_stopping) return <span class="quiet">stopping …</span>;
   const stop = async () => {
@@ -25,27 +39,42 @@ export function Stop({ job, done }: { job: JobEntry; done: () => void }) {
     }
     done();
   };
+  const isQueued = job.state === "queued";
   if (!state.asking)
     return (
       <span class="stop">
-        <button onClick={() => set({ asking: true })}>{job.state === "queued" ? "Take back" : "Stop"}</button>
+        <button ref={button} onClick={() => set({ asking: true })}>{isQueued ? "Cancel" : "Stop"}</button>
         {state.error && <small class="problem"><Text>{state.error}</Text></small>}
       </span>
     );
   return (
-    <span class="stop" role="group" aria-label="Stop this evaluation?">
-      <button class="danger" onClick={stop}>{job.state === "queued" ? "Take it back" : "Stop it"}</button>
-      <button onClick={() => set({})}>{job.state === "queued" ? "Keep it" : "Keep it running"}</button>
+    <span class="stop" role="group" aria-label={isQueued ? "Cancel this evaluation?" : "Stop this evaluation?"}>
+      <button class="danger" ref={button} onClick={stop}>{isQueued ? "Cancel it" : "Stop it"}</button>
+      <button onClick={() => set({})}>{isQueued ? "Keep it" : "Keep it running"}</button>
     </span>
   );
 }
+
+export const isLarge = (value: number): boolean => Math.abs(value) >= 10;
+
+/** Numbers of one size have as many decimals, so that a column of them is aligned. */
+export const figure = (value: number): string => value.toFixed(isLarge(value) ? 2 : 4);
+
+export const done = ({ done, requested }: { done: number; requested: number }): string =>
+  requested ? `${count(done)} of ${count(requested)}` : count(done);
+
+/** An estimate, which no fraction of a second improves. */
+export const left = (value: number): string => (value < 90 ? `${Math.max(1, Math.round(value))} s` : seconds(value));
+
+/** The last part of a name that is a path of this machine. */
+export const shortName = (name: string): string => (/^[.~]?[/\\]/.test(name) ? (name.split(/[/\\]/).filter(Boolean).at(-1) ?? name) : name);
 
 export const when = (text: string): string => {
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? "" : date.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 };
 
-export function lasted(job: JobEntry, now: number): string {
+export function lasted(job: Pick<JobEntry, "started_at" | "completed_at">, now: number): string {
   if (!job.started_at) return "";
   const seconds = Math.max(0, ((job.completed_at ? Date.parse(job.completed_at) : now) - Date.parse(job.started_at)) / 1000);
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];

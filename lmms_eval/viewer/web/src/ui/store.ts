@@ -14,12 +14,14 @@ export function useSyncExternalStore<T>(subscribe: (told: () => void) => () => u
 export interface Asked<T> {
   content?: T;
   error?: string;
+  /** Whether an answer is awaited. */
+  isAsking: boolean;
   again: () => void;
 }
 
 /** Asks at once and then every `every` milliseconds, as long as the page is in sight; 0: once. */
 export function useAsked<T>(key: string, ask: () => Promise<T>, every = 0): Asked<T> {
-  const [state, set] = useState<{ key?: string; content?: T; error?: string }>({});
+  const [state, set] = useState<{ key?: string; content?: T; error?: string; turn?: number }>({});
   const [turn, next] = useState(0);
   useEffect(() => {
     let current = true;
@@ -31,9 +33,9 @@ export function useAsked<T>(key: string, ask: () => Promise<T>, every = 0): Aske
       }
       try {
         const content = await ask();
-        if (current) set({ key, content });
+        if (current) set({ key, content, turn });
       } catch (error) {
-        if (current) set((old) => ({ key, content: old.key === key ? old.content : undefined, error: (error as Error).message }));
+        if (current) set((old) => ({ key, content: old.key === key ? old.content : undefined, error: (error as Error).message, turn }));
       }
       if (current && every) timer = window.setTimeout(look, every);
     };
@@ -44,5 +46,6 @@ export function useAsked<T>(key: string, ask: () => Promise<T>, every = 0): Aske
     };
   }, [key, every, turn]);
   const again = () => next((number) => number + 1);
-  return state.key === key ? { content: state.content, error: state.error, again } : { again };
+  const isAsking = state.key !== key || state.turn !== turn;
+  return state.key === key ? { content: state.content, error: state.error, again, isAsking } : { again, isAsking };
 }

@@ -1,4 +1,4 @@
-// Beside the choices: the command and the file that do the same, what is wrong, and the start.
+// Next to the choices: the command and the file that do the same, what is wrong, and the start.
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Text } from "../text";
@@ -32,12 +32,19 @@ export function usePreview(): { preview: Preview; error?: string } {
   return state;
 }
 
-export function Summary({ preview, error }: { preview: Preview; error?: string }) {
+interface SummaryProps {
+  preview: Preview;
+  error?: string;
+  /** Learns why a start was refused. */
+  failed: (error: unknown) => void;
+}
+
+export function Summary({ preview, error, failed }: SummaryProps) {
   const [shown, show] = useState<"command" | "yaml">("command");
   const draft = useDraft();
   return (
     <aside class="summary" aria-label="Summary">
-      <div class="tabs" role="group" aria-label="Form">
+      <div class="forms" role="group" aria-label="Form">
         <button aria-pressed={shown === "command"} onClick={() => show("command")}>Command</button>
         <button aria-pressed={shown === "yaml"} onClick={() => show("yaml")}>YAML</button>
         <Copy text={shown === "command" ? preview.command : preview.yaml} name={shown === "command" ? "the command" : "the YAML"} />
@@ -48,7 +55,7 @@ export function Summary({ preview, error }: { preview: Preview; error?: string }
       <Import saved={preview.yaml} />
       {error && <p class="problem" role="alert"><Text>{error}</Text></p>}
       <Problems problems={isBegun(draft) ? preview.problems : []} />
-      <Start draft={draft} isReady={isBegun(draft) && !preview.problems.length && !error} />
+      <Start draft={draft} isReady={isBegun(draft) && !preview.problems.length && !error} failed={failed} />
     </aside>
   );
 }
@@ -98,7 +105,7 @@ function Import({ saved }: { saved: string }) {
   );
 }
 
-function Start({ draft, isReady }: { draft: Request; isReady: boolean }) {
+function Start({ draft, isReady, failed }: { draft: Request; isReady: boolean; failed: (error: unknown) => void }) {
   const [state, set] = useState<{ busy?: boolean; error?: string; job?: string }>({});
   useEffect(() => {
     lost().then(
@@ -112,7 +119,8 @@ function Start({ draft, isReady }: { draft: Request; isReady: boolean }) {
       const job = await submit(draft);
       location.hash = `#/job/${job}`;
     } catch (error) {
-      set({ error: `${(error as Error).message}` });
+      set({ error: (error as Error).message });
+      failed(error);
     }
   };
   return (

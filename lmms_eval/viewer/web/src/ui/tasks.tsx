@@ -1,137 +1,190 @@
 // The tasks: search, choose, and what is known of each.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Waiting } from "../waiting";
 import { count, plain, Text } from "../text";
-import { api, type GroupFacts, type Problem, type TaskChoice, type TaskDetails } from "./api";
+import { Waiting } from "../waiting";
+import { ANY, api, type FoundTasks, type Problem, type TaskChoice, type TaskDetails, type TaskSearch } from "./api";
 import { setOption, useDraft } from "./draft";
 import { Missing } from "./models";
 import { useAsked } from "./store";
 
-const MOST = 120;
-const KINDS: [string, string][] = [["", "All"], ["group", "Groups"], ["tag", "Tags"], ["task", "Tasks"]];
+const MOST = 60;
+const MORE = 300;
+const TYPING_MS = 120;
+const AGAIN_MS = 1500;
+const KINDS: [string, string][] = [["", "All kinds"], ["group", "Groups"], ["tag", "Tags"], ["task", "Tasks"]];
+const MODALITIES = ["image", "video", "audio", "3d", "text"];
+const NEEDS: [string, string][] = [["", "Any scoring"], ["none", "Scored here alone"], ["judge", "Scored by a judge"], ["server", "Scored by a server"]];
+const EVERYTHING: TaskSearch = { word: "", kind: "", modality: "", need: "", source: ANY, most: MOST };
 
 export function TaskPart({ problems }: { problems: Problem[] }) {
-  const { content, error } = useAsked("tasks", api.tasks);
-  const groups = useAsked("groups", api.groups).content?.groups;
   const chosen = useDraft().tasks ?? [];
-  const [open, show] = useState<string>();
-  const tasks = useMemo(() => withFacts(content?.tasks ?? [], groups ?? []), [content, groups]);
-  if (!content) return <Waiting error={error} />;
-  const byName = new Map(tasks.map((one) => [one.name, one]));
   const toggle = (name: string) =>
     setOption("tasks", chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
   return (
     <>
-      <Chosen chosen={chosen} byName={byName} toggle={toggle} />
+      <Chosen chosen={chosen} toggle={toggle} />
       {chosen.length > 0 && problems.filter((one) => one.name === "tasks").map((one) => <p class="problem"><Text>{one.text}</Text></p>)}
-      <TaskList tasks={tasks} chosen={chosen} toggle={toggle} open={open} show={show} />
+      <TaskSearchBox chosen={chosen} toggle={toggle} />
     </>
   );
 }
 
-/** Facts of groups come after the names. */
-function withFacts(tasks: TaskChoice[], groups: GroupFacts[]): TaskChoice[] {
-  const facts = new Map(groups.map((one) => [one.name, one]));
-  return tasks.map((one) => (one.kind === "task" ? one : { ...one, ...facts.get(one.name) }));
-}
-
 interface ChosenProps {
   chosen: string[];
-  byName: Map<string, TaskChoice>;
   toggle: (name: string) => void;
 }
 
-function Chosen({ chosen, byName, toggle }: ChosenProps) {
+function Chosen({ chosen, toggle }: ChosenProps) {
+  const list = useRef<HTMLUListElement>(null);
+  const known = useAsked(`chosen ${chosen.join("\n")}`, async () => (chosen.length ? (await api.tasks(chosen)).tasks : []));
+  const kept = useRef<TaskChoice[]>([]);
+  if (known.content) kept.current = known.content;
   if (!chosen.length) return <p class="quiet">Choose one or more tasks, groups or tags.</p>;
+  const byName = new Map(kept.current.map((one) => [one.name, one]));
   const sizes = chosen.map((name) => byName.get(name)?.documents ?? null);
   const total = sizes.reduce<number>((sum, one) => sum + (one ?? 0), 0);
-  const known = sizes.every((one) => one !== null);
+  const leave = (name: string, place: number) => {
+    toggle(name);
+    // The focus stays in the list: at the entry that takes the place of the one that is gone.
+    setTimeout(() => list.current?.querySelectorAll("button")[Math.min(place, chosen.length - 2)]?.focus());
+  };
   return (
     <>
-      <ul class="chips" aria-label="Chosen tasks">
-        {chosen.map((name) => (
-          <li>
-            <button class="chip" onClick={() => toggle(name)} aria-label={`Leave out ${plain(name)}`}>
-              <Text>{name}</Text>
-              {!byName.has(name) && <span class="problem"> unknown</span>}
-              <span aria-hidden="true"> ×</span>
-            </button>
+      <ul class="chosen" aria-label="Chosen tasks" ref={list}>
+        {chosen.map((name, place) => (
+          <li key={name}>
+            <b><Text>{name}</Text></b>
+            <DataState name={name} isUnknown={Boolean(known.content) && !byName.has(name)} />
+            <span class="number">{sizes[place] !== null && count(sizes[place])}</span>
+            <button class="plain" onClick={() => leave(name, place)} aria-label={`Leave out ${plain(name)}`}>×</button>
           </li>
         ))}
       </ul>
-      <p class="quiet">
-        {total ? `${known ? "" : "at least "}${count(total)} documents, fewer with a limit` : "The number of documents is not known before the data are opened."}
+      <p class="quiet note">
+        {total
+          ? `${sizes.every((one) => one !== null) ? "" : "At least "}${count(total)} documents in total, fewer with a limit.`
+          : "The number of documents is known when the data are opened."}
       </p>
     </>
   );
 }
 
-interface ListProps {
-  tasks: TaskChoice[];
-  chosen: string[];
-  toggle: (name: string) => void;
-  open?: string;
-  show: (name?: string) => void;
+/** Answers of the server about data and packages, by task: they cost it a process. */
+const checked = new Map<string, Promise<string[]>>();
+
+function missingOf(name: string): Promise<string[]> {
+  const before = checked.get(name);
+  if (before) return before;
+  const asked = api.checkTask(name).then(({ missing }) => missing);
+  asked.catch(() => checked.delete(name));
+  checked.set(name, asked);
+  return asked;
 }
 
-function TaskList({ tasks, chosen, toggle, open, show }: ListProps) {
-  const [word, search] = useState("");
-  const [kind, only] = useState("");
-  const [modality, sense] = useState("");
-  const [all, showAll] = useState(false);
-  const modalities = [...new Set(tasks.flatMap((one) => one.modalities))];
-  const found = ranked(
-    tasks.filter((one) => (!kind || one.kind === kind) && (!modality || one.modalities.includes(modality)) && fits(one, word)),
-    word,
+/** What is missing, in short, the most important first. */
+const LACKING: [RegExp, string][] = [
+  [/^data\b/, "data not downloaded"],
+  [/^package/, "package missing"],
+  [/^judge/, "no judge set"],
+];
+
+/** Whether the data and packages of a chosen task are on this machine. */
+function DataState({ name, isUnknown }: { name: string; isUnknown: boolean }) {
+  const [missing, set] = useState<string[] | undefined>();
+  useEffect(() => {
+    let current = true;
+    if (!isUnknown && !/[*?[]/.test(name)) missingOf(name).then((found) => current && set(found), () => undefined);
+    return () => void (current = false);
+  }, [name, isUnknown]);
+  if (isUnknown) return <span class="quiet">{/[*?[]/.test(name) ? "pattern" : ""}</span>;
+  if (!missing) return <span class="quiet checking">checking data …</span>;
+  if (!missing.length) return <span class="present">data ready</span>;
+  return (
+    <details class="lacking">
+      <summary>{LACKING.find(([begin]) => missing.some((text) => begin.test(text)))?.[1] ?? "part missing"}</summary>
+      <Missing texts={missing} />
+    </details>
   );
-  const shown = all ? found : found.slice(0, MOST);
+}
+
+function useSearch(wanted: TaskSearch): { found?: FoundTasks; error?: string } {
+  const [state, set] = useState<{ found?: FoundTasks; error?: string }>({});
+  const key = JSON.stringify(wanted);
+  useEffect(() => {
+    let current = true;
+    let timer = 0;
+    const ask = async () => {
+      try {
+        const found = await api.search(wanted);
+        if (!current) return;
+        set({ found });
+        if (!found.is_complete) timer = window.setTimeout(ask, AGAIN_MS); // facts of groups come after the names
+      } catch (error) {
+        if (current) set(({ found }) => ({ found, error: (error as Error).message }));
+      }
+    };
+    timer = window.setTimeout(ask, wanted.word ? TYPING_MS : 0);
+    return () => {
+      current = false;
+      window.clearTimeout(timer);
+    };
+  }, [key]);
+  return state;
+}
+
+function TaskSearchBox({ chosen, toggle }: ChosenProps) {
+  const [wanted, want] = useState(EVERYTHING);
+  const [open, show] = useState<string>();
+  const { found, error } = useSearch(wanted);
+  const set = (terms: Partial<TaskSearch>) => want({ ...wanted, most: MOST, ...terms });
+  const select = (name: keyof TaskSearch, label: string, values: [string, string][]) => (
+    <select aria-label={label} value={String(wanted[name])} onChange={(event) => set({ [name]: event.currentTarget.value })}>
+      {values.map(([value, text]) => <option value={value}>{text}</option>)}
+    </select>
+  );
   return (
     <>
-      <div class="bar">
-        <input
-          type="search"
-          placeholder={`Search ${count(tasks.length)} tasks, groups and tags`}
-          aria-label="Search tasks"
-          value={word}
-          onInput={(event) => search(event.currentTarget.value)}
-        />
-        <select aria-label="Kind" value={kind} onChange={(event) => only(event.currentTarget.value)}>
-          {KINDS.map(([value, text]) => <option value={value}>{text}</option>)}
-        </select>
-        <select aria-label="Modality" value={modality} onChange={(event) => sense(event.currentTarget.value)}>
-          <option value="">Any modality</option>
-          {modalities.map((one) => <option value={one}>{plain(one)}</option>)}
-        </select>
+      <input
+        type="search"
+        class="wide"
+        placeholder={found ? `Search ${count(found.total)} tasks, groups and tags` : "Search tasks, groups and tags"}
+        aria-label="Search tasks"
+        value={wanted.word}
+        onInput={(event) => set({ word: event.currentTarget.value })}
+      />
+      <div class="bar filters">
+        {select("kind", "Kind", KINDS)}
+        {select("modality", "Modality", [["", "Any modality"], ...MODALITIES.map((one): [string, string] => [one, one])])}
+        {select("need", "Scoring", NEEDS)}
+        {found && found.sources.length > 0 &&
+          select("source", "Source", [[ANY, "All sources"], ["", "This package"], ...found.sources.map((one): [string, string] => [one, `Pack ${plain(one)}`])])}
+        <span class="quiet" role="status">{found && `${count(found.found)} found`}</span>
       </div>
-      <div class="choices-box tall" role="group" aria-label="Tasks" tabIndex={0}>
-        {shown.map((one) => (
-          <TaskRow key={`${one.kind} ${one.name}`} one={one} checked={chosen.includes(one.name)} toggle={toggle} open={open} show={show} />
-        ))}
-        {!found.length && <p class="empty">Nothing fits.</p>}
-        {found.length > shown.length && (
-          <button class="link" onClick={() => showAll(true)}>
-            and {count(found.length - shown.length)} more
-          </button>
-        )}
-      </div>
+      {!found && <Waiting error={error} />}
+      {found && error && <p class="problem" role="alert"><Text>{error}</Text></p>}
+      {found && (
+        <div class="choices-box tall" role="group" aria-label="Tasks" tabIndex={0}>
+          {found.tasks.map((one) => (
+            <TaskRow key={`${one.kind} ${one.name}`} one={one} checked={chosen.includes(one.name)} toggle={toggle} open={open} show={show} />
+          ))}
+          {!found.found && <Nothing found={found} word={wanted.word} />}
+          {found.found > found.tasks.length && (
+            <button class="link" onClick={() => set({ most: found.tasks.length + MORE })}>
+              and {count(found.found - found.tasks.length)} more
+            </button>
+          )}
+        </div>
+      )}
     </>
   );
 }
 
-function fits(one: TaskChoice, word: string): boolean {
-  const wanted = word.toLowerCase().split(/\s+/).filter(Boolean);
-  const text = [one.name, one.title, ...one.tags].join(" ").toLowerCase();
-  return wanted.every((part) => text.includes(part));
-}
-
-/** Names that begin with the word come first, then those that hold it. */
-function ranked(tasks: TaskChoice[], word: string): TaskChoice[] {
-  const wanted = word.trim().toLowerCase();
-  if (!wanted) return tasks;
-  const place = ({ name }: TaskChoice) => (name.toLowerCase().startsWith(wanted) ? 0 : name.toLowerCase().includes(wanted) ? 1 : 2);
-  return [...tasks].sort((a, b) => place(a) - place(b));
-}
+const Nothing = ({ found, word }: { found: FoundTasks; word: string }) => (
+  <p class="empty">
+    {found.hint ? <Text>{found.hint}</Text> : word ? "No task, group or tag matches all words." : "No task, group or tag matches."}
+  </p>
+);
 
 interface RowProps {
   one: TaskChoice;
@@ -143,7 +196,11 @@ interface RowProps {
 
 function TaskRow({ one, checked, toggle, open, show }: RowProps) {
   const isOpen = open === one.name;
-  const size = one.documents !== null ? count(one.documents) : "";
+  const facts = [
+    one.kind !== "task" && `${one.kind}${one.size ? ` of ${count(one.size)}` : ""}`,
+    one.pack && `pack ${plain(one.pack)}`,
+    plain(withoutLinks(one.title)),
+  ];
   return (
     <div class={`task-row ${checked ? "selected" : ""}`}>
       <label>
@@ -153,65 +210,87 @@ function TaskRow({ one, checked, toggle, open, show }: RowProps) {
             <Text>{one.name}</Text>
           </b>
           <small>
-            {one.kind !== "task" && `${one.kind}${one.size ? ` of ${count(one.size)}` : ""}${one.title ? " · " : ""}`}
-            <Text>{one.title}</Text>
+            <Text>{facts.filter(Boolean).join(" · ")}</Text>
           </small>
         </span>
       </label>
       <span class="tags">
         {one.modalities.filter((name) => name !== "text").map((name) => <span class="badge">{plain(name)}</span>)}
-        {one.needs.map((name) => <span class="badge mild">{plain(name)}</span>)}
+        {one.needs.map((name) => <span class="badge mild" title={`Scoring needs: ${plain(name)}`}>{plain(name)}</span>)}
       </span>
-      <span class="number" title="documents">{size}</span>
+      <span class="number" title="documents">{one.documents !== null && count(one.documents)}</span>
       <button class="plain" aria-expanded={isOpen} aria-label={`About ${plain(one.name)}`} onClick={() => show(isOpen ? undefined : one.name)}>
         {isOpen ? "▾" : "▸"}
       </button>
-      {isOpen && <About name={one.name} />}
+      {isOpen && <About name={one.name} toggle={toggle} />}
     </div>
   );
 }
 
-function About({ name }: { name: string }) {
+/** A text of a card, with the words of its Markdown links alone. */
+const withoutLinks = (text: string): string => text.replace(/\[([^\]]*)\]\([^)\s]*\)/g, "$1");
+
+/** Members of a group that can be chosen at once; more of them are found by a search. */
+const MOST_MEMBERS = 40;
+
+function About({ name, toggle }: { name: string; toggle: (name: string) => void }) {
+  const chosen = useDraft().tasks ?? [];
   const { content, error } = useAsked(`task ${name}`, () => api.task(name));
   if (!content) return <div class="about"><Waiting error={error} /></div>;
-  const metrics = [...new Set(content.parts.flatMap((part) => part.metrics.map((one) => one.name)))];
-  const data = [...new Set(content.parts.map((part) => [part.data_set, part.configuration, part.split].filter(Boolean).join(" · ")))];
-  const facts: [string, string][] = [
-    ["tasks", content.parts.length > 1 ? content.parts.map((part) => part.name).slice(0, 12).join(", ") + (content.parts.length > 12 ? `, and ${content.parts.length - 12} more` : "") : ""],
-    ["documents", content.documents === null ? "not stated" : count(content.documents)],
-    ["data", data.slice(0, 4).join("; ")],
-    ["licence", content.licence.join("; ") || "not stated"],
-    ["download", content.download.join("; ")],
-    ["metrics", metrics.slice(0, 8).join(", ")],
-    ["needs", content.needs_text.join("; ")],
-    ["chance", content.chance.join("; ")],
-    ["published", content.published.join("; ")],
-    ["file", content.file],
-  ];
+  const members = content.parts.map((part) => part.name).filter((one) => one !== name);
   return (
     <div class="about">
-      <p><Text>{content.title}</Text></p>
-      <dl class="facts">
-        {facts.filter(([, text]) => text).map(([key, text]) => (
-          <>
-            <dt>{key}</dt>
-            <dd><Text>{text}</Text></dd>
-          </>
-        ))}
-      </dl>
+      {content.title && <p><Text>{withoutLinks(content.title)}</Text></p>}
+      <Facts details={content} />
       <Missing texts={content.missing} />
-      <Check details={content} />
+      {members.length > 0 && (
+        <div class="members" role="group" aria-label={`Tasks of ${plain(name)}`}>
+          {members.slice(0, MOST_MEMBERS).map((one) => (
+            <button class="chip" aria-pressed={chosen.includes(one)} onClick={() => toggle(one)}><Text>{one}</Text></button>
+          ))}
+          {members.length > MOST_MEMBERS && <small>and {count(members.length - MOST_MEMBERS)} more</small>}
+        </div>
+      )}
+      <Check name={name} />
     </div>
+  );
+}
+
+function Facts({ details }: { details: TaskDetails }) {
+  const { parts } = details;
+  const metrics = [...new Set(parts.flatMap((part) => part.metrics.map((one) => one.name)))];
+  const data = [...new Set(parts.map((part) => [part.data_set, part.configuration, part.split].filter(Boolean).join(" · ")))];
+  const facts: [string, string][] = [
+    ["Documents", details.documents === null ? "not stated" : count(details.documents)],
+    ["Data", data.slice(0, 4).join("; ") + (data.length > 4 ? `; and ${data.length - 4} more` : "")],
+    ["Licence", details.licence.join("; ") || "not stated"],
+    ["Download", details.download.join("; ")],
+    ["Metrics", metrics.slice(0, 8).join(", ")],
+    ["Needs", details.needs_text.join("; ")],
+    ["Chance level", details.chance.join("; ")],
+    ["Published", details.published.join("; ")],
+    ["File", details.file],
+  ];
+  return (
+    <dl class="facts">
+      {facts.filter(([, text]) => text).map(([key, text]) => (
+        <>
+          <dt>{key}</dt>
+          <dd><Text>{text}</Text></dd>
+        </>
+      ))}
+    </dl>
   );
 }
 
 /** Tries the data and packages of a task in a process of its own: what `lmms-eval tasks describe` says is missing. */
-function Check({ details }: { details: TaskDetails }) {
+function Check({ name }: { name: string }) {
   const [state, set] = useState<{ busy?: boolean; missing?: string[]; error?: string }>({});
   const check = async () => {
     set({ busy: true });
+    checked.delete(name);
     try {
-      set({ missing: (await api.checkTask(details.name)).missing });
+      set({ missing: await missingOf(name) });
     } catch (error) {
       set({ error: (error as Error).message });
     }
@@ -219,8 +298,8 @@ function Check({ details }: { details: TaskDetails }) {
   return (
     <div class="bar">
       <button onClick={check} disabled={state.busy}>{state.busy ? "Checking …" : "What is missing on this machine?"}</button>
-      {state.error && <span class="problem"><Text>{state.error}</Text></span>}
-      {state.missing?.length === 0 && <span role="status">nothing: data and packages are here</span>}
+      {state.error && <span class="problem" role="alert"><Text>{state.error}</Text></span>}
+      {state.missing?.length === 0 && <span role="status">Nothing: data and packages are ready.</span>}
       {state.missing && <Missing texts={state.missing} />}
     </div>
   );
