@@ -122,7 +122,9 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
     """Return the warnings about a run's numbers. The page sorts them by severity."""
     found = [warning("problem", "", problem) for problem in run.problems]
     state = str(run.document.get("state") or run.state.get("state") or "")
-    if state and state not in ("complete", "stopped early"):
+    if state == "failed":
+        found.append(warning("state", "", f"the run has failed: {run.state.get('error')}"))
+    elif state and state not in ("complete", "stopped early"):
         found.append(warning("state", "", f"the run is {state}"))
     stops = part_of(run.document, "early_stop")
     found += [
