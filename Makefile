@@ -15,7 +15,7 @@ PIP := -m pip install --progress-bar off --disable-pip-version-check
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-slow test-engines docs drawings viewer schemas keywords api constraints release-check screenshots lint clean
+.PHONY: demo test test-slow test-engines docs drawings viewer schemas keywords commands api constraints release-check screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -87,6 +87,10 @@ schemas: $(VENV)/.ready-dev
 # The arguments of simple_evaluate for type checkers (lmms_eval/config/keywords.py), from the declaration of the options.
 keywords: $(VENV)/.ready-dev
 	$(BIN)/python -m release.keywords
+
+# The tables of options in docs/commands, from the parsers.
+commands: $(VENV)/.ready-dev
+	$(BIN)/python -m release.commands
 
 # The list of what is public (tests/public_api.txt), by the rules of docs/api.md.
 api: $(VENV)/.ready-dev

@@ -33,7 +33,7 @@ def main() -> int:
     if code:
         return code
     arguments = "pretrained=embedded,dtype=float32,batch_size=8"
-    code = evaluate("2 of 2: the embedded model", "hf", arguments, out / "hf", "--gen_kwargs", "max_new_tokens=96")
+    code = evaluate("2 of 2: the embedded model", "hf", arguments, out, "--gen_kwargs", "max_new_tokens=96")
     print(
         "\n".join(("", f"Results, samples and the submission files are in {out}/ (docs/results.md).", *next_steps(out)))
     )

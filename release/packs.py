@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmms_eval.checks.findings import RECORDED, SHOWN
+
 Record = Mapping[str, Any]
 PACKAGES = "package missing"
 REASONS: Sequence[tuple[str, str, str]] = (
@@ -27,10 +29,11 @@ REASONS: Sequence[tuple[str, str, str]] = (
 )  # fmt: skip
 """Kinds of findings, texts of their causes, and why they are broken or what helps."""
 _EXAMPLES = 3
+_WORDS = {RECORDED[status]: SHOWN[status] for status in SHOWN}
 
 
 def deciding(record: Record) -> Record:
-    """Return the finding that decides the outcome of a record; empty if it is well."""
+    """Return the finding that decides the outcome of a record; empty if it is OK."""
     status = {"broken": "failed"}.get(str(record["status"]), record["status"])
     return next((one for one in record["findings"] if one.get("status") == status), {})
 
@@ -47,18 +50,18 @@ def reason_of(finding: Record) -> str:
 
 
 def rows(document: Record) -> Iterator[tuple[int, str, str, str]]:
-    """Yield number, outcome, what and reason of each class: what is well, skipped, then broken, the largest first."""
+    """Yield number, outcome, what and reason of each class: what is OK, skipped, then broken, the largest first."""
     records: Sequence[Record] = document["checked"]
     well = Counter(record["what"] for record in records if record["status"] == "well")
     for what, number in well.most_common():
-        yield number, "well", f"{what}s", ""
+        yield number, _WORDS["well"], f"{what}s", ""
     for status in ("doubtful", "skipped", "broken"):
         found: dict[tuple[str, str], list[Record]] = {}
         for record in records:
             if record["status"] == status:
                 found.setdefault(_class(record), []).append(record)
         for (kind, why), members in sorted(found.items(), key=lambda item: -len(item[1])):
-            yield len(members), status, kind, why or _packages(members)
+            yield len(members), _WORDS[status], kind, why or _packages(members)
 
 
 def _class(record: Record) -> tuple[str, str]:
@@ -99,7 +102,7 @@ def table(document: Record) -> list[str]:
 def main(content: str) -> int:
     """Print the table of the JSON that the check printed."""
     document = json.loads(content)
-    counts = ", ".join(f"{number:,} {word}" for word, number in document["counts"].items())
+    counts = ", ".join(f"{number:,} {_WORDS[word]}" for word, number in document["counts"].items())
     text = "\n".join(table(document))
     print(f"{len(document['checked']):,} checked: {counts}; {document['seconds']:.0f} s\n\n{text}")
     return int("UNKNOWN: " in text)

@@ -27,13 +27,13 @@ def test_classes_with_reasons(capsys: pytest.CaptureFixture[str]) -> None:
         record(f"f{n}", "broken", "task file wrong", f"TaskError: u.py has no function 'f{n}'") for n in range(4)
     ]
     keys = [record("k", "broken", "environment variable missing", "A_KEY: set it")]
-    other = [record("g", "well", what="group"), *(record(n, "skipped", "data not at hand", "x") for n in "st")]
+    other = [record("g", "well", what="group"), *(record(n, "skipped", "data not downloaded", "x") for n in "st")]
     assert shown(*absent, *functions, *keys, *other) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "11 checked: 1 broken, 2 skipped; 2 s"
     assert lines[4:] == [
-        "| 1 | well | groups |  |",
-        "| 2 | skipped | data not at hand | x |",
+        "| 1 | OK | groups |  |",
+        "| 2 | skipped | data not downloaded | x |",
         "| 4 | broken | task file wrong | broken in the pack: files name functions that their module lacks "
         "(`f0`, `f1`, `f2`, …) |",
         "| 3 | broken | package missing | `b, c` 2, `a` 1 |",

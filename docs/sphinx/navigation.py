@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from lmms_eval.tasks.facts import Facts, facts_of
 
 TASKS = Path("lmms_eval/tasks")
 GENERATED = {
-    "Reference": ("reference/help.md", "reference/schemas.md", "reference/python.rst"),
+    "Reference": ("reference/schemas.md", "reference/python.rst"),
     "Benchmarks": ("benchmarks.md",),
 }
 CAPTIONS = ("Start", "Guides", "Benchmarks", "Reference", "How it works", "Coming from")
@@ -33,8 +34,13 @@ def write_index(source: Path) -> None:
         named = [target for _, target in sources.links(body) if target.endswith(".md") and ":" not in target]
         trees.append(_tree([*named, *GENERATED.get(caption, ())], caption))
     (source / "index.md").write_text(text + "\n".join(trees), encoding="utf-8")
-    _add(source / "docs/models/README.md", [path.name for path in sorted((source / "docs/models").glob("*.md"))])
-    _add(source / "docs/decisions/README.md", [path.name for path in sorted((source / "docs/decisions").glob("*.md"))])
+    for page, folder in (
+        ("models/README.md", "models"),
+        ("commands.md", "commands"),
+        ("decisions/README.md", "decisions"),
+    ):
+        beside = sorted((source / "docs" / folder).glob("*.md"))
+        _add(source / "docs" / page, [os.path.relpath(path, (source / "docs" / page).parent) for path in beside])
     examples = sorted(source.glob("examples/*/README.md"))
     _add(source / "docs/task_guide.md", [f"../{path.relative_to(source)}" for path in examples])
 

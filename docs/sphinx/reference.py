@@ -1,24 +1,17 @@
-"""Write pages from declarations: help of every command, keys of every file, the Python API from its docstrings."""
+"""Write pages from declarations: keys of every file, the Python API from its docstrings."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib
 import inspect
-import io
-import os
-import re
 from pathlib import Path
 
 import schemas
 import sources
 
-from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.main import run_command
 from lmms_eval.errors import LmmsEvalError
 
-_ACTIONS = re.compile(r"^  \{([\w,-]+)\}", re.MULTILINE)
 _API = {
     "evaluator": "Evaluating",
     "results": "Reading results",
@@ -33,37 +26,12 @@ def write(source: Path) -> list[Path]:
     """Write the pages into the assembled tree."""
     folder = source / "reference"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "help.md").write_text("\n".join(_helps()), encoding="utf-8")
     schemas.write(folder / "schemas.md")
     pages = [folder / f"{name}.rst" for name in _API]
     for page, (name, caption) in zip(pages, _API.items(), strict=True):
         page.write_text("\n".join(_module(f"lmms_eval.{name}", caption)), encoding="utf-8")
     (folder / "python.rst").write_text("\n".join(_contents()), encoding="utf-8")
-    return [folder / "help.md", folder / "schemas.md", folder / "python.rst", *pages]
-
-
-def help_of(words: list[str]) -> str:
-    """Return the output of ``lmms-eval WORDS --help``."""
-    told = io.StringIO()
-    os.environ.update(COLUMNS="110", NO_COLOR="1")
-    with contextlib.redirect_stdout(told):
-        code = run_command([*words, "--help"])
-    if code != 0:
-        raise SystemExit(f"lmms-eval {' '.join(words)} --help ended with exit code {code}")
-    return told.getvalue().rstrip()
-
-
-def _helps() -> list[str]:
-    lines = ["# Help of every command", "", "What `--help` prints, made from the declarations of options.", ""]
-    for name in COMMANDS:
-        shown = help_of([name])
-        lines += [f"## {name}", "", "```text", shown, "```", ""]
-        actions = _ACTIONS.search(shown)
-        for action in actions[1].split(",") if actions else ():
-            own = help_of([name, action])
-            if own.splitlines()[0] != shown.splitlines()[0]:
-                lines += [f"### {name} {action}", "", "```text", own, "```", ""]
-    return lines
+    return [folder / "schemas.md", folder / "python.rst", *pages]
 
 
 def public_names(module: str) -> list[str]:

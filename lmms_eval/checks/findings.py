@@ -9,10 +9,11 @@ import os
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, get_args
 
 from msgspec import Struct
 from yaml import YAMLError
@@ -77,8 +78,10 @@ Status = Literal["ok", "doubtful", "skipped", "failed"]
 """``doubtful``: it runs, but a score is not what it should be. ``skipped``: something that the step needs is absent."""
 What = Literal["task", "group", "file", "model"]
 _WORST_FIRST: tuple[Status, ...] = ("failed", "doubtful", "skipped")
-SHOWN: Mapping[Status, str] = {"failed": "broken", "doubtful": "doubtful", "skipped": "skipped", "ok": "well"}
+SHOWN: Mapping[Status, str] = {"failed": "broken", "doubtful": "warning", "skipped": "skipped", "ok": "OK"}
 """Words for people."""
+RECORDED: Mapping[Status, str] = {"failed": "broken", "doubtful": "doubtful", "skipped": "skipped", "ok": "well"}
+"""Words of ``check --json``. They differ from ``SHOWN`` because programs that read version 1.0.0 know them."""
 
 
 class Finding(Struct, frozen=True):
@@ -87,7 +90,7 @@ class Finding(Struct, frozen=True):
     step: str
     status: Status = "ok"
     kind: str = ""
-    """A few words. Findings are counted by them: ``package missing``, ``data not at hand``, ..."""
+    """A few words. Findings are counted by them: ``package missing``, ``data not downloaded``, ..."""
     cause: str = ""
     """The part of the message that is the same for all tasks with this fault."""
     message: str = ""
@@ -122,7 +125,7 @@ class CheckReport(Struct, frozen=True):
             "name": self.name,
             "what": self.what,
             "file": self.file,
-            "status": SHOWN[self.status],
+            "status": RECORDED[self.status],
             "seconds": round(self.seconds, 3),
             "findings": findings,
         }
@@ -139,8 +142,8 @@ class Checks(Struct, frozen=True):
         return (each for each in self.checked if each.status == status)
 
     def counts(self) -> dict[str, int]:
-        """Count the reports by outcome, in words for people."""
-        return {SHOWN[status]: sum(1 for _ in self.having(status)) for status in SHOWN}
+        """Count the reports by outcome, in the words of ``RECORDED``."""
+        return {word: sum(1 for _ in self.having(status)) for status, word in RECORDED.items()}
 
     def is_sound(self, strict: bool = False) -> bool:
         """Return whether nothing is broken and, with ``strict``, nothing is doubtful."""
@@ -157,7 +160,7 @@ def joined(parts: Sequence[Checks]) -> Checks:
     )
 
 
-NO_DATA, NO_FILE, NO_NETWORK = "data not at hand", "file not at hand", "needs the network"
+NO_DATA, NO_FILE, NO_NETWORK = "data not downloaded", "file not found", "needs the network"
 NO_PACKAGE, NO_NAME = "package missing", "name not in this version"
 OTHER_VERSION = "package of another version"
 NO_VARIABLE, NO_PROGRAM = "environment variable missing", "program missing"
@@ -438,7 +441,7 @@ def _is_offline(link: BaseException) -> bool:
 
 def _lacking(error: BaseException) -> str:
     kind = getattr(error, "kind", "")
-    return kind if isinstance(kind, str) and kind else "not where it was looked for"
+    return kind if isinstance(kind, str) and kind else "not found in the places searched"
 
 
 def _how_to_install(modules: Sequence[str]) -> str:
@@ -514,10 +517,20 @@ def check_lines(checks: Checks) -> list[str]:
 
 
 def summary(checks: Checks) -> str:
-    """Return the numbers in one line."""
-    counts = ", ".join(f"{number} {word}" for word, number in checks.counts().items() if number)
+    """Return the numbers in one line: ``3 tasks, 1 model checked: 3 OK, 1 broken (2.1 s, 2 processes)``."""
+    numbers = Counter(each.what for each in checks.checked)
+    kinds = [(numbers[what], what) for what in get_args(What) if numbers[what]]
+    checked = ", ".join(f"{number} {what}{'s' if number != 1 else ''}" for number, what in kinds) or "nothing"
+    outcomes = Counter(each.status for each in checks.checked)
+    plural = {"warning": "warnings"}
+    shown = [
+        f"{number} {plural.get(word, word) if number > 1 else word}"
+        for status, word in SHOWN.items()
+        if (number := outcomes[status])
+    ]
+    verdict = ": " + (SHOWN["ok"] if outcomes.keys() == {"ok"} else ", ".join(shown)) if shown else ""
     time = f"{checks.seconds:.1f} s, {checks.processes} process{'es' if checks.processes != 1 else ''}"
-    return f"{len(checks.checked)} checked: {counts or 'nothing'} ({time})"
+    return f"{checked} checked{verdict} ({time})"
 
 
 def absent_needs(words: Iterable[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ _DAY_S = 86_400.0
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("cache", "look into, prune or check a response cache (--use_cache)")
-    parser.add_argument("action", choices=("stats", "prune", "verify"))
+    parser.add_argument("action", choices=("stats", "prune", "verify"), help="what to do")
     parser.add_argument("path", metavar="PATH", help="the folder or .db file that --use_cache names")
     parser.add_argument(
         "--older-than", "--older_than", type=float, metavar="DAYS", help="prune: responses that are older"

@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--documents", type=_positive, default=3, metavar="N", help="first documents to try (3)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each task (60) and for the model (600)")
     parser.add_argument("--processes", type=_positive, metavar="N", help="at a time (one a core, at most 16)")
-    parser.add_argument("--strict", action="store_true", help="doubtful scores end with code 2 too")
+    parser.add_argument("--strict", action="store_true", help="warnings end with code 2 too")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_catalogue_flags(parser, "ERROR")
     given = parser.read(arguments)

@@ -55,7 +55,7 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
     absent = {file for download in known.values() for file in download.absent}
     if is_dry:
         size = sum(file.size for file in {file for download in known.values() for file in download.files})
-        emit(f"in all {shown_size(size)}, {shown_size(sum(file.size for file in absent))} of them not here yet")
+        emit(f"Total {shown_size(size)}; {shown_size(sum(file.size for file in absent))} to download")
     return failures
 
 
@@ -95,7 +95,7 @@ def _tried(task: Task) -> str:
 def _described(download: NeededFiles) -> str:
     name = " ".join(filter(None, (download.repository, download.configuration)))
     rest = sum(file.size for file in download.absent)
-    text = f"{name}: {len(download.files)} files, {shown_size(download.size)}, {shown_size(rest)} of it not here yet"
+    text = f"{name}: {len(download.files)} files, {shown_size(download.size)}, {shown_size(rest)} to download"
     archives = f"; unpacked to {download.folder}" if download.folder is not None else ""
     lines = [f"  {shown_size(file.size):>9}  {file.path}" for file in download.files[:_MOST_SHOWN]]
     more = len(download.files) - len(lines)

@@ -37,7 +37,7 @@ def _plan(arguments: Sequence[str]) -> int:
     parser.add_argument("--task", default="", metavar="TASK", help="the judged task, if the run has several")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="default, without another: labels_TASK.csv")
-    parser.add_argument("--xlsx", type=Path, metavar="FILE")
+    parser.add_argument("--xlsx", type=Path, metavar="FILE", help="write the table as a workbook")
     parser.add_argument("--html", type=Path, metavar="FILE", help="a page to score them on, which saves the CSV")
     add_media_flags(parser)
     given = parser.read(arguments)

@@ -39,8 +39,12 @@ def run(arguments: Sequence[str]) -> int:
 def _evaluate(words: Sequence[str]) -> int:
     parser = command_parser("megabench evaluate", "score a submission file")
     parser.add_argument("--subset_name", "--subset-name", required=True, help=", ".join(SUBSETS.values()))
-    parser.add_argument("--submission_file", "--submission-file", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--output_file", "--output-file", required=True, type=Path, metavar="FILE")
+    parser.add_argument(
+        "--submission_file", "--submission-file", required=True, type=Path, metavar="FILE", help="answers to score"
+    )
+    parser.add_argument(
+        "--output_file", "--output-file", required=True, type=Path, metavar="FILE", help="scores to write"
+    )
     add_scoring_flags(parser)
     given = parser.parse_args(list(words))
     return score_submission(given.subset_name, given)
@@ -223,7 +227,9 @@ def _breakdown(words: Sequence[str]) -> int:
     from lmms_eval.tasks.megabench.breakdown.output import ANALYSIS, derive
 
     parser = command_parser("megabench breakdown", "core, open, overall and keyword scores from the evaluator's output")
-    parser.add_argument("--input_dir", "--input-dir", required=True, type=Path, metavar="DIR")
+    parser.add_argument(
+        "--input_dir", "--input-dir", required=True, type=Path, metavar="DIR", help="output files of evaluate"
+    )
     _add_plot_flag(parser)
     given = parser.parse_args(list(words))
     found = derive(given.input_dir)
@@ -235,8 +241,12 @@ def _single_image(words: Sequence[str]) -> int:
     from lmms_eval.tasks.megabench.breakdown.output import derive_single_image
 
     parser = command_parser("megabench single-image", "single-image results from a finished full breakdown")
-    parser.add_argument("--input_dir", "--input-dir", required=True, type=Path, metavar="DIR")
-    parser.add_argument("--output_dir", "--output-dir", required=True, type=Path, metavar="DIR")
+    parser.add_argument(
+        "--input_dir", "--input-dir", required=True, type=Path, metavar="DIR", help="output files of evaluate"
+    )
+    parser.add_argument(
+        "--output_dir", "--output-dir", required=True, type=Path, metavar="DIR", help="files of single-image tasks"
+    )
     _add_plot_flag(parser)
     given = parser.parse_args(list(words))
     found = derive_single_image(given.input_dir, given.output_dir)

@@ -49,8 +49,9 @@ def parser() -> CommandParser:
     add("--input_name", "--input_file", "--input-name", "--input-file", default="data.json", metavar="NAME",
         help="JSON list of records (data.json)")  # fmt: skip
     add("--data_root", "--data-root", metavar="DIR", help="where else pictures are looked for: the data set's folder")
-    add("--output_dir", "--output-dir", default="./eval_outputs", metavar="DIR")
-    add("--output_name", "--output_file", "--output-name", "--output-file", default="eval_result.json", metavar="NAME")
+    add("--output_dir", "--output-dir", default="./eval_outputs", metavar="DIR", help="folder of the results")
+    add("--output_name", "--output_file", "--output-name", "--output-file", default="eval_result.json", metavar="NAME",
+        help="name of the results; default: %(default)s")  # fmt: skip
     add("--save_step", "--save-step", type=int, default=10, metavar="N",
         help="the temporary file is written after so many judgements (10)")  # fmt: skip
     add("--judge_model", "--judge-model", metavar="NAME", help="judge in place of --model_path: NAME or PROVIDER:NAME")

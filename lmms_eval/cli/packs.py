@@ -29,7 +29,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _add(arguments: Sequence[str]) -> int:
     parser = command_parser("packs add", "get the tasks of other packages: download their wheels, install nothing")
-    parser.add_argument("what", nargs="+", metavar="NAME[==VERSION]|WHEEL|FOLDER")
+    parser.add_argument("what", nargs="+", metavar="NAME[==VERSION]|WHEEL|FOLDER",
+        help="package of the index, a wheel, or a folder of tasks")  # fmt: skip
     parser.add_argument("--name", default="", help="name of the pack (that of the package)")
     parser.add_argument(
         "--tasks_folder", "--tasks-folder", default="", metavar="PATH",
@@ -155,7 +156,7 @@ def _list(arguments: Sequence[str]) -> int:
 
 def _trust(arguments: Sequence[str]) -> int:
     parser = command_parser("packs trust", "let the tasks of a pack run the Python code that they bring")
-    parser.add_argument("names", nargs="+", metavar="NAME")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="pack, as packs list names it")
     parser.add_argument("--revoke", action="store_true", help="do not let them any more")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import changing, pack_named, replaced
@@ -194,7 +195,7 @@ def _update(arguments: Sequence[str]) -> int:
 
 def _remove(arguments: Sequence[str]) -> int:
     parser = command_parser("packs remove", "remove packs and their files")
-    parser.add_argument("names", nargs="+", metavar="NAME")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="pack, as packs list names it")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import changing, is_in_use, pack_named
 
@@ -208,7 +209,7 @@ def _remove(arguments: Sequence[str]) -> int:
 
 def _describe(arguments: Sequence[str]) -> int:
     parser = command_parser("packs describe", "what a pack holds, and how many of its tasks can be built here")
-    parser.add_argument("name")
+    parser.add_argument("name", metavar="NAME", help="pack, as packs list names it")
     parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try to build its tasks")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.index import index_of

@@ -30,7 +30,7 @@ ACTIONS = ("describe", "search")
 
 def run_describe(arguments: Sequence[str]) -> int:
     parser = command_parser("tasks describe", "what is known of a task, group or tag, and what it lacks here")
-    parser.add_argument("name")
+    parser.add_argument("name", metavar="NAME", help="task, group or tag")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try what is missing here")
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data of benchmarks")
@@ -109,7 +109,7 @@ def _table(rows: Sequence[dict[str, Any]], catalogue: Catalogue, given: Namespac
 def _missing(found: Description, catalogue: Catalogue, source: TaskSources, verbosity: str) -> Iterator[str]:
     """Yield the needs, data and packages that are missing on this machine. Nothing is downloaded."""
     from lmms_eval.api.task import TaskOptions
-    from lmms_eval.checks.findings import absent_needs
+    from lmms_eval.checks.findings import NO_DATA, NO_FILE, absent_needs
     from lmms_eval.checks.workers import CheckOptions, jobs_of, run_checks
 
     yield from absent_needs((*found.needs, *found.uses))
@@ -127,7 +127,7 @@ def _missing(found: Description, catalogue: Catalogue, source: TaskSources, verb
                 alike.setdefault(f"{finding.kind}: {finding.cause or finding.message}", []).append(checked.name)
     for what, lacking in alike.items():
         yield f"{what} ({', '.join(lacking)})" if len(found.parts) > 1 else what
-    if any("not at hand" in what for what in alike):
+    if any(what.startswith((NO_DATA, NO_FILE)) for what in alike):
         yield f"lmms-eval fetch {found.name} gets the data"
     if len(tried) < len(names):
         rest = len(names) - len(tried)
@@ -183,7 +183,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = command_parser(
         "tasks", "list tasks, groups, subtasks or tags; describe NAME and search WORD have a --help of their own"
     )
-    parser.add_argument("what", nargs="?", default="list", choices=(*WHAT, *ACTIONS))
+    parser.add_argument("what", nargs="?", default="list", choices=(*WHAT, *ACTIONS), help="what to print")
     add_catalogue_flags(parser)
     given = parser.read(arguments)
     source = TaskSources.of_flags(given)

@@ -146,7 +146,7 @@ class RunConfig:
         "samples for a paired comparison: a file (JSONL), a folder of them, hf://USER/REPO[/FILE], or a preset",
         metavar="FILE|hf://...|PRESET[:TASK]")
     max_tokens: int | None = run(None, RUNNING,
-        "input and output tokens that the run and its judge may use; a larger number resumes the run", least=1)
+        "input and output tokens that the run and its judge may use; raise it to resume", least=1)
     power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
     effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
     alpha: float = run(0.05, STATISTICS, "significance level (power analysis)")
@@ -170,7 +170,7 @@ class RunConfig:
         "order of the documents: most expensive first (cost), or random by the first number of --seed, with an "
         "interval of the running score that holds at every look (cost, with --until random)")
     until: str | None = run(None, RUNNING,
-        "end each task when this holds at a look: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
+        "end each task once RULE is met: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
         "TASK_OR_GROUP: RULE; several are separated by ; or given one by one",
         form="rules", metavar="RULE[;RULE...]", repeatable=True)
     anchors: str | None = run(None, RUNNING,
@@ -295,7 +295,7 @@ class RunConfig:
         "prices of models: a YAML or JSON file, or litellm for the table of that package; the results state the cost",
         metavar="FILE|litellm")
     max_cost: float | None = run(None, RUNNING,
-        "money that the run may spend, in the currency of --prices; a larger number resumes the run", least=0)
+        "money that the run may spend, in the currency of --prices; raise it to resume", least=0)
     trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
     trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
     otlp: str | None = run(None, TRACKERS,

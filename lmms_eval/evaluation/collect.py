@@ -436,7 +436,7 @@ def _announce(config: RunConfig) -> None:
         out = shlex.quote(config.output_path)
         logger.info("output in {}; to watch it: lmms-eval view {} (pages), lmms-eval tui {} (terminal)", out, out, out)
     else:
-        logger.info("no --output_path: scores are only printed; --output_path DIR keeps the run and lets you watch it")
+        logger.info("no --output_path: results are printed, not written; --output_path DIR also lets you watch the run")
 
 
 def _log_size(plans: Sequence[TaskPlan]) -> None:

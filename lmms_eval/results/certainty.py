@@ -283,6 +283,7 @@ class PromptMeanEntry(Struct, kw_only=True):
     like_these: AnyInterval
     """95 % interval of the mean over prompts like these, for questions like these."""
     spread: PromptSpreadEntry
+    """Standard deviation, lowest and highest of the means of the prompts."""
     variance: dict[str, float]
     """Components of the variance of a score with a prompt: ``questions``, ``prompts``, and ``rest``, which is the
     interaction of both with the variance between answers."""

@@ -24,6 +24,7 @@ class SpeedSpread(Struct, kw_only=True):
     """A speed over answers."""
 
     median: float
+    """Median over the answers."""
     p95: float
     """95th percentile by nearest rank."""
 

@@ -138,8 +138,11 @@ class HumanAgreement(Struct, frozen=True):
     """Measures of a judge against people over the same items; ``None`` for a measure that is not defined."""
 
     n: int
+    """Number of items."""
     pearson: float | None
+    """Pearson's correlation."""
     cosine: float | None
+    """Cosine of the angle between the scores of judge and people."""
     mse: float | None
     """Mean squared difference."""
     mae: float | None

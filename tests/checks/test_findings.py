@@ -102,7 +102,7 @@ def test_the_variable_that_code_passes_as_key(
 def test_data_that_the_libraries_do_not_get_offline(tmp_path: Path) -> None:
     text = "ConnectionError: a frame of signs; Couldn't reach 'x/y' on the Hub (OfflineModeIsEnabled)"
     found = imported(tmp_path, f"raise OSError({text!r})\n")
-    assert (found.status, found.kind) == ("skipped", "data not at hand")
+    assert (found.status, found.kind) == ("skipped", "data not downloaded")
 
 
 def test_what_no_sandbox_confines_is_skipped(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ EXPECTED = {
     "choices": ("ok", "", ""),
     "counts_too": ("ok", "", ""),
     "tells_nothing": ("doubtful", "gold", "no full marks"),
-    "no_picture": ("skipped", "prompt", "file not at hand"),
+    "no_picture": ("skipped", "prompt", "file not found"),
     "no_function": ("failed", "functions", "task file wrong"),
     "no_package": ("failed", "functions", "package missing"),
     "no_name": ("failed", "functions", "name not in this version"),
@@ -102,8 +102,8 @@ EXPECTED = {
     "aggregation_raises_over_all": ("failed", "metrics", "aggregation wrong"),
     "no_packages": ("failed", "functions", "package missing"),
     "wrong_column": ("failed", "data", "data unusable"),
-    "no_rows": ("skipped", "data", "data not at hand"),
-    "on_the_hub": ("skipped", "data", "data not at hand"),
+    "no_rows": ("skipped", "data", "data not downloaded"),
+    "on_the_hub": ("skipped", "data", "data not downloaded"),
     "whole": ("ok", "", ""),
     "lacking": ("failed", "group", "task file wrong"),
     "inline": ("failed", "metrics", "unknown name"),
@@ -206,10 +206,10 @@ def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mappin
 def test_report_puts_what_is_broken_first(checks: Checks) -> None:
     lines = check_lines(checks)
     outcomes = [line.split("|")[1].strip() for line in lines[0].splitlines()[2:]]
-    order = ["broken", "doubtful", "skipped"]
+    order = ["broken", "warning", "skipped"]
     assert outcomes == sorted(outcomes, key=order.index)
     assert set(outcomes) == set(order)
-    assert lines[-1].startswith(f"{len(EXPECTED) + 1} checked: ")
+    assert lines[-1].startswith("25 tasks, 3 groups, 1 file checked: 15 broken, 4 warnings, 4 skipped, 6 OK (")
     assert not checks.is_sound()
 
 

@@ -44,7 +44,7 @@ def test_json_and_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_model_with_tasks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["check", "--include-path", str(folder), "--tasks", "well", "--model", "baseline", "--processes", "1"]
     assert main(command) == 0
-    assert capsys.readouterr().out.startswith("2 checked: 2 well")
+    assert capsys.readouterr().out.startswith("1 task, 1 model checked: OK (")
 
 
 def test_unknown_names_are_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,4 +78,4 @@ def test_tasks_get_the_arguments_of_the_model(
     assert main(["packs", "add", str(tmp_path / "mine"), "--name", "mine", "--trust"]) == 0
     command = ["check", "--tasks", "mine:sized", "--model_args", "tokenizer=tiny", "--processes", "1"]
     assert main(command) == 0
-    assert "1 checked: 1 well" in capsys.readouterr().out
+    assert "1 task checked: OK" in capsys.readouterr().out

@@ -1,22 +1,26 @@
+"""The pages of commands hold what the parsers take."""
+
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.general_bench import ACTIONS
 from lmms_eval.cli.help import EXIT_CODES, default_text, flag_text
-from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
+from release.commands import parser_of, tables_in, written
 from tests.cases import for_each
 
 DOC = Path(__file__).parents[2] / "docs" / "commands.md"
+PAGES = DOC.with_suffix("")
+WITHOUT_TABLE = ("eval", "help", "version")
+"""Commands without options of their own, or whose table is written by hand and tested below."""
 
 
 def _rows() -> dict[str, list[str]]:
-    """Rows of the table of options: name to its other cells."""
+    """Rows of the table of an evaluation's options: name to its other cells."""
     rows = {}
-    for line in DOC.read_text(encoding="utf-8").splitlines():
+    for line in (PAGES / "eval.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 5 and cells[0].startswith("`"):
             rows[cells[0].strip("`")] = cells[1:]
@@ -36,19 +40,27 @@ def test_rows_tell_what_holds(option) -> None:
     assert all(f"`{variable}`" in text for variable in option.variables)
 
 
-def test_commands_and_exit_codes() -> None:
+def test_the_overview_links_every_command_and_has_every_exit_code() -> None:
     text = DOC.read_text(encoding="utf-8")
-    for name in COMMANDS:
-        assert re.search(rf"^\| .*`(\[)?{name}\b", text, re.MULTILINE), name
+    for command in COMMANDS.values():
+        assert f"| [`{command.name}`](commands/{command.name}.md) | {command.text} |" in text
     for code, meaning in EXIT_CODES:
         assert f"| {code} | {meaning} |" in text
 
 
-@for_each("action", sorted(ACTIONS))
-def test_rows_of_general_bench_hold_its_flags(action, capsys) -> None:
-    assert main(["general-bench", action, "--help"]) == 0
-    printed = capsys.readouterr().out
-    flags = set(re.findall(r"--[a-z_]+(?![\w-])", printed)) - {"--help"}
-    row = next(line for line in DOC.read_text("utf-8").splitlines() if line.startswith(f"| `general-bench {action}`"))
-    assert flags <= set(re.findall(r"--[a-z_]+", row))
-    assert flags or action == "metrics"
+def test_every_command_has_a_page_and_no_other_page_exists() -> None:
+    assert {page.stem for page in PAGES.glob("*.md")} == set(COMMANDS)
+
+
+@for_each("name", sorted(COMMANDS))
+def test_tables_of_a_page_are_those_of_its_parsers(name: str) -> None:
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    assert text == written(text), "python -m release.commands writes the tables again"
+    assert tables_in(text) or name in WITHOUT_TABLE
+
+
+@for_each("name", sorted(set(COMMANDS) - {"eval", "help", "version", "score", "cache", "completion", "tasks", "fetch"}))
+def test_every_action_of_a_command_has_a_table(name: str) -> None:
+    actions = [str(word) for action in parser_of(name)._get_positional_actions() for word in action.choices or ()]
+    shown = tables_in((PAGES / f"{name}.md").read_text(encoding="utf-8"))
+    assert shown == ([f"{name} {action}" for action in actions] or [name])

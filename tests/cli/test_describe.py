@@ -33,7 +33,7 @@ def test_what_is_known_and_what_is_missing(folder: Path, capsys: pytest.CaptureF
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "zz_local (task)"
     assert "  documents   not stated" in lines and "    metrics: exact_match (higher is better, from 0 to 1)" in lines
-    assert lines[-2].startswith("  data not at hand") and lines[-1] == "  lmms-eval fetch zz_local gets the data"
+    assert lines[-2].startswith("  data not downloaded") and lines[-1] == "  lmms-eval fetch zz_local gets the data"
     (folder / "rows.jsonl").write_text('{"question": "1 + 1", "answer": "2"}\n')
     assert main(words) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "missing here: nothing"

@@ -62,7 +62,7 @@ def test_documents_requests_text_pictures_and_bytes(tmp_path, capsys) -> None:
     told = re.search(r"to be sent: ([\d,]+) bytes|to be sent: ([\d.]+) kB", out)
     assert told is not None and float(told[2]) * 1000 == pytest.approx(3 * (4 * media / 3 + 40), abs=60)
     assert "longest request: shown/1/0/0/0 with 30 characters" in out
-    assert "price not known" in out and "time not known" in out and "nothing is broken" in out
+    assert "price not known" in out and "time not known" in out and "no problems found" in out
 
 
 def test_nothing_is_asked_and_nothing_is_made(tmp_path, capsys) -> None:

@@ -108,13 +108,13 @@ def test_tasks_are_fetched_verified_and_tried(tasks: Path) -> None:
 
     size = shown_size(len(content))
     text, code = done["fetch zz_plain --dry-run"]
-    assert code == 0 and f"user/zz_plain: 1 files, {size}, {size} of it not here yet" in text
-    assert f"in all {size}, {size} of them not here yet" in text and "ready" not in text
+    assert code == 0 and f"user/zz_plain: 1 files, {size}, {size} to download" in text
+    assert f"Total {size}; {size} to download" in text and "ready" not in text
 
     text, code = done["fetch zz_some"]
     assert code == 1 and "zz_plain: ready, 3 documents" in text
     assert "1 of 2 tasks are not ready" in text and "zz_absent: data set 'user/zz_absent' of the hub" in text
-    assert done["fetch zz_plain"][1] == 0 and "0 B of it not here yet" in done["fetch zz_plain"][0]
+    assert done["fetch zz_plain"][1] == 0 and "0 B to download" in done["fetch zz_plain"][0]
     assert [asked[2] for asked in ranges] == [f"bytes={CHUNK}-"]
 
     assert done["fetch zz_cut"][1] == 0 and "ready, 2 documents" in done["fetch zz_cut"][0]

@@ -320,7 +320,7 @@ def test_names_of_packs_are_listed_searched_and_described(said: Words, capsys: p
     assert "own/gsm8k.yaml" in (described := said("tasks", "describe", "kitchen:gsm8k")) and "1,319" not in described
     assert "1,319" in said("tasks", "describe", "gsm8k")
     assert "own/gsm8k.yaml" in said("tasks", "describe", "gsm8k", "--pack_first")
-    assert "4 checked: 4 well" in said("check", "--tasks", "kitchen:*")
+    assert "3 tasks, 1 group checked: OK" in said("check", "--tasks", "kitchen:*")
     assert main(["tasks", "describe", "kitchen:none"]) == 2
     assert "unknown task 'kitchen:none'" in capsys.readouterr().err
 

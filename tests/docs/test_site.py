@@ -130,7 +130,7 @@ def test_a_card_ends_with_the_facts_of_the_registry(site: Path) -> None:
 
 
 def test_help_and_names_are_those_of_the_declarations(site: Path) -> None:
-    assert "--permute_choices" in (site / "reference/help.html").read_text(encoding="utf-8")
+    assert "--permute_choices" in (site / "docs/commands/eval.html").read_text(encoding="utf-8")
     keys = (site / "reference/schemas.html").read_text(encoding="utf-8")
     assert "Share of the requested documents that are scored." in keys and "<td><p></p></td>" not in keys
 

@@ -129,7 +129,7 @@ def test_a_run_says_what_it_does_before_it_loads_anything(tmp_path: Path, caplog
     assert size == f"2 documents of {NAME}"
     caplog_lines.clear()
     inputs_of(config(tmp_path, output_path=None))
-    assert caplog_lines[1].startswith("no --output_path: scores are only printed")
+    assert caplog_lines[1].startswith("no --output_path: results are printed, not written")
     caplog_lines.clear()
     for over in ({"model": "no_such"}, {"tasks": "no_such"}, {"model_args": "strategi=gold"}, {"model": "hf"}):
         with pytest.raises(UsageError):

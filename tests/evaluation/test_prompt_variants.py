@@ -195,7 +195,7 @@ def test_a_dry_run_counts_every_prompt_once(tmp_path: Path) -> None:
     )
     lines, code = dry_run(config)
     assert code == 0
-    assert [line for line in lines if line.startswith("in all: 20 requests")]
+    assert [line for line in lines if line.startswith("Total: 20 requests")]
     assert sum(line.startswith("probe@no-media: 4 of 4 documents") for line in lines) == 1
 
 

@@ -216,7 +216,7 @@ def test_log_probabilities_and_scoring_again(tmp_path: Path) -> None:
 
 def test_the_dry_run_counts_them(tmp_path: Path) -> None:
     lines = "\n".join(dry_run(kit.config(tmp_path, repeat_share=0.1))[0])
-    assert "bench_text@again: 6 of 6 documents" in lines and "in all: 12 requests" in lines
+    assert "bench_text@again: 6 of 6 documents" in lines and "Total: 12 requests" in lines
 
 
 @for_each("option, why", [

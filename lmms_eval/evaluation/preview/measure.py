@@ -207,7 +207,7 @@ def find_ruler(names: Sequence[str]) -> Ruler:
     encoding = _tiktoken(names)
     if encoding is not None:
         return Ruler("tokens", f"tiktoken {encoding.name}", lambda text: len(encoding.encode_ordinary(text)))
-    return Ruler("characters", "no tokenizer of the model is at hand", len)
+    return Ruler("characters", "the model has no tokenizer here", len)
 
 
 def tokenizer_file(name: str) -> Path | None:

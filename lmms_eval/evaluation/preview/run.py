@@ -271,13 +271,13 @@ def forecast_lines(
         lines += task.lines(options.ruler.unit, sends)
     lines += [
         "",
-        f"in all: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {options.ruler.unit} of text",
+        f"Total: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {options.ruler.unit} of text",
     ]
     if sends:
         lines[-1] += f", {size_text(_sum(tasks, 'nbytes'))} to be sent"
     lines += [*_price(tasks, options, tariffs, earlier), *_time(tasks, earlier)]
     broken = sum(len({doc_id for doc_id, _ in task.faults}) for task in tasks)
-    lines.append(f"broken: {broken:,} documents (exit code 2)" if broken else "nothing is broken")
+    lines.append(f"broken: {broken:,} documents (exit code 2)" if broken else "no problems found")
     return lines
 
 

@@ -17,7 +17,7 @@ _MEANING = {
     2: "mean of comprehension and generation",
     3: "only tasks on which the specialist is reached",
     4: "reached in comprehension and in generation",
-    5: "level 4 with what language wins",
+    5: "level 4 plus language bonus",
 }
 _LEAST_SPOKES = 3
 
