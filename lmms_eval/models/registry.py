@@ -31,6 +31,7 @@ from lmms_eval.models.building import (
 )
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.installed import error_text
+from lmms_eval.utils.other_names import model_elsewhere
 from lmms_eval.utils.plugins import plugin_error, plugin_names, plugin_task_folders
 
 _HOME = "lmms_eval.models."
@@ -422,6 +423,8 @@ class ModelRegistry:
         if name not in MODEL_REGISTRY:
             if need := foreign_names().get(name):
                 raise UnknownNameError("model", name, (), f"it is the family's and needs {need}; {_HOW_TO_RUN}", ": ")
+            if other := model_elsewhere(name):
+                raise UnknownNameError("model", name, (), other.words(), "; ")
             known = {*self._manifests, *self._aliases, *MODEL_REGISTRY}
             hint = "(`lmms-eval models` lists all)"
             if self._broken:

@@ -65,6 +65,47 @@ _SHAPE: Mapping[str, Any] = {
 """Types of the parts of a results document that readers use. Nothing is assumed about other parts."""
 
 
+_BYPASSED = ("bypass", "extracted_answers")
+_WRITTEN = ("submission", "predictions", "passthrough")
+"""Names, or last words of names, of metrics whose aggregation writes a file and returns nothing."""
+_NO_NUMBER = 999
+"""What the aggregation ``bypass`` returns."""
+
+
+def is_count(metric: str, value: object = None, aggregation: str = "") -> bool:
+    """Return whether a metric counts documents instead of scoring them, so that it belongs in no row of scores.
+
+    These are files of answers (``submission``, ``predictions``, ``coco_passthrough``), the number of scored documents
+    (``scored``), and metrics of runs that score nothing (``bypass``). A task of another package may use such a name for
+    a score: then its value is a number, for ``scored`` one with a fraction.
+
+    Args:
+        value: the metric's value in ``results``, if it is known.
+        aggregation: the name of its aggregation, if it is known.
+    """
+    if metric in _BYPASSED or aggregation == "bypass":
+        return True
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if metric == "scored":
+        return number is None or number.is_integer()
+    return metric.rpartition("_")[2] in _WRITTEN and number in (None, _NO_NUMBER)
+
+
+_COUNTED: Mapping[str, str] = {
+    "submission": "answers for submission",
+    "passthrough": "answers for submission",
+    "predictions": "stored predictions",
+    "scored": "scored documents",
+    "bypass": "answers, not scored",
+    "extracted_answers": "extracted answers",
+}
+
+
+def count_label(metric: str) -> str:
+    """Return the words for what such a metric counts, such as "answers for submission"."""
+    return _COUNTED.get(metric) or _COUNTED.get(metric.rpartition("_")[2]) or "documents"
+
+
 def read_document(path: Path) -> Any:
     """Read a JSON file and check the parts of a results document in it.
 
