@@ -123,6 +123,8 @@ class IndexColumn(Struct, frozen=True):
     """The value of each sample, which may be ``None``."""
     codes: dict[Any, int] = field(default_factory=dict)
     """Codes of known values. New values are added."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of the column's entry in the index."""
 
 
 class TaskIndex:
@@ -155,7 +157,7 @@ class TaskIndex:
 
     def _entry(self, number: int, column: IndexColumn) -> dict[str, Any]:
         """Return the index's entry of a column, and keep the rest for its pieces."""
-        entry: dict[str, Any] = {"key": column.key, "kind": column.kind}
+        entry: dict[str, Any] = {"key": column.key, "kind": column.kind, **column.facts}
         is_small = len(self._ids) <= FEW_SAMPLES
         if column.key == "id" and (first := _first_number(column.values)) is not None:
             return entry | {"from": first}
@@ -223,9 +225,15 @@ def _part(values: Sequence[T], number: int, per: int) -> Sequence[T]:
     return values[number * per : (number + 1) * per]
 
 
+_MOST_DIGITS = 15
+"""Most digits of a first id that is a number, since browsers count exactly up to 2**53."""
+
+
 def _first_number(ids: Sequence[str]) -> int | None:
     """Return the first id if the ids are consecutive numbers, else ``None``."""
     if not ids or not ids[0].isdecimal() or not ids[0].isascii():
+        return None
+    if len(ids[0]) > _MOST_DIGITS:
         return None
     first = int(ids[0])
     return first if all(text == str(number) for number, text in enumerate(ids, first)) else None

@@ -169,6 +169,31 @@ def has_masks(sample: Mapping[str, Any]) -> bool:
     )
 
 
+_DEEPEST = 4
+
+
+def without_runs(text: str) -> str:
+    """Replace the run-length masks of a JSON text by their sizes in words. Returns other texts unchanged."""
+    if '"counts"' not in text:
+        return text
+    try:
+        found = _in_words(orjson.loads(text), 0)
+    except orjson.JSONDecodeError:
+        return text
+    return found if isinstance(found, str) else orjson.dumps(found).decode()
+
+
+def _in_words(value: Any, depth: int) -> Any:
+    if isinstance(value, Mapping):
+        size = value.get("size")
+        if "counts" in value and isinstance(size, list) and len(size) == 2:
+            return f"mask of {size[1]} × {size[0]} pixels"
+        return {key: _in_words(item, depth + 1) if depth < _DEEPEST else item for key, item in value.items()}
+    if isinstance(value, list) and depth < _DEEPEST:
+        return [_in_words(item, depth + 1) for item in value]
+    return value
+
+
 def masks_of(sample: Mapping[str, Any], store: MediaStore, places: MediaFolders) -> list[Shape]:
     """Draw the masks of a sample's line: for each side and each picture, one small file of the store.
 

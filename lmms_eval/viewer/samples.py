@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -13,17 +14,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.compare.readers.samples import answer_of
-from lmms_eval.compare.runs import TaskRows
+from lmms_eval.compare.runs import MetricColumn, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.audit import CHOSEN, Auditor
 from lmms_eval.results.columns import MetadataColumns, column_names
+from lmms_eval.results.facts import is_count
 from lmms_eval.results.reading import PREFIX, columns_of
 from lmms_eval.results.sample import Sample, SampleKeys, Tokens, finite, sample_fields, token_counts_of
+from lmms_eval.utils.numbers import SHARES
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.utils.where import Where
 from lmms_eval.viewer.chunks import Chunks, IndexColumn, Kind, TaskIndex, plain_number
-from lmms_eval.viewer.masks import Shape, has_masks, masks_of, shapes_of
+from lmms_eval.viewer.masks import Shape, has_masks, masks_of, shapes_of, without_runs
 from lmms_eval.viewer.media import Item, MediaMaker, MediaStore, made_in, media_of
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
@@ -160,7 +163,11 @@ _KINDS: Mapping[str, Kind] = {
     "thumb": "texts",
     "reason": "texts",
 }
-"""Columns that every index has. ``thumb`` is the name of a thumbnail."""
+"""Columns that every index has. ``thumb`` is the address of a thumbnail."""
+VERDICTS = ("correct", "wrong", "partly", "unscored", "failed")
+"""What a page says about a sample. The first three compare its score with the best and the worst score of the metric.
+Without known ends (``ends_of``), a sample with a score has no verdict."""
+_SLACK = 1e-9
 
 
 class IndexedTask(Struct, frozen=True):
@@ -191,6 +198,8 @@ class TaskWriter:
         self.problems: list[str] = []
         self._score_key = run.keys(task.task).score_key
         self._index: dict[str, list[Any]] = {name: [] for name in _KINDS}
+        self._masks: dict[int, str] = {}
+        """Addresses of the masks over a thumbnail, with spaces between them, by place."""
         self._metadata = MetadataColumns()
         self._audit = self._new_audit()
 
@@ -201,8 +210,9 @@ class TaskWriter:
         for number in range(-(-len(rows) // PER_TEXT)):
             block = [(place, row, self._lines(row, self._audited(row))) for place, row in islice(remaining, PER_TEXT)]
             media = [self._media(lines, self.media) for _, _, lines in block]
-            for (place, row, lines), (sent, _, _) in zip(block, media, strict=True):
-                self._add_entry(place, row, lines, [future.result() for future in sent])
+            for (place, row, lines), (sent, _, masks) in zip(block, media, strict=True):
+                shapes = masks.result() if masks and not self.options.single_file else []
+                self._add_entry(place, row, lines, [future.result() for future in sent], shapes)
             samples = [self._sample(row, lines, *found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
         for name, content in TaskIndex(self.columns(rows)).pieces(self.key):
@@ -312,7 +322,14 @@ class TaskWriter:
             sample["made"] = {path: future.result() for path, future in made.items()}
         return sample
 
-    def _add_entry(self, place: int, row: int, lines: Sequence[Mapping[str, Any]], media: Sequence[Item]) -> None:
+    def _add_entry(
+        self,
+        place: int,
+        row: int,
+        lines: Sequence[Mapping[str, Any]],
+        media: Sequence[Item],
+        shapes: Sequence[Shape] = (),
+    ) -> None:
         line = lines[0]
         answer = answer_of(line)
         error = line.get("error") or line.get("reason") or ""
@@ -328,10 +345,12 @@ class TaskWriter:
             "latency": round(math.fsum(seconds) / len(seconds), 4) if seconds else None,
             "in": tokens.input,
             "out": tokens.output,
-            "answer": answer.text[:ANSWER],
-            "target": answer.target[:TARGET],
+            "answer": without_runs(answer.text)[:ANSWER],
+            "target": without_runs(answer.target)[:TARGET],
             "thumb": (frames[0]["src"] if frames else shown.get("src", "")) if shown.get("kind") != "audio" else "",
         }
+        if over := [one["src"] for one in shapes if "src" in one and one.get("medium") == len(media) - 1]:
+            self._masks[place] = " ".join(over)
         for name, value in found.items():
             self._index[name][place : place + 1] = [value]
         self._metadata.rows = max(self._metadata.rows, place + 1)
@@ -343,11 +362,67 @@ class TaskWriter:
         metadata = self._metadata.found() | self._audit.columns(rows)
         left_out = ("thumb",) if self.options.single_file else ()  # the pictures are in the texts already
         found = [IndexColumn(name, kind, self._index[name]) for name, kind in _KINDS.items() if name not in left_out]
-        for name, column in self.task.columns.items():
+        without_score = Counter(self._index["status"])
+        facts: dict[str, Any] = {
+            "verdicts": {name: without_score[name] for name in VERDICTS[3:] if without_score[name]}
+        }
+        found[1] = replace(found[1], facts=facts)
+        if self._masks:
+            found.append(IndexColumn("masks", "texts", [self._masks.get(place, "") for place in range(len(rows))]))
+        # The first metric is the one that samples are judged by.
+        metrics = sorted(self.task.columns.items(), key=lambda item: is_count(item[1].metric, item[1].reported))
+        for name, column in metrics:
             scores = [plain_number(column.scores[row]) for row in rows]
             if any(score is not None for score in scores):
-                found.append(IndexColumn(f"s.{name}", "numbers", scores))
+                found.append(IndexColumn(f"s.{name}", "numbers", scores, facts=_judged(column, scores)))
         return found + [IndexColumn(f"m.{name}", "codes", values) for name, values in metadata.items()]
+
+
+def ends_of(column: MetricColumn, scores: Sequence[float | None]) -> tuple[float | None, float] | None:
+    """Return the worst and the best score of a metric for one document; ``None`` if the best one is not known.
+
+    The worst one is ``None`` if there is no bound. Without a stated range, scores that are all between 0 and 1 count as
+    shares. ``scores`` are those of the samples.
+    """
+    known = [score for score in scores if score is not None]
+    if column.score_range is not None:
+        low, high = column.score_range.low, column.score_range.high
+    elif known and min(known) >= 0 and max(known) <= 1:
+        low, high = SHARES.low, SHARES.high
+    else:
+        return None
+    worst, best = (high, low) if column.higher_is_better is False else (low, high)
+    if not math.isfinite(best) or worst == best:
+        return None
+    return (plain_number(worst) if math.isfinite(worst) else None), best
+
+
+def verdict_of(score: float, worst: float | None, best: float) -> str:
+    """Return ``correct``, ``wrong`` or ``partly`` for a score between these ends."""
+    slack = _SLACK * max(1.0, abs(best))
+    if abs(score - best) <= slack:
+        return "correct"
+    return "wrong" if worst is not None and abs(score - worst) <= slack else "partly"
+
+
+_MOST_DECIMALS = 2
+
+
+def _judged(column: MetricColumn, scores: Sequence[float | None]) -> dict[str, Any]:
+    """Return how a page shows the scores of a metric.
+
+    These are the decimal places that they need, at most two, and, with known ends, the ends and the number of samples
+    with each verdict.
+    """
+    counts = Counter(score for score in scores if score is not None)
+    places = (n for n in range(_MOST_DECIMALS) if all(round(score, n) == score for score in counts))
+    facts: dict[str, Any] = {"decimals": next(places, _MOST_DECIMALS)}
+    if (ends := ends_of(column, scores)) is not None:
+        verdicts: Counter[str] = Counter()
+        for score, samples in counts.items():
+            verdicts[verdict_of(score, *ends)] += samples
+        facts |= {"ends": ends, "verdicts": {name: verdicts[name] for name in VERDICTS if verdicts[name]}}
+    return facts
 
 
 def redacted(value: Any, keys: frozenset[str]) -> Any:

@@ -59,7 +59,7 @@ PAGES = {
     "conversation": ("#/<agent>/agent/0", ""),
     "repeats": ("#/<repeated>/repeated/0", ""),
     "judge": ("#/<rated>/rated/0", ""),
-    "help": ("#/", "button:text-is('Keys')"),
+    "help": ("#/", "button:text-is('Shortcuts')"),
     "nothing": ("#/none", ""),
 }
 RUN = """() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then((found) =>

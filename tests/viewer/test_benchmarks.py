@@ -202,7 +202,7 @@ def test_frames_of_a_video_with_their_times_and_a_sound(media: Path, watched: Wa
     page = watched.open(media, "#/baseline/megabench_demo/40")
     page.wait_for_selector(".strip img")
     assert page.inner_text(".strip span:first-child").strip() == "0 s"
-    assert "frames that were seen" in page.inner_text("figure.video")
+    assert "frames seen by the model" in page.inner_text("figure.video")
     page = watched.open(media, "#/baseline/general_bench_demo_audio_comprehension_speech_command/0")
     sound = page.wait_for_selector("audio", state="attached")
     seconds = "sound => new Promise(done => { sound.onloadedmetadata = () => done(sound.duration); sound.load(); })"

@@ -56,10 +56,14 @@ def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None
     assert "mcnemar exact" in page.inner_text(".facts")
     page.wait_for_selector("canvas[aria-label='Forest plot, percent points']")
     status(page, "69 documents")
+    changed = page.query_selector("[aria-label=Documents] button >> nth=1")
+    assert changed.inner_text().split() == ["Changed", "only", "49"]
+    changed.click()
+    status(page, "49 of 69 documents")
     page.click(f"[aria-label='49 documents: only {GOLD} right']")
     status(page, "49 of 69 documents")
     assert "flip=f" in page.url
-    page.select_option("label:has-text('Documents') select", "b")
+    page.click("[aria-label=Documents] button:has-text('Both right')")
     status(page, "20 of 69 documents")
     page.click("summary:has-text('Filters')")
     page.select_option("label:has-text('level') select", "3")
@@ -160,7 +164,7 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     assert len(page.query_selector_all("[aria-label=Ranks] tbody tr")) == 3
     assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 6
     page.wait_for_selector(".list a.row")
-    page.select_option("label:has-text('Documents') select", "right 0")
+    page.select_option("[aria-label='Only one run right or wrong']", "right 0")
     until(page, "() => document.querySelector('[role=status]').innerText.includes(' of 90 documents')")
     page.click(".list a.row")
     page.wait_for_selector(".side pre")

@@ -71,7 +71,7 @@ def test_the_list_reads_only_what_is_in_sight(counted: Path, watched: Watched) -
     assert sum(path.stat().st_size for path in read if path.parent.name == "data") < 300_000
     assert {name for name in data_of(read) if name.startswith("rows-")} == {"rows-0-0-0"}
     assert not [name for name in data_of(read) if name.startswith("text-")]
-    page.evaluate("document.querySelector('.list').scrollTop = 44 * 20_500")
+    page.evaluate("document.querySelector('.list').scrollTop = 40 * 20_500")
     page.wait_for_selector("text=answer 20500")
     assert "rows-0-0-50" not in data_of(read)
 
@@ -91,7 +91,7 @@ def test_one_sample_by_its_address_reads_little(
     painted(page)
     page.keyboard.press("j")
     page.wait_for_selector("h1:not(:has-text('12345'))")
-    following = page.inner_text("h1").removeprefix("doc-")
+    following = page.inner_text("h1 > bdi").removeprefix("doc-")
     page.wait_for_selector(f"pre:has-text('question {following}')")
 
 

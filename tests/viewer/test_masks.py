@@ -12,7 +12,7 @@ from PIL import Image
 
 from lmms_eval.cli.main import main
 from lmms_eval.utils.redaction import REDACTED
-from lmms_eval.viewer.masks import has_masks, masks_of
+from lmms_eval.viewer.masks import has_masks, masks_of, without_runs
 from lmms_eval.viewer.media import MediaFolders, MediaStore
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
@@ -81,6 +81,23 @@ def test_a_reference_is_a_file_beside_the_picture(tmp_path: Path) -> None:
     line = line_of({"mask": "../../mask.png"}, None)
     line["sent_media"][0]["path"] = str(folder / "0.png")
     assert drawn(line, tmp_path) == []
+
+
+@for_each(
+    "text, shown",
+    [
+        ('{"size": [48, 64], "counts": [1, 2, 3]}', "mask of 64 × 48 pixels"),
+        ('{"size": [48, 64], "counts": "packed"}', "mask of 64 × 48 pixels"),
+        ('[{"size": [4, 6], "counts": []}, null]', '["mask of 6 × 4 pixels",null]'),
+        ('{"masks": {"a": {"size": [4, 6], "counts": []}}}', '{"masks":{"a":"mask of 6 × 4 pixels"}}'),
+        ('{"size": [4, 6], "counts": [1, 2', '{"size": [4, 6], "counts": [1, 2'),
+        ('the "counts" of it', 'the "counts" of it'),
+        ('{"counts": [1]}', '{"counts":[1]}'),
+        ("B", "B"),
+    ],
+)
+def test_run_lengths_are_the_size_of_a_mask(text: str, shown: str) -> None:
+    assert without_runs(text) == shown
 
 
 def test_one_pixel_of_a_large_mask_is_seen(tmp_path: Path) -> None:
@@ -201,6 +218,16 @@ def test_masks_are_shown_and_hidden(tmp_path: Path, watched: Watched) -> None:
     until(page, "[...document.querySelectorAll('img.mask')].every(one => one.naturalWidth === 512)")
     picture = page.query_selector("figure .picture > img:not(.mask)").bounding_box()
     assert [one.bounding_box() for one in page.query_selector_all("img.mask")] == [picture, picture]
+    words = page.inner_text("main")
+    assert "Mask of 64 × 48 pixels" in words and "counts" not in words, "no run lengths"
+    for address in (f"#/baseline/{name}", f"#/baseline/{name}?view=grid"):
+        page = watched.open(tmp_path / "r", address)
+        page.wait_for_selector(".masked")
+        until(
+            page, "[...document.querySelectorAll('.masked .over')].filter(one => one.naturalWidth === 512).length >= 2"
+        )
+        assert "mask of 64 × 48 pixels" in page.inner_text("main")
+    page = watched.open(tmp_path / "r", f"#/baseline/{name}/0")
     page.click("button:text-is('answer')")
     assert page.query_selector("button:text-is('answer')").get_attribute("aria-pressed") == "false"
     assert [one.get_attribute("class") for one in page.query_selector_all("img.mask")] == ["mask reference"]

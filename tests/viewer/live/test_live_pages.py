@@ -179,7 +179,7 @@ def test_a_list_that_outgrows_one_piece_stays_whole(tmp_path: Path, watched: Wat
         assert page.inner_text("[role=status]") == f"{odd} of 1,290 samples"
         page.wait_for_selector(".list a.row >> nth=8")
         rows = [row.split() for row in page.locator(".list a.row").all_inner_texts()]
-        assert all(int(row[0]) % 2 and row[1:3] == ["1", "B"] for row in rows)
+        assert all(int(row[0]) % 2 and row[1:4] == ["correct", "1", "B"] for row in rows)
         page.goto(f"{view.root}#/modest/quiz/{record.order[1289]}")
         page.wait_for_selector(f"h1 bdi:text-is('{record.order[1289]}')")
         page.wait_for_selector("text=Raw JSON")

@@ -1,5 +1,5 @@
-// What came back: the parsed answer beside the reference, filter pipelines and repeats side by side.
-import { diffWords } from "diff";
+// What came back: the parsed answer and the reference, filter pipelines and repeats side by side.
+import { diffArrays } from "diff";
 import { useMemo } from "preact/hooks";
 
 import { Box } from "./box";
@@ -9,8 +9,10 @@ import { tokensTold } from "./tokens";
 import { Pre, useRendered } from "./pre";
 import { Block } from "./blocks";
 import { Metrics, MetricList } from "./scores";
+import { MaskText, masksIn } from "./run_lengths";
 import { count, seconds, Text, told } from "./text";
 import type { Json, JsonObject, Medium, Sample } from "./types";
+import { piecesOf } from "./words";
 
 export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {
   const raw = line.resps === undefined ? undefined : told(line.resps);
@@ -23,28 +25,24 @@ export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) 
         <Pipelines sample={sample} target={target} />
       ) : (
         !failed && (
-          <Block title="Answer">
+          <Block title="Answer" role="assistant">
             <Answer sample={sample} target={target} than="the reference" />
           </Block>
         )
       )}
       {line.target !== undefined && (
-        <Block title="Reference">
-          <Pre>{target}</Pre>
-        </Block>
+        <Block title="Reference">{masksIn(target) ? <MaskText text={target} /> : <Pre>{target}</Pre>}</Block>
       )}
       {!Array.isArray(line.repeats) && <Thoughts value={line.thoughts} />}
       {raw !== undefined && !Array.isArray(line.repeats) && raw !== told(line.filtered_resps) && (
-        <Block title="Raw answer">
-          <Pre>{raw}</Pre>
-        </Block>
+        <Block title="Raw answer">{masksIn(raw) ? <MaskText text={raw} /> : <Pre>{raw}</Pre>}</Block>
       )}
       <Repeats sample={sample} line={line} />
     </>
   );
 }
 
-/** What the model thought before its answer, folded; of several rounds one after the other. */
+/** The thoughts before the answer, folded; of several rounds one after the other. */
 function Thoughts({ value }: { value: Json | undefined }) {
   const rounds = ([] as Json[]).concat(value ?? []).filter((one) => typeof one === "string" && one !== "");
   if (!rounds.length) return null;
@@ -67,7 +65,7 @@ function Pipelines({ sample, target }: { sample: Sample; target: string }) {
         {sample.lines.map((line) => (
           <section class="side">
             <h3>
-              <Text>{told(line.filter) || "without a name"}</Text>
+              <Text>{told(line.filter) || "unnamed"}</Text>
             </h3>
             <Answer sample={{ ...sample, lines: [line] }} target={target} than="the reference" />
             {(line.reason || line.error) && <Pre grave>{told(line.reason) || told(line.error)}</Pre>}
@@ -135,7 +133,7 @@ function taken(line: JsonObject, at: number): string {
   return facts.filter(Boolean).join(" · ");
 }
 
-/** The parsed answer, with the words marked that the target does not have. */
+/** The parsed answer, with the words and numbers marked by which it differs from the target. */
 export function Answer({ sample, target, than }: { sample: Sample; target: string; than: string }) {
   const line = sample.lines[0] ?? {};
   return (
@@ -163,9 +161,10 @@ const LONGEST = 4000;
 
 function Compared({ answer, target, than }: { answer: string; target: string; than: string }) {
   const rendered = useRendered();
-  const pieces = useMemo(() => (target && answer.length + target.length < LONGEST ? diffWords(target, answer) : []), [answer, target]);
-  const common = pieces.some((piece) => !piece.added && !piece.removed && piece.value.trim());
+  const pieces = useMemo(() => (target && answer.length + target.length < LONGEST ? diffArrays(piecesOf(target), piecesOf(answer)) : []), [answer, target]);
+  const common = pieces.some((piece) => !piece.added && !piece.removed && /[\p{L}\p{N}]/u.test(piece.value.join("")));
   if (answer === "") return <p class="empty">The answer is empty.</p>;
+  if (masksIn(answer)) return <MaskText text={answer} />;
   if (!common || answer === target || rendered)
     return (
       <>
@@ -180,7 +179,7 @@ function Compared({ answer, target, than }: { answer: string; target: string; th
   return (
     <Box>
       {pieces.map((piece) => {
-        const text = <Text>{piece.value}</Text>;
+        const text = <Text>{piece.value.join("")}</Text>;
         return piece.added ? <ins>{text}</ins> : piece.removed ? <del>{text}</del> : text;
       })}
     </Box>

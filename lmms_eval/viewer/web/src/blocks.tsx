@@ -5,9 +5,10 @@ import { Box } from "./box";
 import { Text, told } from "./text";
 import type { Json } from "./types";
 
-export function Block({ title, children }: { title: string; children: ComponentChildren }) {
+/** `role`: whose words it holds, in whose colour it is marked. */
+export function Block({ title, role, children }: { title: string; role?: "assistant" | "user"; children: ComponentChildren }) {
   return (
-    <section class="block">
+    <section class={`block ${role ?? ""}`}>
       <h2>{title}</h2>
       {children}
     </section>
@@ -22,7 +23,7 @@ export function Document({ doc }: { doc: Json | undefined }) {
   const fields = Object.entries(doc).filter(([, value]) => value !== null && value !== "");
   if (!fields.length) return null;
   return (
-    <details class="block" open={fields.length <= 8}>
+    <details class="block of-document" open={fields.length <= 8}>
       <summary>Document</summary>
       <dl class="facts">
         {fields.map(([name, value]) => (

@@ -12,7 +12,7 @@ const ROLES: Record<string, string> = {
   system: "System",
   user: "User",
   assistant: "Assistant",
-  tool: "Result of the task's function, not sent",
+  tool: "Result of the task's function (not sent)",
 };
 
 export const sourcesOf = (sample: Sample): Sources => {
@@ -107,7 +107,7 @@ function Round({ message: { round, after, continues } }: { message: Message }) {
 
 /** Texts, calls and media in order; media that follow each other stand in a row. */
 function Content({ content, shapes, last }: { content: Piece[]; shapes: Shape[]; last: number }) {
-  const rows: (string | CallPiece | MediumPiece[])[] = [];
+  const rows: Row[] = [];
   for (const piece of content) {
     const row = rows[rows.length - 1];
     if ("text" in piece) rows.push(piece.text);
@@ -115,17 +115,61 @@ function Content({ content, shapes, last }: { content: Piece[]; shapes: Shape[];
     else if (Array.isArray(row)) row.push(piece);
     else rows.push([piece]);
   }
-  const shown = rows.filter((row) => typeof row !== "string" || row.trim());
+  const shown = inStrips(rows.filter((row) => typeof row !== "string" || row.trim()));
   if (!shown.length) return <p class="empty">An empty message.</p>;
   return (
     <div class="messages">
       {shown.map((row) => {
         if (typeof row === "string") return <Pre>{row}</Pre>;
+        if ("strip" in row) return <Strip frames={row.strip} shapes={shapes} last={last} />;
         return Array.isArray(row) ? <Media row={row} shapes={shapes} last={last} /> : <Call {...row} />;
       })}
     </div>
   );
 }
+
+type Row = string | CallPiece | MediumPiece[];
+
+interface CaptionedPiece {
+  caption: string;
+  piece: MediumPiece;
+}
+
+/** Captions are short texts of one line; from so many pictures with one on, they stand in a strip. */
+const CAPTION = /^\s*[^\n]{1,24}\s*$/;
+const STRIP = 3;
+
+/** Pictures that each follow a caption, such as frames of a video with their numbers, together. */
+function inStrips(rows: Row[]): (Row | { strip: CaptionedPiece[] })[] {
+  const found: (Row | { strip: CaptionedPiece[] })[] = [];
+  for (let at = 0; at < rows.length; at++) {
+    const strip: CaptionedPiece[] = [];
+    for (let next = at; ; next += 2) {
+      const [caption, media] = [rows[next], rows[next + 1]];
+      const piece = Array.isArray(media) && media.length === 1 ? media[0] : undefined;
+      if (typeof caption !== "string" || !CAPTION.test(caption) || !piece) break;
+      strip.push({ caption: caption.trim().replace(/:$/, ""), piece });
+    }
+    if (strip.length >= STRIP) {
+      found.push({ strip });
+      at += 2 * strip.length - 1;
+    } else found.push(rows[at] as Row);
+  }
+  return found;
+}
+
+const Strip = ({ frames, shapes, last }: { frames: CaptionedPiece[]; shapes: Shape[]; last: number }) => (
+  <div class="strip captioned" tabIndex={0} role="region" aria-label="Frames">
+    {frames.map(({ caption, piece }) => (
+      <div>
+        <small>
+          <Text>{caption}</Text>
+        </small>
+        <Media row={[piece]} shapes={shapes} last={last} />
+      </div>
+    ))}
+  </div>
+);
 
 function Media({ row, shapes, last }: { row: MediumPiece[]; shapes: Shape[]; last: number }) {
   const over = (at: number | undefined) => shapes.filter(({ medium }) => at !== undefined && (medium ?? last) === at);

@@ -1,17 +1,17 @@
 // The list of documents that the compared runs share.
 import { useMemo } from "preact/hooks";
 
+import { isNarrow, metadataName, Thumbnail } from "./cells";
 import { Choice } from "./filters";
 import type { Change } from "./compare";
 import { Waiting } from "./common";
 import { useColumns, useValues } from "./listed";
-import { Picture } from "./media";
 import { changedParams, isChanged, type Difference, type Documents } from "./pairs";
 import { pageAddress } from "./route";
-import { count, number, plain, Text } from "./text";
+import { capital, count, number, plain, Text } from "./text";
 import { VirtualList } from "./virtual";
 
-const ROW = 44;
+const ROW = 40;
 
 export const documentAddress = (documents: Documents, row: number, params: URLSearchParams): string =>
   pageAddress("compare", changedParams(params, { doc: documents.tables[0]?.text("id", documents.places[0]?.[row] ?? -1) ?? "" }));
@@ -23,7 +23,7 @@ interface ListProps {
   change: Change;
 }
 
-/** The address of the list in which a document stands. */
+/** The address of the list that holds a document. */
 export const listAddress = (params: URLSearchParams): string => pageAddress("compare", changedParams(params, { doc: null, marks: null }));
 
 /** Whether the columns are there by which the address chooses documents. */
@@ -49,7 +49,7 @@ function Chosen({ documents, row, params, change }: ListProps) {
         {rows.length === all ? `${count(all)} documents` : `${count(rows.length)} of ${count(all)} documents`}
       </p>
       {rows.length === 0 ? (
-        <p class="empty">No document fits these filters.</p>
+        <p class="empty">No document matches these filters.</p>
       ) : (
         <VirtualList
           name={listAddress(params)}
@@ -77,12 +77,13 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
       ? [["f", `only ${first} right`], ["s", `only ${others[0]} right`], ["b", "both right"], ["n", "both wrong"]]
       : [[">", `${first} better`], ["<", `${others[0]} better`], ["=", "equal"]];
     found.set("changed", { text: "changed", fits: (row) => isChanged(only[row] ?? "") });
+    if (binary) found.set("wrong", { text: "wrong in a run", fits: (row) => "fsn".includes(only[row] || "-") });
     for (const [kind, text] of [...texts, ["-", "without a score on a side"] as const])
       if (known.has(kind)) found.set(kind, { text, fits: (row) => only[row] === kind });
     return found;
   }
   const at = (row: number): string[] => documents.kinds.map((kinds) => kinds[row] ?? "");
-  found.set("changed", { text: "they differ", fits: (row) => at(row).some(isChanged) });
+  found.set("changed", { text: "changed", fits: (row) => at(row).some(isChanged) });
   if (!binary) {
     found.set("=", { text: "all equal", fits: (row) => at(row).every((kind) => kind === "=" || kind === "b" || kind === "n") });
     return found;
@@ -93,6 +94,7 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
     return [mine === undefined ? null : mine === "b" || mine === "f", ...kinds.map((kind) => (kind && kind !== "-" ? kind === "b" || kind === "s" : null))];
   };
   const every = (wanted: (run: number) => boolean) => (row: number) => right(row).every((one, run) => one === wanted(run));
+  found.set("wrong", { text: "wrong in a run", fits: (row) => right(row).some((one) => one === false) });
   found.set("b", { text: "all right", fits: every(() => true) });
   found.set("n", { text: "all wrong", fits: every(() => false) });
   documents.runs.forEach((run, number) => {
@@ -102,7 +104,7 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
   return found;
 }
 
-/** Rows of the documents that the address asks for: those that changed most surprisingly first. */
+/** Rows of the documents that the address asks for: the largest changes first. */
 export function chosenDocuments(documents: Documents, params: URLSearchParams): number[] {
   const [table] = documents.tables;
   const places = documents.places[0] ?? [];
@@ -129,16 +131,8 @@ function Filters({ documents, params, change }: ListProps) {
   const columns = (table?.names("m.") ?? []).filter((name) => values(`m.${name}`).length > 1 || params.has(`m.${name}`));
   return (
     <div class="filters">
+      <Kinds documents={documents} params={params} change={change} />
       <div class="bar">
-        <label class="field">
-          Documents
-          <select value={params.get("flip") ?? ""} onChange={(event) => change({ flip: event.currentTarget.value })}>
-            <option value="">all</option>
-            {[...kindsOf(documents)].map(([kind, { text }]) => (
-              <option value={kind}>{text}</option>
-            ))}
-          </select>
-        </label>
         <input
           id="search"
           type="search"
@@ -151,8 +145,8 @@ function Filters({ documents, params, change }: ListProps) {
           <label class="field">
             Order
             <select value={params.get("sort") ?? ""} onChange={(event) => change({ sort: event.currentTarget.value })}>
-              <option value="">most surprising first</option>
-              <option value="id">as the task has them</option>
+              <option value="">largest changes first</option>
+              <option value="id">task order</option>
             </select>
           </label>
         )}
@@ -162,7 +156,7 @@ function Filters({ documents, params, change }: ListProps) {
           <summary>Filters{given.length > 0 && ` (${given.length})`}</summary>
           <div class="bar fields">
             {columns.map((name) => (
-              <Choice label={plain(name)} name={`m.${name}`} values={values(`m.${name}`)} params={params} change={change} />
+              <Choice label={metadataName(name)} title={plain(name)} name={`m.${name}`} values={values(`m.${name}`)} params={params} change={change} />
             ))}
           </div>
         </details>
@@ -171,10 +165,46 @@ function Filters({ documents, params, change }: ListProps) {
   );
 }
 
-const template = (documents: Documents): string =>
-  `${isNarrow() ? "minmax(32px, 64px)" : "minmax(64px, 120px)"} ${hasPictures(documents) ? "52px " : ""}repeat(${documents.runs.length}, minmax(0, 1fr))`;
+/** Kinds that are one click away; of more than two runs the others are in a list. */
+const MOST_KINDS = 7;
+const ONLY: Record<string, string> = { changed: "Changed only", wrong: "Wrong only" };
 
-const isNarrow = (): boolean => window.innerWidth < 640;
+/** One click for the documents that changed, or on which the runs agree. */
+function Kinds({ documents, params, change }: { documents: Documents; params: URLSearchParams; change: Change }) {
+  const now = params.get("flip") ?? "";
+  const kinds = useMemo(() => {
+    const rows = (documents.places[0] ?? []).map((_, row) => row);
+    return [...kindsOf(documents)].map(([kind, { text, fits }]) => ({ kind, text: ONLY[kind] ?? capital(text), documents: rows.filter(fits).length }));
+  }, [documents]);
+  const first = kinds.length > MOST_KINDS ? kinds.slice(0, 4) : kinds;
+  const more = kinds.slice(first.length);
+  return (
+    <div class="verdicts" role="group" aria-label="Documents">
+      <button aria-pressed={!now} onClick={() => change({ flip: null })}>
+        All <small>{count(documents.places[0]?.length ?? 0)}</small>
+      </button>
+      {first.map((one) => (
+        <button aria-pressed={now === one.kind} onClick={() => change({ flip: now === one.kind ? null : one.kind })}>
+          {one.text} <small>{count(one.documents)}</small>
+        </button>
+      ))}
+      {more.length > 0 && (
+        <select aria-label="Only one run right or wrong" value={more.some(({ kind }) => kind === now) ? now : ""} onChange={(event) => change({ flip: event.currentTarget.value })}>
+          <option value="">Only one run…</option>
+          {more.map((one) => (
+            <option value={one.kind}>
+              {one.text} ({count(one.documents)})
+            </option>
+          ))}
+        </select>
+      )}
+    </div>
+  );
+}
+
+const template = (documents: Documents): string =>
+  `${isNarrow() ? "minmax(32px, 64px)" : "minmax(64px, 120px)"} ${hasPictures(documents) ? "64px " : ""}repeat(${documents.runs.length}, minmax(0, 1fr))`;
+
 const hasPictures = (documents: Documents): boolean =>
   !isNarrow() && !(documents.tables[0]?.columns.get("thumb")?.isEmpty ?? true);
 
@@ -193,7 +223,7 @@ const Heading = ({ documents }: { documents: Documents }) => (
 function Row({ documents, row, selected, params }: { documents: Documents; row: number; selected: boolean; params: URLSearchParams }) {
   const [table] = documents.tables;
   const place = documents.places[0]?.[row] ?? -1;
-  useColumns(table, ["id", "thumb"], [place]);
+  useColumns(table, ["id", "thumb", "masks"], [place]);
   return (
     <a
       class={`row ${selected ? "selected" : ""}`}
@@ -205,7 +235,7 @@ function Row({ documents, row, selected, params }: { documents: Documents; row: 
       </span>
       {hasPictures(documents) && (
         <span>
-          <Picture src={table?.text("thumb", place)} />
+          {table && <Thumbnail table={table} row={place} />}
         </span>
       )}
       {documents.runs.map((_, run) => (

@@ -1,22 +1,28 @@
-// Filters of the list of samples. What they say stands in the address.
+// Filters of the list of samples, which the address holds.
 import { useState } from "preact/hooks";
 
 import { go, address, ALL } from "./route";
-import { allColumns, columnsOf } from "./cells";
+import { allColumns, columnsOf, Dot, metadataName, metricName } from "./cells";
 import { useValues } from "./listed";
-import { mainScore, STATUSES, type Table } from "./table";
+import { Headline, mainScore, STATUSES, VERDICTS, type Table } from "./table";
 import type { Change } from "./samples";
-import { plain } from "./text";
+import { capital, count, plain } from "./text";
+import type { Verdict } from "./types";
+
+/** What the address holds besides filters. */
+const NO_FILTERS = ["q", "view", "sort", "down", "cols", "metric", "verdict"];
+/** Columns of metadata that are filters of their own; the others are below "More". */
+const MOST_SHOWN = 4;
+const MOST_VALUES = 24;
 
 export function Filters({ table, params, change }: { table: Table; params: URLSearchParams; change: Change }) {
-  const given = [...params.keys()].filter((name) => !["q", "view", "sort", "down", "cols", "metric"].includes(name));
+  const given = [...params.keys()].filter((name) => !NO_FILTERS.includes(name));
   const [open, toggle] = useState(given.length > 0);
-  const scores = table.names("s.");
-  const values = useValues(table, open);
-  const finishes = values("finish");
-  const clear = Object.fromEntries([...params.keys()].filter((name) => !["view", "cols", "metric"].includes(name)).map((name) => [name, null]));
+  const kept = ["view", "cols", "metric"];
+  const clear = Object.fromEntries([...params.keys()].filter((name) => !kept.includes(name)).map((name) => [name, null]));
   return (
     <div class="filters">
+      <Verdicts table={table} params={params} change={change} />
       <div class="bar">
         <TaskChoice table={table} params={params} />
         <input
@@ -34,43 +40,83 @@ export function Filters({ table, params, change }: { table: Table; params: URLSe
           Grid
         </button>
         <Columns table={table} params={params} change={change} />
-        {(given.length > 0 || params.has("q") || params.has("sort")) && (
+        {(given.length > 0 || ["q", "sort", "verdict"].some((name) => params.has(name))) && (
           <button class="link" onClick={() => change(clear)}>
             Clear
           </button>
         )}
       </div>
-      {open && (
-        <div class="bar fields">
-          <Choice label="Outcome" name="status" values={STATUSES} params={params} change={change} />
-          {scores.length > 1 && (
-            <label class="field">
-              Score
-              <select value={mainScore(table, params)} onChange={(event) => change({ metric: event.currentTarget.value })}>
-                {scores.map((name) => (
-                  <option value={name}>{plain(name)}</option>
-                ))}
-              </select>
-            </label>
-          )}
-          <Range label={scores.length > 1 ? "Between" : "Score"} name="score" params={params} change={change} />
-          <Range label="Latency (s)" name="latency" params={params} change={change} />
-          <Range label="Tokens out" name="tokens" params={params} change={change} />
-          {finishes.length > 0 && <Choice label="Finish" name="finish" values={finishes} params={params} change={change} />}
-          <label class="field">
-            Answer is
-            <input value={params.get("answer") ?? ""} onInput={(event) => change({ answer: event.currentTarget.value })} />
-          </label>
-          {table.names("m.").map((name) => {
-            const known = values(`m.${name}`);
-            if (known.length < 2 && !params.has(`m.${name}`)) return null;
-            return <Choice label={plain(name)} name={`m.${name}`} values={known} params={params} change={change} />;
-          })}
-        </div>
-      )}
+      {open && <Fields table={table} params={params} change={change} />}
     </div>
   );
 }
+
+const ONLY: Partial<Record<Verdict, string>> = { wrong: "Wrong only" };
+
+/** One click for the samples with one verdict, with how many there are. */
+function Verdicts({ table, params, change }: { table: Table; params: URLSearchParams; change: Change }) {
+  const now = params.get("verdict");
+  const counts = new Headline(table, params).counts();
+  const shown = VERDICTS.filter((verdict) => counts.has(verdict) || verdict === now || (verdict === "wrong" && counts.has("correct")));
+  if (!shown.length) return null;
+  return (
+    <div class="verdicts" role="group" aria-label="Verdict">
+      <button aria-pressed={!now} onClick={() => change({ verdict: null })}>
+        All <small>{count(table.count)}</small>
+      </button>
+      {shown.map((verdict) => (
+        <button aria-pressed={now === verdict} onClick={() => change({ verdict: now === verdict ? null : verdict })}>
+          <Dot verdict={verdict} />
+          {ONLY[verdict] ?? capital(verdict)} <small>{count(counts.get(verdict) ?? 0)}</small>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Fields({ table, params, change }: { table: Table; params: URLSearchParams; change: Change }) {
+  const scores = table.names("s.");
+  const values = useValues(table, true);
+  const finishes = values("finish");
+  const metadata = table.names("m.").filter((name) => values(`m.${name}`).length > 1 || params.has(`m.${name}`));
+  const first = metadata.filter((name) => !name.startsWith("audit.") && values(`m.${name}`).length <= MOST_VALUES).slice(0, MOST_SHOWN);
+  const more = metadata.filter((name) => !first.includes(name));
+  const choice = (name: string) => (
+    <Choice label={metadataName(name)} title={plain(name)} name={`m.${name}`} values={values(`m.${name}`)} params={params} change={change} />
+  );
+  return (
+    <div class="bar fields">
+      {scores.length > 1 && (
+        <label class="field">
+          Metric
+          <select value={mainScore(table, params)} onChange={(event) => change({ metric: event.currentTarget.value })}>
+            {scores.map((name) => (
+              <option value={name}>{metricName(name)}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <Range label="Score" name="score" params={params} change={change} />
+      <label class="field">
+        Answer is
+        <input value={params.get("answer") ?? ""} onInput={(event) => change({ answer: event.currentTarget.value })} />
+      </label>
+      {first.map(choice)}
+      <details class="more" open={[...more.map((name) => `m.${name}`), "status", "finish", ...RANGES].some((name) => params.has(name))}>
+        <summary>More</summary>
+        <div class="bar">
+          <Choice label="Status" name="status" values={STATUSES} params={params} change={change} />
+          {finishes.length > 0 && <Choice label="Finish" name="finish" values={finishes} params={params} change={change} />}
+          <Range label="Latency (s)" name="latency" params={params} change={change} />
+          <Range label="Tokens out" name="tokens" params={params} change={change} />
+          {more.map(choice)}
+        </div>
+      </details>
+    </div>
+  );
+}
+
+const RANGES = ["latency.min", "latency.max", "tokens.min", "tokens.max"];
 
 function TaskChoice({ table, params }: { table: Table; params: URLSearchParams }) {
   const { run } = table;
@@ -88,14 +134,15 @@ function TaskChoice({ table, params }: { table: Table; params: URLSearchParams }
 
 interface FieldProps {
   label: string;
+  title?: string;
   name: string;
   params: URLSearchParams;
   change: Change;
 }
 
-export function Choice({ label, name, values, params, change }: FieldProps & { values: string[] }) {
+export function Choice({ label, title, name, values, params, change }: FieldProps & { values: string[] }) {
   return (
-    <label class="field">
+    <label class="field" title={title}>
       {label}
       <select value={params.get(name) ?? ""} onChange={(event) => change({ [name]: event.currentTarget.value })}>
         <option value="">any</option>
@@ -141,7 +188,7 @@ function Columns({ table, params, change }: { table: Table; params: URLSearchPar
       <summary>Columns</summary>
       <div class="choices">
         {allColumns(table, params).map((column) => (
-          <label>
+          <label title={column.title}>
             <input type="checkbox" checked={shown.has(column.key)} onChange={() => toggle(column.key)} /> {column.name}
           </label>
         ))}

@@ -5,6 +5,7 @@ export type Keys = [string, string][];
 
 const KEYS: Keys = [
   ["j / k", "next, previous sample"],
+  ["J / K", "next, previous wrong answer"],
   ["Enter", "open the sample"],
   ["u / Esc", "back to the list"],
   ["/", "search in texts"],
@@ -23,7 +24,7 @@ export function Help({ close, keys = KEYS }: { close: () => void; keys?: Keys })
     };
   }, []);
   return (
-    <div class="help" role="dialog" aria-label="Keys">
+    <div class="help" role="dialog" aria-label="Shortcuts">
       <dl class="facts">
         {keys.map(([key, text]) => (
           <>

@@ -107,7 +107,7 @@ function Top({ task, help }: { task: string; help: () => void }) {
         </span>
       </nav>
       <div>
-        <button onClick={help}>Keys</button>
+        <button onClick={help}>Shortcuts</button>
         <button onClick={switchTheme} aria-label={`${theme === "dark" ? "Light" : "Dark"} colours`}>
           {theme === "dark" ? "Light" : "Dark"}
         </button>

@@ -98,7 +98,7 @@ function Top({ route, help }: { route: Route; help: () => void }) {
         )}
       </nav>
       <div>
-        <button onClick={help}>Keys</button>
+        <button onClick={help}>Shortcuts</button>
         <button onClick={switchTheme} aria-label={`${theme === "dark" ? "Light" : "Dark"} colours`}>
           {theme === "dark" ? "Light" : "Dark"}
         </button>

@@ -1,16 +1,28 @@
 // Pictures, frames and sounds. Only files of the report itself are ever named as a source.
 import { useState } from "preact/hooks";
 
-import { number, plain, seconds, Text } from "./text";
+import { capital, number, plain, seconds, Text } from "./text";
 import type { Medium } from "./types";
 
 const INSIDE = /^(media\/[0-9a-f]{24}\.(webp|png|jpg|gif|wav)|data:(image\/(webp|png|jpeg|gif)|audio\/wav);base64,[A-Za-z0-9+/=]*)$/;
 
 export const inside = (src: string | undefined): string | undefined => (src && INSIDE.test(src) ? src : undefined);
 
-export function Picture({ src }: { src: string | undefined }) {
+/** A small picture, with masks (addresses separated by spaces) over it. */
+export function Picture({ src, masks = "" }: { src: string | undefined; masks?: string }) {
   const known = inside(src);
-  return known ? <img class="thumb" src={known} alt="" loading="lazy" decoding="async" /> : null;
+  if (!known) return null;
+  const over = masks.split(" ").flatMap((one) => inside(one) ?? []);
+  const image = <img class="thumb" src={known} alt="" loading="lazy" decoding="async" />;
+  if (!over.length) return image;
+  return (
+    <span class="masked">
+      {image}
+      {over.map((one) => (
+        <img class="thumb over" src={one} alt="" loading="lazy" decoding="async" />
+      ))}
+    </span>
+  );
 }
 
 export function MediumView({ medium, children }: { medium: Medium; children?: preact.ComponentChildren }) {
@@ -21,10 +33,16 @@ export function MediumView({ medium, children }: { medium: Medium; children?: pr
     return (
       <figure class="missing">
         <figcaption>
-          {medium.kind}: <Text>{name || "without a name"}</Text>
+          {name ? (
+            <>
+              {capital(medium.kind)} <Text>{name}</Text>
+            </>
+          ) : (
+            `${capital(medium.kind)} not recorded by this model`
+          )}
           {medium.missing && (
             <>
-              {" – "}
+              {name ? " – " : ": "}
               <Text>{medium.missing}</Text>
             </>
           )}
@@ -43,11 +61,14 @@ export function MediumView({ medium, children }: { medium: Medium; children?: pr
   return <Still medium={medium} src={src} name={name} children={children} />;
 }
 
+/** Pixels of a width below which a picture is enlarged, since nothing could be recognised in it. */
+const TINY = 200;
+
 function Still({ medium, src, name, children }: { medium: Medium; src: string; name: string; children?: preact.ComponentChildren }) {
   const [large, show] = useState(false);
   const full = inside(medium.full);
   return (
-    <figure class={large ? "large" : ""}>
+    <figure class={large ? "large" : medium.width && medium.width < TINY ? "tiny" : ""}>
       <button class="plain picture" aria-label={large ? "Show small" : "Show large"} onClick={() => show(!large)}>
         <img src={large && full ? full : src} alt={plain(name)} loading="lazy" />
         {children}
@@ -72,7 +93,7 @@ function Frames({ medium }: { medium: Medium }) {
         ))}
       </div>
       <figcaption>
-        <Text>{shortName(medium.name)}</Text> {frames.length} of {medium.frames_seen ?? frames.length} frames that were seen
+        <Text>{shortName(medium.name)}</Text> {frames.length} of {medium.frames_seen ?? frames.length} frames seen by the model
       </figcaption>
     </figure>
   );

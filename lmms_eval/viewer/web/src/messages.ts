@@ -68,11 +68,11 @@ function piece(part: JsonObject, sources: Sources, characters: string[]): Piece 
   if (part.type === undefined) return { text: told(part.text) };
   const path = told(part.path);
   const made = Object.hasOwn(sources.made, path) ? sources.made[path] : undefined;
-  return { medium: made ?? { kind: told(part.type), name: path, missing: path ? undefined : "what it shows is not told" } };
+  return { medium: made ?? { kind: told(part.type), name: path, missing: undefined } };
 }
 
 function sentPiece(part: JsonObject, number: number, { sent, media }: Sources): Piece {
-  const medium = media[number] ?? { kind: "medium", name: "", missing: "what it shows is not told" };
+  const medium = media[number] ?? { kind: "medium", name: "" };
   if (typeof part.frame !== "number") return { medium, number };
   const entry = Array.isArray(sent) ? sent[number] : undefined;
   const times = isObject(entry) && Array.isArray(entry.times) ? entry.times : [];

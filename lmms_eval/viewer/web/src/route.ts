@@ -2,6 +2,8 @@
 // `#/RUN/TASK/DOC?filters`, and pages over several runs, `#/:PAGE?...`. Names of runs are written with their colons encoded, so none can be such a page.
 import { useEffect, useState } from "preact/hooks";
 
+import type { Verdict } from "./types";
+
 export interface Route {
   page?: string;
   run?: string;
@@ -33,6 +35,10 @@ export function address(parts: (string | undefined)[], params?: URLSearchParams)
   const query = params?.toString();
   return `#/${path}${query ? `?${query}` : ""}`;
 }
+
+/** The list of the samples with one verdict: `verdictAddress(run, task, "wrong")` is "wrong only". Task `ALL`: of all tasks. */
+export const verdictAddress = (run: string, task: string, verdict: Verdict): string =>
+  address([run, task], new URLSearchParams({ verdict }));
 
 export const pageAddress = (page: string, params: URLSearchParams): string => {
   const query = params.toString();

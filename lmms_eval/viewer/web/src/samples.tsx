@@ -1,19 +1,18 @@
 // The list of samples: only the rows in sight are in the page and only their pieces are loaded, so that 100,000 stay smooth.
 import { useCallback } from "preact/hooks";
 
-import { columnsOf, ScoreCell, type ListColumn } from "./cells";
+import { columnsOf, Dot, Thumbnail, type ListColumn } from "./cells";
 import { Waiting } from "./common";
 import { Filters } from "./filters";
 import { rowAddress, useColumns, useListed, type Listed } from "./listed";
-import { Picture } from "./media";
 import { address, ALL, replace, type Route } from "./route";
 import { Selection } from "./selection";
-import { mainScore, type Table } from "./table";
+import { Headline, type Table } from "./table";
 import { count, Text } from "./text";
 import type { RunEntry } from "./types";
 import { VirtualList } from "./virtual";
 
-const ROW = 44;
+const ROW = 40;
 const TILE = 168;
 
 export type Change = (changes: Record<string, string | null>) => void;
@@ -24,7 +23,7 @@ export function SamplesPage({ run, route }: { run: RunEntry; route: Route }) {
   const known = task === ALL || run.tasks.some((one) => one.name === task);
   return (
     <main class="wide">
-      <h1>
+      <h1 class="title">
         <Text>{task === ALL ? "All tasks" : task}</Text>
       </h1>
       <Selection run={run} />
@@ -57,7 +56,7 @@ function List({ listed, route }: { listed: Listed; route: Route }) {
         {progress && progress.done < table.count && ` · searching: ${count(progress.done)} read`}
         {progress && table.run.live?.is_going && " · of those that had come when the search began"}
       </p>
-      {rows.length === 0 && (!progress || progress.done >= table.count) && <p class="empty">No sample fits these filters.</p>}
+      {rows.length === 0 && (!progress || progress.done >= table.count) && <p class="empty">No sample matches these filters.</p>}
       <Scroller name={address([route.run, route.task], params)} table={table} rows={rows} params={params} change={change} />
     </>
   );
@@ -105,7 +104,7 @@ interface LineProps {
 const template = (columns: ListColumn[]): string => columns.map((column) => column.width).join(" ");
 
 function Row({ table, row, params, columns, selected }: LineProps) {
-  const { error } = useColumns(table, ["id", ...columns.map((column) => column.key)], [row]);
+  const { error } = useColumns(table, ["id", ...columns.flatMap((column) => column.needs ?? [column.key])], [row]);
   return (
     <a class={`row ${selected ? "selected" : ""}`} href={rowAddress(table, row, params)} style={{ gridTemplateColumns: template(columns) }}>
       {error ? <Text>{error}</Text> : columns.map((column) => <span class={column.class}>{column.cell(row)}</span>)}
@@ -114,13 +113,16 @@ function Row({ table, row, params, columns, selected }: LineProps) {
 }
 
 function Tile({ table, row, params, selected }: LineProps) {
-  const main = mainScore(table, params);
-  const { error } = useColumns(table, ["id", "thumb", "answer", `s.${main}`], [row]);
+  const headline = new Headline(table, params);
+  const { error } = useColumns(table, ["id", "thumb", "masks", "answer", "status", ...headline.columns], [row]);
+  const verdict = headline.verdict(row);
   return (
     <a class={`tile ${selected ? "selected" : ""}`} href={rowAddress(table, row, params)}>
-      <Picture src={table.text("thumb", row)} />
+      <Thumbnail table={table} row={row} />
       <span class="caption">
-        <ScoreCell table={table} row={row} main={main} /> <Text>{error ?? (table.text("answer", row) || table.text("id", row))}</Text>
+        <Dot verdict={verdict} />
+        <span class="unseen">{verdict}</span>
+        <Text>{error ?? (table.text("answer", row) || table.text("id", row))}</Text>
       </span>
     </a>
   );
@@ -134,7 +136,7 @@ function Heading({ columns, params, change }: { columns: ListColumn[]; params: U
   return (
     <div class="row head" style={{ gridTemplateColumns: template(columns) }}>
       {columns.map((column) => (
-        <button class={`heading ${column.class ?? ""}`} onClick={() => column.key !== "thumb" && sort(column.key)}>
+        <button class={`heading ${column.class ?? ""}`} title={column.title} onClick={() => column.key !== "thumb" && sort(column.key)}>
           {column.name}
           <span aria-hidden="true">{by === column.key ? (down ? " ↓" : " ↑") : ""}</span>
         </button>

@@ -1,9 +1,12 @@
-// How a score came about: each metric with the fields of its value, those first that say what was read and compared.
+// How a score came about: each metric with the fields of its value, first those with what was parsed and compared.
+import type { ComponentChildren } from "preact";
+
 import { isObject } from "./messages";
-import { number, Text } from "./text";
+import { MaskLine, maskOf } from "./run_lengths";
+import { alone, count, Text } from "./text";
 import type { Json, JsonObject } from "./types";
 
-/** Keys of lines that are no metrics; docs/results.md tells what they hold. */
+/** Keys of lines that are no metrics; docs/results.md describes them. */
 const OWN = new Set([
   "doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc", "input",
   "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew", "answer_reading", "finish_reason", "elapsed",
@@ -13,10 +16,10 @@ const OWN = new Set([
 /** What fields of metrics' values mean, in the order in which they are shown. */
 const LABELS: Record<string, string[]> = {
   Score: ["score", "scores"],
-  "What was read": ["extracted", "extracted_answer", "parsed", "parsed_pred", "pred", "pred_answer", "prediction", "response"],
+  "Parsed answer": ["extracted", "extracted_answer", "parsed", "parsed_pred", "pred", "pred_answer", "prediction", "response"],
   "Compared with": ["answer", "answers", "target", "reference", "gt", "correct_answer", "label"],
-  "Rule that decided": ["rule", "step", "outcome", "method", "measure"],
-  "By the mended rule": ["fixed", "fixed_step", "strict"],
+  "Deciding rule": ["rule", "step", "outcome", "method", "measure"],
+  "By the fixed rule": ["fixed", "fixed_step", "strict"],
   Judge: ["judge", "verdict", "verdicts", "votes", "vote", "rating", "judged"],
   Why: ["reason", "why", "error", "note", "notes"],
 };
@@ -49,20 +52,34 @@ export function Metrics({ line, several }: { line: JsonObject; several?: boolean
   );
 }
 
-export const MetricList = ({ metrics }: { metrics: [string, Json][] }) => (
-  <dl class="facts">
-    {metrics.map(([name, value]) => (
-      <>
-        <dt>
-          <Text>{name}</Text>
-        </dt>
-        <dd>
-          <Value value={value} labelled />
-        </dd>
-      </>
-    ))}
-  </dl>
-);
+export function MetricList({ metrics }: { metrics: [string, Json][] }) {
+  const records = metrics.filter(([, value]) => isNoScore(value));
+  const scores = metrics.filter((metric) => !records.includes(metric));
+  return (
+    <>
+      <dl class="facts metrics">
+        {scores.map(([name, value]) => (
+          <>
+            <dt>
+              <Text>{name}</Text>
+            </dt>
+            <dd>
+              <Value value={value} labelled />
+            </dd>
+          </>
+        ))}
+      </dl>
+      {records.map(([name, value]) => (
+        <details class="rest">
+          <summary>
+            <Text>{name}</Text>
+          </summary>
+          <Value value={value} />
+        </details>
+      ))}
+    </>
+  );
+}
 
 const rank = (name: string): number => {
   const label = LABEL_OF.get(name);
@@ -83,34 +100,63 @@ function Field({ name }: { name: string }) {
   );
 }
 
+/** Fields that are shown at once; the others of a metric's value are folded. */
+const isLabelled = (name: string): boolean => LABEL_OF.has(name);
+
 /** A value of JSON as a nested list of names and values. `labelled`: it is that of a metric. */
 export function Value({ value, depth = 0, labelled }: { value: Json; depth?: number; labelled?: boolean }) {
-  if (typeof value === "number") return <b>{number(value, 6)}</b>;
+  if (typeof value === "number") return <b>{alone(value)}</b>;
   if (value === null || typeof value !== "object") return <Text>{value === null ? "–" : value}</Text>;
+  const mask = maskOf(value);
+  if (mask) return <MaskLine mask={mask} />;
   const entries = Object.entries(value).filter(([, item]) => item !== null && item !== "");
-  const text = JSON.stringify(value);
   if (!entries.length) return <span class="quiet">none</span>;
-  if (depth > 3 || (Array.isArray(value) && text.length < 80)) return <Text>{text}</Text>;
-  const named = labelled && isObject(value);
-  if (named) entries.sort(([one], [other]) => rank(one) - rank(other));
-  const list = (
-    <dl class="facts inner">
-      {entries.map(([name, item]) => (
-        <>
-          <dt>{named ? <Field name={name} /> : <Text>{name}</Text>}</dt>
-          <dd>
-            <Value value={item} depth={depth + 1} />
-          </dd>
-        </>
-      ))}
-    </dl>
-  );
-  if (!isLong(text)) return list;
-  const score = isObject(value) ? value.score : undefined;
+  if (labelled && isObject(value)) return <MetricValue entries={entries} />;
+  const text = JSON.stringify(value);
+  const isFlat = Array.isArray(value) && entries.every(([, item]) => typeof item !== "object");
+  if (depth > 3 || isFlat || (Array.isArray(value) && text.length < 80)) return isLong(text) ? <Folded title={`${count(entries.length)} entries`}>{text}</Folded> : <Text>{text}</Text>;
+  return isLong(text) ? <Folded title={`${count(entries.length)} entries`}><Fields entries={entries} depth={depth} /></Folded> : <Fields entries={entries} depth={depth} />;
+}
+
+const Folded = ({ title, children }: { title: ComponentChildren; children: ComponentChildren }) => (
+  <details>
+    <summary>{title}</summary>
+    {typeof children === "string" ? <Text>{children}</Text> : children}
+  </details>
+);
+
+/** A record of the sample that is no score, such as a line of a submission. */
+const isNoScore = (value: Json): boolean => isObject(value) && typeof value.score !== "number";
+
+const Fields = ({ entries, depth, labelled }: { entries: [string, Json][]; depth: number; labelled?: boolean }) => (
+  <dl class="facts inner">
+    {entries.map(([name, item]) => (
+      <>
+        <dt>{labelled ? <Field name={name} /> : <Text>{name}</Text>}</dt>
+        <dd>
+          <Value value={item} depth={depth + 1} />
+        </dd>
+      </>
+    ))}
+  </dl>
+);
+
+/** The score and what it came from; the rest of the metric's fields, folded. */
+function MetricValue({ entries }: { entries: [string, Json][] }) {
+  const score = entries.find(([name]) => name === "score")?.[1];
+  const others = entries.filter(([name]) => name !== "score").sort(([one], [other]) => rank(one) - rank(other));
+  const first = others.filter(([name, item]) => isLabelled(name) && !isLong(JSON.stringify(item)));
+  const rest = others.filter((entry) => !first.includes(entry));
   return (
-    <details>
-      <summary>{typeof score === "number" ? <b>{number(score, 6)}</b> : `${entries.length} entries`}</summary>
-      {list}
-    </details>
+    <>
+      {score !== undefined && <Value value={score} depth={1} />}
+      {first.length > 0 && <Fields entries={first} depth={0} labelled />}
+      {rest.length > 0 && (
+        <details class="rest">
+          <summary>{score === undefined && !first.length ? `${count(rest.length)} fields` : `${count(rest.length)} more fields`}</summary>
+          <Fields entries={rest} depth={0} labelled />
+        </details>
+      )}
+    </>
   );
 }

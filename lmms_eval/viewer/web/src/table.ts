@@ -1,9 +1,12 @@
 // The samples of all chosen tasks as a table of columns, and what filters and orders its rows.
 import { load } from "./chunks";
 import { Codes, Numbers, Texts, type Column } from "./columns";
-import type { NamedPlaces, RunEntry, TaskEntry, TaskIndex } from "./types";
+import type { ColumnFacts, NamedPlaces, RunEntry, TaskEntry, TaskIndex, Verdict } from "./types";
 
 export const STATUSES = ["scored", "unscored", "failed"];
+/** In the order of filters: what one looks for comes first. */
+export const VERDICTS: Verdict[] = ["wrong", "partly", "correct", "unscored", "failed"];
+const SLACK = 1e-9;
 
 export class Table {
   readonly count: number;
@@ -53,6 +56,12 @@ export class Table {
 
   status = (row: number): number => Math.max(0, STATUSES.indexOf(this.text("status", row)));
 
+  /** What the index states about a column of a task, by the task's place in `tasks`. */
+  facts = (task: number, key: string): ColumnFacts | undefined => this.indices[task]?.columns.find((one) => one.key === key);
+
+  /** The columns of a task with the scores of metrics. */
+  scores = (task: number): string[] => (this.indices[task]?.columns ?? []).map((one) => one.key).filter((key) => key.startsWith("s."));
+
   /** Names of the metrics, or of the metadata. */
   names = (prefix: "s." | "m."): string[] => [...this.columns.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(2));
 
@@ -90,7 +99,59 @@ export async function readTable(run: RunEntry, tasks: TaskEntry[], key = `${run.
   return new Table(run, tasks, await Promise.all(tasks.map((task) => load<TaskIndex>(`index-${task.key}`))), key);
 }
 
-/** The column that rows are coloured and filtered by: the one named, else the first. */
+/** The scores by which samples are judged: those of the metric that the address names, else of the first of each task. */
+export class Headline {
+  /** The columns, each once. */
+  readonly columns: string[];
+  private readonly keys: string[];
+  private readonly ends: (ColumnFacts["ends"] | undefined)[];
+
+  constructor(private readonly table: Table, params: URLSearchParams) {
+    const named = params.get("metric");
+    this.keys = table.tasks.map((_, task) => {
+      const scores = table.scores(task);
+      return (named !== null && scores.includes(`s.${named}`) ? `s.${named}` : scores[0]) ?? "";
+    });
+    this.ends = this.keys.map((key, task) => table.facts(task, key)?.ends);
+    this.columns = [...new Set(this.keys.filter(Boolean))];
+  }
+
+  key = (row: number): string => this.keys[this.table.task(row)] ?? "";
+  at = (row: number): number | null => this.table.number(this.key(row), row);
+  endsOf = (row: number): ColumnFacts["ends"] => this.ends[this.table.task(row)];
+
+  /** The verdict on a row whose status and score are loaded; none for a score whose ends are not known. */
+  verdict = (row: number): Verdict | null => {
+    const status = this.table.text("status", row);
+    if (status === "failed" || status === "unscored") return status;
+    return verdictOf(this.at(row), this.endsOf(row));
+  };
+
+  /** Decimal places with which the scores of all tasks can be read, so that their points stand in one line. */
+  decimals = (): number => Math.max(0, ...this.keys.map((key, task) => this.table.facts(task, key)?.decimals ?? 0));
+
+  /** Samples by verdict, over all tasks. */
+  counts(): Map<Verdict, number> {
+    const found = new Map<Verdict, number>();
+    this.keys.forEach((key, task) => {
+      for (const column of ["status", key])
+        for (const [verdict, samples] of Object.entries(this.table.facts(task, column)?.verdicts ?? {}))
+          found.set(verdict as Verdict, (found.get(verdict as Verdict) ?? 0) + samples);
+    });
+    return found;
+  }
+}
+
+/** As `verdict_of` of lmms_eval/viewer/samples.py. */
+export function verdictOf(score: number | null, ends: ColumnFacts["ends"]): Verdict | null {
+  if (score === null || !ends) return null;
+  const [worst, best] = ends;
+  const slack = SLACK * Math.max(1, Math.abs(best));
+  if (Math.abs(score - best) <= slack) return "correct";
+  return worst !== null && Math.abs(score - worst) <= slack ? "wrong" : "partly";
+}
+
+/** The metric by which rows are judged in a list: the one named, else the first. */
 export function mainScore(table: Table, params: URLSearchParams): string {
   const named = params.get("metric");
   return named !== null && table.columns.has(`s.${named}`) ? named : (table.names("s.")[0] ?? "");
@@ -104,60 +165,80 @@ const bound = (params: URLSearchParams, name: string): number | null => {
 const normal = (text: string): string => text.trim().toLowerCase();
 
 interface Filter {
-  key: string;
-  passes: (column: Column) => (row: number) => boolean;
+  /** Columns of which all rows have to be loaded. */
+  keys: string[];
+  /** Made when they are. */
+  test: () => (row: number) => boolean;
 }
 
-const within = (low: number | null, high: number | null) => (column: Column) => (row: number) => {
-  const value = column.at(row);
+const within = (low: number | null, high: number | null, at: (row: number) => unknown) => () => (row: number) => {
+  const value = at(row);
   return typeof value === "number" && (low === null || value >= low) && (high === null || value <= high);
 };
 
-const equals = (value: string) => (column: Column) =>
-  column instanceof Codes ? column.is(value) : (row: number) => column.at(row) === value;
+function equals(column: Column | undefined, value: string): (row: number) => boolean {
+  if (column instanceof Codes) return column.is(value);
+  return (row) => column?.at(row) === value;
+}
 
 /** The filters that the address asks for; the search in texts is apart, since it has to load them. */
 function filters(table: Table, params: URLSearchParams): Filter[] {
   const found: Filter[] = [];
+  const headline = new Headline(table, params);
+  const verdict = params.get("verdict");
+  if (verdict) found.push({ keys: ["status", ...headline.columns], test: () => (row) => headline.verdict(row) === verdict });
   for (const key of ["status", "finish"]) {
     const value = params.get(key);
-    if (value) found.push({ key, passes: equals(value) });
+    if (value) found.push({ keys: [key], test: () => equals(table.columns.get(key), value) });
   }
-  const ranges = { score: `s.${mainScore(table, params)}`, latency: "latency", tokens: "out" };
-  for (const [name, key] of Object.entries(ranges)) {
+  const ranges: [string, string[], (row: number) => unknown][] = [
+    ["score", headline.columns, headline.at],
+    ["latency", ["latency"], (row) => table.at("latency", row)],
+    ["tokens", ["out"], (row) => table.at("out", row)],
+  ];
+  for (const [name, keys, at] of ranges) {
     const low = bound(params, `${name}.min`);
     const high = bound(params, `${name}.max`);
-    if (low !== null || high !== null) found.push({ key, passes: within(low, high) });
+    if (low !== null || high !== null) found.push({ keys, test: within(low, high, at) });
   }
   const answer = params.get("answer");
-  if (answer) found.push({ key: "answer", passes: (column) => (row) => normal(String(column.at(row) ?? "")) === normal(answer) });
+  if (answer) found.push({ keys: ["answer"], test: () => (row) => normal(table.text("answer", row)) === normal(answer) });
   for (const [name, value] of params)
-    if (name.startsWith("m.") && table.columns.has(name) && value !== "") found.push({ key: name, passes: equals(value) });
+    if (name.startsWith("m.") && table.columns.has(name) && value !== "") found.push({ keys: [name], test: () => equals(table.columns.get(name), value) });
   return found;
 }
 
 /** The columns of which all rows have to be loaded before rows can be chosen. */
 export function neededColumns(table: Table, params: URLSearchParams): string[] {
   const by = params.get("sort");
-  const needed = filters(table, params).map((filter) => filter.key);
-  if (by !== null && by !== "task" && table.columns.has(by)) needed.push(by);
+  const needed = filters(table, params).flatMap((filter) => filter.keys);
+  if (by === "score" || by === "verdict") needed.push("status", ...new Headline(table, params).columns);
+  else if (by !== null && by !== "task" && table.columns.has(by)) needed.push(by);
   return [...new Set(needed)];
 }
 
 export function chosen(table: Table, params: URLSearchParams, matches: Set<number> | null): number[] {
-  const tests = filters(table, params).map(({ key, passes }) => {
-    const column = table.columns.get(key);
-    return column ? passes(column) : () => false;
-  });
+  const tests = filters(table, params).map(({ test }) => test());
   const rows: number[] = [];
   for (let row = 0; row < table.count; row++)
     if ((matches === null || matches.has(row)) && tests.every((test) => test(row))) rows.push(row);
   return sorted(table, params, rows);
 }
 
+function ranksOf(table: Table, params: URLSearchParams): ArrayLike<number> | undefined {
+  const by = params.get("sort") ?? "";
+  const headline = new Headline(table, params);
+  const made: Record<string, (row: number) => number> = {
+    task: table.task.bind(table),
+    score: (row) => headline.at(row) ?? NaN,
+    verdict: (row) => (headline.verdict(row) === null ? NaN : VERDICTS.indexOf(headline.verdict(row) as Verdict)),
+  };
+  const rank = Object.hasOwn(made, by) ? made[by] : undefined;
+  return rank ? Float64Array.from({ length: table.count }, (_, row) => rank(row)) : table.columns.get(by)?.ranks();
+}
+
 function sorted(table: Table, params: URLSearchParams, rows: number[]): number[] {
-  const by = params.get("sort");
-  const ranks = by === "task" ? Float64Array.from({ length: table.count }, (_, row) => table.task(row)) : table.columns.get(by ?? "")?.ranks();
+  const ranks = ranksOf(table, params);
   if (!ranks) return rows;
   const sign = params.get("down") === null ? 1 : -1;
   return rows.sort((a, b) => {

@@ -31,6 +31,11 @@ export function number(value: number | null | undefined, digits = 4): string {
   return Math.abs(value) >= 10 ? value.toFixed(Math.max(0, digits - 2)) : value.toFixed(digits);
 }
 
+/** A single number without the zeros that align it with others. */
+export const alone = (value: number, digits = 6): string => number(value, digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+
+export const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
 export const count = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : value.toLocaleString("en-US");
 

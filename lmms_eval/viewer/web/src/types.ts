@@ -200,6 +200,9 @@ export interface RunDetails {
   state: JsonObject;
 }
 
+/** What is said about a sample, in the words of lmms_eval/viewer/samples.py. */
+export type Verdict = "wrong" | "partly" | "correct" | "unscored" | "failed";
+
 /** A column of samples. Without any of the last five its cells stand in pieces, texts in those of the rows. */
 export interface ColumnFacts {
   key: string;
@@ -211,6 +214,12 @@ export interface ColumnFacts {
   from?: number;
   /** Every code is 0. */
   same?: boolean;
+  /** The worst and the best score of a metric for one sample, if they are known; the worst is null without a bound. */
+  ends?: [number | null, number];
+  /** Decimal places of a metric's scores. */
+  decimals?: number;
+  /** Samples by verdict: of a metric by its ends, of the column `status` those without a score. */
+  verdicts?: Partial<Record<Verdict, number>>;
   all?: (string | number | null)[];
 }
 
