@@ -1,10 +1,16 @@
 # Two commands: `make demo` sets up and runs the main job on an embedded default, `make test` sets up and runs the tests.
+# On Linux without a GPU they install torch's CPU build: TORCH=cpu takes it in any case, TORCH=default that of the package
+# index, and TORCH_INDEX=ADDRESS names another index of CPU builds.
 # `make test-engines` runs the tests against a real vLLM, in an environment of its own (some 4 GB).
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
+
+TORCH ?= auto
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+PIP := -m pip install --progress-bar off --disable-pip-version-check
 
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
@@ -14,7 +20,10 @@ ENGINES := $(ENGINES_VENV)/bin
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing lmms_eval[$*] into $(VENV), one line for each package it needs"
-	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check -c constraints.txt -e '.[$*]' \
+	@torch=$$($(BIN)/python -m release.torch_build --build $(TORCH) --index $(TORCH_INDEX)) || exit; \
+		test -z "$$torch" || $(BIN)/python $(PIP) -q $$torch \
+		|| echo "  torch: that index has no CPU build for this Python and machine; the package index's follows"
+	@$(BIN)/python $(PIP) -c constraints.txt -e '.[$*]' \
 		| awk '/^(Collecting|Processing|Building|Installing|Successfully)/ { print "  " $$0; fflush() }'
 	@# Beside, not among, the packages: tests that need torchvision look there, all others run without it.
 	@if [ "$*" = dev ]; then $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
@@ -45,8 +54,8 @@ test-slow: $(VENV)/.ready-dev $(VENV)/packs/.ready
 # Every package is named: what vLLM asks for beyond them (torchaudio, torchcodec) has no build that fits torch's for CPUs.
 $(ENGINES_VENV)/.ready: constraints-engines.txt pyproject.toml
 	@test -x $(ENGINES)/python || { echo "Making an environment in $(ENGINES_VENV)"; $(PYTHON) -m venv $(ENGINES_VENV); }
-	$(ENGINES)/python -m pip install --progress-bar off --disable-pip-version-check -q --no-deps -r constraints-engines.txt
-	$(ENGINES)/python -m pip install --progress-bar off --disable-pip-version-check -q --no-deps -e .
+	$(ENGINES)/python $(PIP) -q --no-deps -r constraints-engines.txt
+	$(ENGINES)/python $(PIP) -q --no-deps -e .
 	@touch $@
 
 test-engines: $(ENGINES_VENV)/.ready

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,9 +33,26 @@ def main() -> int:
     if code:
         return code
     arguments = "pretrained=embedded,dtype=float32,batch_size=8"
-    code = evaluate("2 of 2: the embedded model", "hf", arguments, out / "hf", "--gen_kwargs", "max_new_tokens=96")
-    print(f"\nResults, samples and the submission files are below {out}/ (see docs/results.md).")
+    code = evaluate("2 of 2: the embedded model", "hf", arguments, out, "--gen_kwargs", "max_new_tokens=96")
+    print(
+        "\n".join(("", f"Results, samples and the submission files are in {out}/ (docs/results.md).", *next_steps(out)))
+    )
     return code
+
+
+def next_steps(out: Path) -> list[str]:
+    """Return the commands to try next, as they are typed in this shell."""
+    steps = [
+        (f"lmms-eval report {shlex.quote(str(out))}", "every question with its picture, answers and scores"),
+        ("lmms-eval ui", "a page to choose models and tasks, start runs and compare them"),
+    ]
+    own = Path(sys.prefix)
+    if sys.prefix != sys.base_prefix and Path(shutil.which("lmms-eval") or "").parent != own / "bin":
+        activate = own / "bin" / "activate"
+        shown = activate.relative_to(Path.cwd()) if activate.is_relative_to(Path.cwd()) else activate
+        steps.insert(0, (f"source {shlex.quote(str(shown))}", "the environment that make has set up"))
+    width = max(len(command) for command, _ in steps)
+    return ["Next:", *(f"  {command:{width}}  # {purpose}" for command, purpose in steps)]
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ def steps(with_tests: bool) -> list[Step]:
         Step("schemas", lambda: [[*PYTEST, "tests/results/schema"]]),
         Step("public API", lambda: [[*PYTEST, "tests/test_public_api.py"]]),
         Step("versions, files, workflows", lambda: [[*PYTEST, "tests/test_release.py", "tests/test_dependencies.py"]]),
+        Step("constraints, every Python", lambda: [[sys.executable, "-m", "release.constraints", "--check"]]),
         Step("wheel and sdist", _building),
         Step("metadata", lambda: [[_tool("python"), "-m", "twine", "check", "--strict", *_distributions()]]),
         Step("contents", lambda: [[sys.executable, "-m", "release.contents", *_distributions()]]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -89,8 +90,13 @@ def test_the_commands_of_the_guide_evaluate_both_models(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     lines = [line for text in COMMANDS.findall(GUIDE.read_text(encoding="utf-8")) for line in text.splitlines()]
     runs = [shlex.split(line)[shlex.split(line).index("lmms-eval") + 1 :] for line in lines if " --model " in line]
-    assert [words[words.index("--model") + 1] for words in runs] == ["echo", "echo", "shout"]
+    assert [words[words.index("--model") + 1] for words in runs] == ["sizes", "echo", "echo", "shout"]
+    (tmp_path / "examples").symlink_to(GUIDE.parents[1] / "examples")
     for words in runs:
-        done = forks.run("-m", "lmms_eval", *words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        path = "" if "sizes" in words else str(tmp_path)  # given by its file
+        done = forks.run("-m", "lmms_eval", *words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
         assert done.returncode == 0, done.stderr
-        assert "1 well" in done.stdout or "|megabench_demo|" in done.stdout
+        assert any(part in done.stdout for part in ("1 model checked: OK", "|megabench_demo|", "|colours")), done.stdout
+    (samples,) = (tmp_path / "out").glob("*_samples_colours.jsonl")
+    answers = [str(json.loads(line)["filtered_resps"]) for line in samples.read_text().splitlines()]
+    assert all(".png" in answer and "(" in answer for answer in answers), answers

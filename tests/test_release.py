@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -18,8 +19,9 @@ from packaging.utils import canonicalize_name
 from lmms_eval.compare.gate import read_policy
 from lmms_eval.models.building import LOCAL_MODELS_NEED
 from lmms_eval.tasks.manager import TaskManager
-from release.check import Step, table, taken
-from release.constraints import OLDEST, merged
+from release import constraints
+from release.check import Step, steps, table, taken
+from release.constraints import ENGINES, OLDEST, check, merged, pins, promised
 from release.contents import IN_WHEEL, WHEEL_BYTES, wheel_problems
 from tests import forks
 from tests.cases import for_each
@@ -194,35 +196,90 @@ def test_constraints_are_joined_without_what_belongs_to_a_build_of_torch():
 PYTHONS = ("3.11.0", "3.11.2", "3.11.4", "3.11.5", "3.11.14", "3.12.0", "3.12.12", "3.13.0", "3.13.9")
 
 
-def _pins(python: str) -> list[Requirement]:
-    """The constraints that hold for a Python on Linux."""
-    version = {"python_version": python.rpartition(".")[0], "python_full_version": python, "sys_platform": "linux"}
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [Requirement(line) for line in lines if not line.startswith("#")]
-    return [pin for pin in pins if pin.marker is None or pin.marker.evaluate({**version, "extra": ""})]
-
-
 @for_each("python", PYTHONS)
 def test_constraints_install_on_every_python_that_the_package_takes(python: str):
     assert SpecifierSet(PROJECT["requires-python"]).contains(python)
-    pins = _pins(python)
-    assert len({canonicalize_name(pin.name) for pin in pins}) == len(pins)
+    pinned = pins(python)
+    assert len({canonicalize_name(name) for name in pinned}) == len(pinned)
     looked_at, wrong = 0, []
-    for pin in pins:
+    for name, version in pinned.items():
         try:
-            metadata = importlib.metadata.metadata(pin.name)
+            metadata = importlib.metadata.metadata(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-        if pin.specifier.contains(metadata["Version"].partition("+")[0]):
+        if version == metadata["Version"].partition("+")[0]:
             looked_at += 1
             if not SpecifierSet(metadata["Requires-Python"] or "").contains(python):
-                wrong.append(f"{pin}: for Python {metadata['Requires-Python']}")
+                wrong.append(f"{name}=={version}: for Python {metadata['Requires-Python']}")
     assert not wrong
     assert looked_at > 40  # those that are installed here
 
 
 def test_constraints_are_resolved_from_the_first_python_on():
     assert PROJECT["requires-python"] == f">={OLDEST.removesuffix('.0')}"
+    assert promised(PROJECT) == ["3.11.0", "3.12", "3.13"]
+
+
+def test_every_extra_but_engines_and_those_apart_has_its_packages_among_the_constraints():
+    for extra, lines in PROJECT["optional-dependencies"].items():
+        if extra in ENGINES:
+            continue
+        for python in promised(PROJECT):
+            asked = [Requirement(line) for line in lines]
+            names = [
+                canonicalize_name(one.name)
+                for one in asked
+                if one.name != PROJECT["name"]
+                and (one.marker is None or one.marker.evaluate({"python_version": python[:4], "sys_platform": "linux"}))
+            ]
+            assert not {*names} - {*pins(python)}, f"{extra} on Python {python}"
+
+
+def test_a_constraint_that_is_there_twice_is_refused(tmp_path: Path):
+    file = tmp_path / "constraints.txt"
+    file.write_text("# head\na==1; python_version < '3.12'\na==2; python_version >= '3.12'\n")
+    assert (pins("3.11.0", file), pins("3.13", file)) == ({"a": "1"}, {"a": "2"})
+    file.write_text("a==1\na==2; python_version >= '3.12'\n")
+    assert pins("3.11.0", file) == {"a": "1"}
+    with pytest.raises(ValueError, match="gives two versions of a for Python 3\\.12"):
+        pins("3.12", file)
+
+
+UV = """\
+import os, pathlib, sys
+words = sys.argv[1:]
+pathlib.Path(os.environ["WORDS"]).write_text("\\n".join(words))
+if os.environ["SOLVES"] == "":
+    sys.exit("no solution found")
+pathlib.Path(words[words.index("-o") + 1]).write_text(os.environ["SOLVES"])
+"""
+
+
+def test_the_check_of_the_constraints_resolves_for_a_python_and_installs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    uv, words = tmp_path / "uv", tmp_path / "words"
+    uv.write_text(f"#!{sys.executable}\n{UV}")
+    uv.chmod(0o755)
+    monkeypatch.setattr(constraints, "BUILD", tmp_path / "build")
+    monkeypatch.setenv("WORDS", str(words))
+    monkeypatch.setenv("SOLVES", "torch==2.13.0+cpu\nnvidia-cublas==13.1\nnumpy==2.4.6\n")
+    assert check(uv, "3.12", ["otlp"]) == 3
+    given = words.read_text().splitlines()
+    assert given[:2] == ["pip", "compile"] and {"--extra=otlp", "--only-binary=numpy"} <= {*given}
+    assert given[given.index("--python-version") + 1] == "3.12"
+    assert "--only-binary=jieba" not in given  # it is published as source alone
+    monkeypatch.setenv("SOLVES", "numpy==2.4.5\nnewcomer==1.0\n")
+    with pytest.raises(ValueError, match=r"Python 3\.12: not in constraints\.txt: numpy==2\.4\.5, newcomer==1\.0"):
+        check(uv, "3.12", [])
+    monkeypatch.setenv("SOLVES", "")
+    with pytest.raises(subprocess.CalledProcessError):
+        check(uv, "3.12", [])
+
+
+def test_a_release_checks_the_constraints_on_every_python():
+    commands = [[str(word) for word in one] for step in steps(False)[:6] for one in step.commands()]
+    assert [sys.executable, "-m", "release.constraints", "--check"] in commands
 
 
 def test_constraints_are_allowed_by_what_the_package_asks_for():

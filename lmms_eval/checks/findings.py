@@ -82,7 +82,7 @@ _WORST_FIRST: tuple[Status, ...] = ("failed", "doubtful", "skipped")
 SHOWN: Mapping[Status, str] = {"failed": "broken", "doubtful": "warning", "skipped": "skipped", "ok": "OK"}
 """Words for people."""
 RECORDED: Mapping[Status, str] = {"failed": "broken", "doubtful": "doubtful", "skipped": "skipped", "ok": "well"}
-"""Words of ``check --json``. They differ from ``SHOWN`` because programs that read version 1.0.0 know them."""
+"""Words of ``check --json``. They differ from ``SHOWN`` because programs that read the first version know them."""
 
 
 class Finding(Struct, frozen=True):

@@ -104,6 +104,7 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
         "--pack_first", "--pack-first", action="store_true",
         help="a name that a pack and this package have is the pack's",
     )  # fmt: skip
+    add_plugins_flag(parser)
     add_verbosity(parser, verbosity)
 
 
@@ -180,11 +181,11 @@ class TaskSources(Struct, frozen=True):
 
     @classmethod
     def of_flags(cls, given: argparse.Namespace) -> TaskSources:
-        """Read the flag ``--include-path`` of subcommands. Plugins and task options come from the environment."""
+        """Read ``--include-path`` and ``--plugins`` of subcommands. Task options come from the environment."""
         defaults = environment_defaults(os.environ)
         stated = {one.name: defaults[one.name].text for one in options() if one.for_tasks and one.name in defaults}
         return cls(
-            tuple(given.include_path), plugins_of_environment(), run_options=stated, pack_first=given.pack_first
+            tuple(given.include_path), plugins_of(given), run_options=stated, pack_first=given.pack_first
         )  # fmt: skip
 
     def open(self) -> Catalogue:
@@ -192,6 +193,16 @@ class TaskSources(Struct, frozen=True):
         from lmms_eval.tasks.catalogue import Catalogue
 
         return Catalogue(self.include_paths, self.plugins, pack_first=self.pack_first)
+
+
+def add_plugins_flag(parser: CommandParser) -> None:
+    """Add ``--plugins``."""
+    parser.add_argument("--plugins", metavar="NAME,NAME", help="packages, files and folders with models and tasks")
+
+
+def plugins_of(given: Namespace) -> tuple[str, ...]:
+    """Return the plugins of ``--plugins``, by default those of ``LMMS_EVAL_PLUGINS``."""
+    return plugins_of_environment() if given.plugins is None else comma_list(given.plugins)
 
 
 def plugins_of_environment() -> tuple[str, ...]:

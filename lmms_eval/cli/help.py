@@ -45,8 +45,11 @@ class Example(NamedTuple):
 
 
 FIRST_RUN = Example(
-    "a first run, without network, key or GPU",
-    ("--model", "hf", "--model_args", "pretrained=embedded", "--tasks", "megabench_demo"),
+    "a first run: seconds, without network, key or GPU",
+    (
+        *("--model", "hf", "--model_args", "pretrained=embedded,dtype=float32,batch_size=8"),
+        *("--tasks", "megabench_demo"),
+    ),
 )
 EXAMPLES = (
     FIRST_RUN,

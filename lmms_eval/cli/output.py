@@ -128,7 +128,7 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
     if isinstance(error, LmmsEvalError):
         if with_traceback:
             complain("".join(traceback.format_exception(error)).rstrip())
-        complain(f"error: {place}{error}{_pointer(error.section)}")
+        complain("\n".join([*_user_lines(error), f"error: {place}{error}{_pointer(error.section)}"]))
         return error.exit_code
     if isinstance(error, OSError) and error.errno in _DISK:
         complain(
@@ -136,9 +136,24 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
             "is kept: make room and start the same command again"
         )
         return INTERNAL_ERROR
-    complain("".join(traceback.format_exception(error)).rstrip())
+    lines = _user_lines(error)
+    if with_traceback or not lines:
+        complain("".join(traceback.format_exception(error)).rstrip())
+    if lines:
+        from lmms_eval.utils.installed import error_text  # not needed by a command that succeeds
+
+        advice = "correct it and start the same command again (--verbosity DEBUG shows all frames)"
+        complain("\n".join([*lines, f"error: {place}your code raised {error_text(error)}; {advice}"]))
+        return INTERNAL_ERROR
     complain(f"error: {place}internal error: {type(error).__name__}: {error}{_pointer('the-run-ends-early')}")
     return INTERNAL_ERROR
+
+
+def _user_lines(error: BaseException) -> list[str]:
+    """Return the frames of the user's code through which an error came, outermost first."""
+    from lmms_eval.utils.user_code import frame_lines, user_frames
+
+    return frame_lines(user_frames(error))
 
 
 def _pointer(section: str) -> str:

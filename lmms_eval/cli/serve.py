@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lmms_eval.cli.arguments import CommandParser, add_verbosity, command_parser, plugins_of_environment
 from lmms_eval.cli.output import emit
 from lmms_eval.utils.arguments import comma_list
+from lmms_eval.utils.plugins import absolute_plugins
 
 if TYPE_CHECKING:
     from lmms_eval.server.settings import ServerSettings
@@ -48,7 +49,7 @@ def server_settings(given: Namespace) -> ServerSettings:
         "gpus": comma_list(given.gpus),
         "allow_paths": tuple(given.allow_path),
         "include_paths": tuple(str(Path(path).expanduser().absolute()) for path in given.include_path),
-        "plugins": (*plugins_of_environment(), *comma_list(given.plugins)),
+        "plugins": absolute_plugins((*plugins_of_environment(), *comma_list(given.plugins))),
         "data_root": str(Path(given.data_root).expanduser().absolute()) if given.data_root else None,
     }
     return ServerSettings(**stated | converted)
@@ -99,7 +100,7 @@ def add_server_flags(parser: CommandParser) -> None:
         metavar="DIR",
         help="folder with more task YAML files; repeatable",
     )
-    add("--plugins", metavar="NAME,NAME", help="packages with models and tasks")
+    add("--plugins", metavar="NAME,NAME", help="packages with models and tasks, or files and folders with models")
     add("--data_root", metavar="DIR", help="folder with local data of benchmarks")
     add(
         "--grace",

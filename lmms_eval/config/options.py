@@ -235,7 +235,8 @@ class RunConfig:
     max_restarts: int = run(0, RUNNING,
         "restarts that the launcher is configured to make", variables=("TORCHELASTIC_MAX_RESTARTS",), least=0)
     plugins: str | None = option(None, MODEL,
-        "comma list of packages with models and tasks", form="names", variables=("LMMS_EVAL_PLUGINS",), repeatable=True)
+        "comma list of packages with models and tasks, or of files and folders with models",
+        form="names", variables=("LMMS_EVAL_PLUGINS",), repeatable=True)
     datasets_cache: str | None = run(None, TASKS,
         "cache folder of data sets",
         metavar="DIR", variables=("LMMS_EVAL_DATASETS_CACHE", "HF_DATASETS_CACHE", "HF_HOME"))

@@ -34,6 +34,7 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
 from lmms_eval.utils.redaction import redact_text
+from lmms_eval.utils.user_code import user_place
 
 FOLDER = "images"
 """Folder of pictures next to the samples files; without ``--output_path`` in the run's folder."""
@@ -214,7 +215,9 @@ def _has_hash(path: Path, sha256: str) -> bool:
 def failure(doing: str, error: BaseException) -> str:
     """Return the message of an ``LmmsEvalError``, else ``DOING raised TYPE: MESSAGE``; logs the traceback at DEBUG."""
     logger.opt(exception=error).debug("{} failed", doing)
-    return str(error) if isinstance(error, LmmsEvalError) else f"{doing} raised {error_text(error)}"
+    if isinstance(error, LmmsEvalError):
+        return str(error)
+    return f"{doing} raised {error_text(error)}{user_place(error)}"
 
 
 def not_sent(request_id: str, doing: str, error: Exception) -> Response:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import shlex
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import MODEL_FACTS, Selection, Task, TaskOptions
-from lmms_eval.config import RunConfig, answer_options
+from lmms_eval.config import RunConfig, answer_options, argument_text
 from lmms_eval.config.convert import sample_design
 from lmms_eval.config.options import option_table
 from lmms_eval.engine.looks import Sampling
@@ -224,8 +225,13 @@ def _fitting(task: Task, doc_ids: Sequence[int], where: Where) -> list[int]:
     return [doc_id for doc_id in doc_ids if fits(doc_id)]
 
 
-def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
-    """Look up the model's class. Raises ``UnknownNameError`` or ``ModelError``."""
+def choose_model(
+    config: RunConfig, registry: ModelRegistry, given: Model | lmms | None, checks: bool = False
+) -> ModelChoice:
+    """Look up the model's class. Raises ``UnknownNameError`` or ``ModelError``.
+
+    ``checks``: also check the names of its arguments. No required one may be missing.
+    """
     if given is not None:
         legacy = isinstance(given, lmms)
         chat = not (legacy and getattr(given, "is_simple", True))
@@ -233,6 +239,8 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
     for folder in registry.plugin_task_folders():  # model files may import helpers of tasks
         include(folder)
     resolved = registry.resolve(config.model, config.force_simple)
+    if checks:
+        registry.check_arguments(resolved, config.model, config.arguments("model_args"))
     cls = resolved.load()
     chat = resolved.kind == "chat"
     return ModelChoice(
@@ -303,14 +311,17 @@ def collect(
     """
     begin, place, start = time.monotonic(), place or Place(), start or Start()
     registry = ModelRegistry(config.names("plugins"))
-    choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
+    choice = choose_model(config, registry, given, checks=True) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
     if isinstance(config.published, str):
         from lmms_eval.recipes.published import check_model
 
         check_model(config.published)
     tariffs = tariffs_of(config)
-    selection, plans = plan_run(config, registry, choice, place, start)
+    says = start.recorded is None and not place.rank
+    selection, plans = plan_run(config, registry, choice, place, start, lambda: _announce(config) if says else None)
+    if says:
+        _log_size(plans)
     baselines = _baselines(config, plans, place)
     if config.human_scores and not place.rank:
         from lmms_eval.results.human import check_labels
@@ -387,14 +398,18 @@ def _log_recipes(config: RunConfig) -> None:
 
 
 def plan_run(
-    config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, start: Start
-) -> tuple[Selection, tuple[TaskPlan, ...]]:
+    config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, start: Start,
+    on_selected: Callable[[], None] = lambda: None,
+) -> tuple[Selection, tuple[TaskPlan, ...]]:  # fmt: skip
     """Select the tasks, open their data, and plan the documents of each task and of its controls.
+
+    ``on_selected`` is called when all names are known to be right.
 
     This needs no model. If the model opens media, tasks whose files are absent are left out. Raises ``UsageError`` if a
     name is wrong, or data are absent or damaged.
     """
     selection = _selected(config, registry, task_options(config, choice), start)
+    on_selected()
     if config.recipe:
         from lmms_eval.evaluation.recipe import check_layouts, with_recipe  # most runs have no recipe
 
@@ -418,6 +433,24 @@ def plan_run(
     from lmms_eval.evaluation.controls import with_controls
 
     return kept, with_controls(config, plans, choice.legacy)
+
+
+def _announce(config: RunConfig) -> None:
+    """Log what runs, where it writes and how to watch it. All names are right; nothing heavy has been imported."""
+    arguments = argument_text(config.model_args)
+    logger.info("model {}{}, tasks {}", config.model, f" ({arguments})" if arguments else "", config.tasks)
+    if config.output_path:
+        out = shlex.quote(config.output_path)
+        logger.info("output in {}; to watch it: lmms-eval view {} (pages), lmms-eval tui {} (terminal)", out, out, out)
+    else:
+        logger.info("no --output_path: results are printed, not written; --output_path DIR also lets you watch the run")
+
+
+def _log_size(plans: Sequence[TaskPlan]) -> None:
+    """Log how much will be asked, before the model is loaded."""
+    asked = [plan for plan in plans if plan.requested]
+    documents = sum(plan.requested for plan in asked)
+    logger.info("{:,} documents of {}", documents, f"{len(asked)} tasks" if len(asked) > 1 else asked[0].task.name)
 
 
 def _sampled(config: RunConfig, plans: tuple[TaskPlan, ...], start: Start) -> tuple[TaskPlan, ...]:

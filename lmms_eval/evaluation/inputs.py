@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -13,6 +14,7 @@ from msgspec import Struct, field
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task
+from lmms_eval.config.options import options
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.tasks import Catalogue
@@ -24,9 +26,23 @@ if TYPE_CHECKING:
     from lmms_eval.judges.providers import Judge
 
 
+_BRINGS_CODE = ("--plugins", "--include_path", "--config")
+"""Flags of code outside this package, which ``PYTHONPATH`` may lead to."""
+
+
 def this_command() -> str:
-    """Return the command line of this process, secrets redacted."""
-    return str(redact(shlex.join(["lmms-eval", *sys.argv[1:]])))
+    """Return the command line of this process with the variables that it needs, secrets redacted.
+
+    These are the package's own variables of options (``LMMS_EVAL_PLUGINS``, ...), and ``PYTHONPATH`` if the command
+    names code outside of this package.
+    """
+    words = sys.argv[1:]
+    own = {name for one in options() for name in one.variables if name.startswith("LMMS_EVAL_")}
+    needed = [name for name in sorted(own) if os.environ.get(name) and not name.startswith("LMMS_EVAL_GIT_")]
+    if "LMMS_EVAL_PLUGINS" in needed or any(word.partition("=")[0] in _BRINGS_CODE for word in words):
+        needed = ["PYTHONPATH", *needed] if os.environ.get("PYTHONPATH") else needed
+    stated = [f"{name}={shlex.quote(os.environ[name])}" for name in needed]
+    return str(redact(" ".join([*stated, shlex.join(["lmms-eval", *words])])))
 
 
 class ModelChoice(Struct, frozen=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import traceback
 import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,9 @@ from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.results.files import RUNS, ResultFiles, model_folder, reserve, run_folder, start_stamp
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import read_sealed, sealed
-from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
-from lmms_eval.utils.redaction import redact
+from lmms_eval.storage.run_folder import TRACEBACK, DamagedRecord, RunFolder, RunState
+from lmms_eval.utils.installed import error_text
+from lmms_eval.utils.redaction import mask_known, redact
 
 if TYPE_CHECKING:
     from lmms_eval.media.keeper import MediaKeeper
@@ -68,8 +70,6 @@ class RunRecord(Struct, frozen=True):
         path = self.folder.path
         if self.media is not None:
             self.media.close()
-        if isinstance(error, Exception) and not isinstance(error, LmmsEvalError):
-            logger.warning("what was finished is kept in {}: the same command continues from there", path)
         if error is not None or path.absolute() not in _held:
             self.end()
         if not self.is_kept:
@@ -106,6 +106,25 @@ class RunRecord(Struct, frozen=True):
             self.files.free_stamp()
         if state == "complete" and self.is_kept:
             self.hold()
+
+    def fail(self, error: BaseException, command: str) -> None:
+        """Record that an error has ended the run, and keep its traceback in the folder. Does not raise.
+
+        Only the launch's first process may call it: its record is that of the run. ``command`` continues the run.
+        """
+        trace = mask_known("".join(traceback.format_exception(error)))
+        ended = {"state": "failed", "error": mask_known(error_text(error)), "command": command}
+        if not self.folder.state_file.exists():  # it was deleted or moved meanwhile
+            return
+        with suppress(OSError, JournalError):  # the disk may be the reason
+            write_atomically(self.folder.path / TRACEBACK, trace.encode(errors="backslashreplace"))
+            self.folder.write({**self.content, **ended})
+        if self.is_kept and not isinstance(error, LmmsEvalError):
+            logger.warning(
+                "what was finished is kept in {}: the same command continues from there; {} there has the traceback",
+                self.folder.path,
+                TRACEBACK,
+            )
 
     def hold(self) -> None:
         """Own the folder until ``end``, or until this process opens the run again (in a batch)."""
@@ -229,6 +248,8 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "early_stops": {} if collected.asks else earlier.get("early_stops", {}),
     }
     folder.write(record)
+    with suppress(OSError):
+        (folder.path / TRACEBACK).unlink(missing_ok=True)
     return RunRecord(
         folder, collected.key, collected.scoring_key, files, str(record["date"]), record,
         collected.is_resumable or base is not None, _images(folder, base),

@@ -170,6 +170,14 @@ class EvaluationRun:
         if self._team is not None and error is not None:
             self._team.fail(f"{type(error).__name__}: {error}")
 
+    def _note_failure(
+        self, record: RunRecord, _kind: type[BaseException] | None, error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Record the error that ends the run, unless it is an interrupt. Only the first process of a launch does."""
+        if isinstance(error, Exception | SystemExit) and (self._team is None or self._team.is_first):
+            record.fail(error, self._start.command)
+
     def _evaluated(self, collected: Collected) -> RunReport:
         """Open the run's folder, evaluate and write. The report is empty in all processes but the first."""
         config, opened, team = self._config, self._opened, self._team
@@ -179,6 +187,7 @@ class EvaluationRun:
         if record.is_kept and not config.output_path:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
+        opened.push(functools.partial(self._note_failure, record))
         began = datetime.fromisoformat(record.date).timestamp()
         store = opened.enter_context(
             closing(RunStore(record.folder.path, record.scoring_key, rank, record.images, began))

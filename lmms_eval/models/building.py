@@ -8,7 +8,7 @@ import inspect
 import logging
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +45,8 @@ INSTALL_NAMES = {
 _KINDS: Mapping[Any, ArgumentKind] = {bool: "switch", int: "whole number", float: "number", dict: "JSON"}
 _NAMES = {kind.__name__: kind for kind in (bool, int, float, dict)}
 _MODEL = ("model", "pretrained")
+_OPTIONS = ("batch_size", "max_batch_size", "device", "image_format", "image_quality")
+"""Options of the command line that are passed to constructors that take them."""
 
 
 class ResolvedModel(Struct, frozen=True):
@@ -141,6 +143,16 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     return adapt_model(model, options)
 
 
+def check_arguments(resolved: ResolvedModel, model_args: str | Mapping[str, Any]) -> None:
+    """Check that a model's class takes these arguments, and that none is missing that no option gives.
+
+    Raises ``ModelError``, also if the class cannot be imported.
+    """
+    cls, given = resolved.load(), parse_model_args(model_args)
+    taken = {name: value for name, value in given.items() if name not in ignored_arguments(cls, given)}
+    _check_arguments(resolved.manifest.model_id, cls, {**dict.fromkeys(_OPTIONS), **taken}, set(_OPTIONS))
+
+
 def adapt_model(model: Model | lmms, options: BuildOptions | None = None) -> Model:
     """Return a model for the engine: plugins of the class interface are wrapped."""
     if isinstance(model, Model):
@@ -182,8 +194,7 @@ def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
 
 def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
     parameters = _parameters(cls)
-    names = ("batch_size", "max_batch_size", "device", "image_format", "image_quality")
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    given = {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
     if not _takes_any(parameters):
         for name in given.keys() - parameters.keys():
             log.debug("%s takes no %s: option not passed", cls.__name__, name)
@@ -194,7 +205,10 @@ def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
     return given
 
 
-def _check_arguments(name: str, cls: type[Any], arguments: Mapping[str, Any]) -> None:
+def _check_arguments(
+    name: str, cls: type[Any], arguments: Mapping[str, Any], unless_taken: Collection[str] = ()
+) -> None:
+    """Raise ``ModelError`` if an argument is missing, or unknown and not one of ``unless_taken``."""
     parameters = _parameters(cls)
     named = [
         key
@@ -207,7 +221,7 @@ def _check_arguments(name: str, cls: type[Any], arguments: Mapping[str, Any]) ->
     if _takes_any(parameters):
         return
     for key in arguments:
-        if key in named:
+        if key in named or key in unless_taken:
             continue
         close = difflib.get_close_matches(key, named, n=3, cutoff=0.5)
         answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(sorted(named)) or 'none'}"

@@ -31,6 +31,7 @@ from lmms_eval.api.task import Task
 from lmms_eval.errors import FunctionError, LmmsEvalError, MediaError, ModelError, UsageError
 from lmms_eval.models.task_access import legacy_task, wants_chat_template
 from lmms_eval.utils.reported import forget_reported, reported
+from lmms_eval.utils.user_code import user_place
 
 log = logging.getLogger(__name__)
 MULTI_ROUND = "generate_until_multi_round"
@@ -267,7 +268,8 @@ def failure(item: UnpackedRequest, error: BaseException, attempts: int) -> Respo
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
     detail = str(error) or "no message"
     of_task = isinstance(error, FunctionError)  # raised by a function of the task that the plugin called
-    message = detail if of_task else f"the plugin's {item.request.kind} raised {type(error).__name__}: {detail}"
+    raised = f"the plugin's {item.request.kind} raised {type(error).__name__}: {detail}{user_place(error)}"
+    message = detail if of_task else raised
     return Response.failure(item.request.id, kind, message, attempts)
 
 

@@ -22,10 +22,17 @@ from lmms_eval.aliases import find_alias
 from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
-from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
+from lmms_eval.models.building import (
+    BuildOptions,
+    ResolvedModel,
+    build_model,
+    check_arguments,
+    parse_model_args,
+)
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, error_text
+from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.other_names import model_elsewhere
+from lmms_eval.utils.plugins import plugin_error, plugin_names, plugin_task_folders
 
 _HOME = "lmms_eval.models."
 _FOLDER = Path(__file__).resolve().parent
@@ -303,12 +310,12 @@ class ModelRegistry:
     Args:
         plugins: packages of the older kind, as a list or in the comma form of ``LMMS_EVAL_PLUGINS``. Each may have
             ``PACKAGE.models.AVAILABLE_MODELS = {module name: class name}`` and a sub-package ``PACKAGE.tasks``.
-            Modules are allowed too: they are imported for their classes with ``@register_model``.
+            Modules, files and folders are allowed too: they are imported for their classes with ``@register_model``.
     """
 
     def __init__(self, plugins: str | Sequence[str] = ()) -> None:
         names = plugins.split(",") if isinstance(plugins, str) else plugins
-        self._plugins = tuple(name.strip() for name in names if name.strip())
+        self._plugins = plugin_names([name.strip() for name in names if name.strip()])
         self._manifests: dict[str, ModelManifest] = {}
         self._aliases: dict[str, str] = {}
         self._broken: list[str] = []
@@ -342,6 +349,14 @@ class ModelRegistry:
         if service is not None and resolved.class_path == _BUILTIN_PATHS[service.backend]:
             model_args = service.arguments(parse_model_args(model_args), os.environ)
         return build_model(resolved, model_args, chosen), resolved
+
+    def check_arguments(self, resolved: ResolvedModel, name: str, model_args: str | Mapping[str, Any]) -> None:
+        """Check the names of a model's arguments without building it. Raises ``ModelError``.
+
+        Services are left out: their names complete the arguments.
+        """
+        if name not in NAMED_SERVICES:
+            check_arguments(resolved, model_args)
 
     def get_model_class(self, name: str, force_simple: bool = False) -> type[Any]:
         """Import the class of a name. Raises the errors of ``resolve`` and ``ResolvedModel.load``."""
@@ -387,17 +402,7 @@ class ModelRegistry:
 
     def plugin_task_folders(self) -> list[Path]:
         """Return the existing folders ``PACKAGE.tasks`` of the plugin packages, for the task catalogue."""
-        folders: list[Path] = []
-        for package in self._plugins:
-            try:
-                spec = importlib.util.find_spec(f"{package}.tasks")
-            except ModuleNotFoundError as error:
-                if error.name == f"{package}.tasks":  # the plugin is a module
-                    continue
-                raise _plugin_error(package, error) from error
-            if spec is not None and spec.submodule_search_locations:
-                folders.extend(Path(location) for location in spec.submodule_search_locations)
-        return folders
+        return plugin_task_folders(self._plugins)
 
     def _warn_of_another_class(self, name: str, manifest: ModelManifest) -> None:
         """Warn about a class with a known name that code outside of the plugins registered, and that is not used."""
@@ -505,9 +510,9 @@ def _plugin_table(package: str) -> Mapping[str, str]:
     except ModuleNotFoundError as error:
         if error.name == f"{package}.models":
             return {}
-        raise _plugin_error(package, error) from error
+        raise plugin_error(package, error) from error
     except Exception as error:  # a plugin's module may raise anything when it is imported
-        raise _plugin_error(package, error) from error
+        raise plugin_error(package, error) from error
     table: Mapping[str, str] = getattr(module, "AVAILABLE_MODELS", {})
     return table
 
@@ -524,13 +529,6 @@ def _decorated_manifest(name: str, cls: type[Any]) -> ModelManifest:
     if getattr(cls, "is_simple", False):
         return ModelManifest(name, simple_class_path=_path_of(cls))
     return ModelManifest(name, chat_class_path=_path_of(cls))
-
-
-def _plugin_error(package: str, error: Exception) -> ModelError:
-    return ModelError(
-        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {error_text(error)}"
-        f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
-    )
 
 
 __all__ = ["BUILTIN_MANIFESTS", "ModelManifest", "ModelRegistry", "ResolvedModel"]

@@ -211,7 +211,7 @@ def read_state(folder: Path) -> Mapping[str, Any]:
 
 
 def state_of(state: Mapping[str, Any], is_alive: bool) -> str:
-    """Return the state of a run by ``run.json``: ``complete``, ``withheld``, ``interrupted``, ``running``, ...
+    """Return the state of a run by ``run.json``: ``complete``, ``withheld``, ``interrupted``, ``failed``, ...
 
     A run whose process is dead counts as interrupted, whatever it last wrote. If nothing is known, it is ``unknown``.
     """

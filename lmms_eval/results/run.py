@@ -197,7 +197,7 @@ class Run:
     """The options of the run, by name."""
     date: str = ""
     state: str = "unknown"
-    """``complete``, ``stopped early``, ``withheld``, ``interrupted``, ``running`` or ``unknown``."""
+    """``complete``, ``stopped early``, ``withheld``, ``interrupted``, ``failed``, ``running`` or ``unknown``."""
     command: str = ""
     """The command that continues the run; empty if it is not known."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

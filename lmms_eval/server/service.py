@@ -19,6 +19,7 @@ from lmms_eval.server.scheduler import Room, Scheduler
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job, Submission, open_store
 from lmms_eval.utils.launch import count_gpus
+from lmms_eval.utils.plugins import plugin_task_folders
 
 
 class FolderInUseError(UsageError):
@@ -44,14 +45,12 @@ class Service:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         # What the settings name must exist before any job needs it.
-        from lmms_eval.tasks.catalogue import plugin_folders
-
         places = [("include_path", path) for path in settings.include_paths]
         places += [("data_root", settings.data_root)] if settings.data_root else []
         for name, path in places:
             if not Path(path).is_dir():
                 raise UsageError(f"--{name} {path}: the folder does not exist")
-        plugin_folders(settings.plugins)
+        plugin_task_folders(settings.plugins)
         jobs = settings.folder.absolute() / "jobs"
         try:
             settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

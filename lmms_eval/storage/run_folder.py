@@ -33,6 +33,10 @@ TORN_AFTER_S = 1.0
 """An unreadable owner file that is newer than this may still be being written; an older one was torn by a kill."""
 
 RunState = Literal["running", "complete", "stopped early", "withheld", "interrupted"]
+RecordState = Literal["running", "complete", "stopped early", "withheld", "interrupted", "failed"]
+"""State in ``run.json``: an error has ended a ``failed`` run before it wrote results."""
+TRACEBACK = "traceback.txt"
+"""File in the run's folder with the traceback of the error that has ended the last start."""
 
 
 class RunFile(Struct, kw_only=True, frozen=True):
@@ -40,8 +44,8 @@ class RunFile(Struct, kw_only=True, frozen=True):
 
     key: str
     """Hash over everything that can change an answer; also the folder's name."""
-    state: RunState
-    """State of the run; ``running`` also after a kill."""
+    state: RecordState
+    """State of the run; ``running`` also after a kill, ``failed`` after an error that has ended it."""
     date: str
     """First start of the run."""
     stamp: str | UnsetType | None = UNSET
@@ -60,6 +64,8 @@ class RunFile(Struct, kw_only=True, frozen=True):
     """Tasks that ``--until`` ended early."""
     command: str | UnsetType = UNSET
     """Command that asks for the missing answers; empty if none are missing."""
+    error: str | UnsetType = UNSET
+    """The error that has ended a failed run."""
 
 
 class Owner(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import importlib.util
 import logging
 import os
 from collections import ChainMap, Counter
@@ -22,8 +21,8 @@ from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, error_text
 from lmms_eval.utils.other_names import task_elsewhere
+from lmms_eval.utils.plugins import plugin_task_folders
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
@@ -209,7 +208,7 @@ class Catalogue:
         self._reader = YamlReader(_HEAD_KEYS)
         if include_defaults:
             self._add_folder(PACKAGE_FOLDER)
-        for folder in plugin_folders(plugins):
+        for folder in plugin_task_folders(plugins):
             include(folder)
             self._add_folder(folder)
         for path in include_paths:
@@ -512,24 +511,3 @@ def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]
 def family_data_sets() -> dict[str, str]:
     """Return well-known names of the family that the package does not ship, with the data set of each."""
     return {row["name"]: row["data_set"] for row in read_table(FAMILY_TASKS)}
-
-
-def plugin_folders(plugins: Sequence[str]) -> list[Path]:
-    """Return the ``PACKAGE.tasks`` folders of the plugin packages that have one.
-
-    Raises ``UsageError`` if a package is not installed.
-    """
-    folders = []
-    for package in plugins:
-        try:
-            spec = importlib.util.find_spec(f"{package}.tasks")
-        except ModuleNotFoundError as error:
-            if error.name == f"{package}.tasks":
-                continue
-            raise UsageError(
-                f"plugin package {package!r} cannot be imported: {error_text(error)}"
-                f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
-            ) from error
-        if spec is not None and spec.submodule_search_locations:
-            folders += [Path(location) for location in spec.submodule_search_locations]
-    return folders

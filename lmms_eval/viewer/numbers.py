@@ -129,7 +129,9 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
     state = str(run.document.get("state") or run.state.get("state") or "")
     counts = {task: outcome_counts(run, task) for task in part_of(run.document, "outcomes")}
     is_said = state == "withheld" and any(outcome.get("withheld") for outcome in counts.values())
-    if state and state not in ("complete", "stopped early") and not is_said:
+    if state == "failed":
+        found.append(warning("state", "", f"the run failed: {run.state.get('error')}"))
+    elif state and state not in ("complete", "stopped early") and not is_said:
         found.append(warning("state", "", f"the run is {state}"))
     stops = part_of(run.document, "early_stop")
     found += [

@@ -104,7 +104,7 @@ def _write_folder(
 
 def _unfinished(run: ReportRun, command: str) -> list[dict[str, str]]:
     """Return a warning on the page of an unfinished run, which also says how to renew the page."""
-    if run.document or run.state.get("state") != "running":
+    if run.document or run.state.get("state") not in ("running", "interrupted", "failed"):
         return []
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     text = f"unfinished: this is what was there at {now}; `{command}` writes these pages again"

@@ -16,9 +16,10 @@ from lmms_eval.compare.readers.samples import is_own
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts, sample_keys
-from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
+from lmms_eval.results.files import RUNS, find_runs, read_state, run_path, state_of
 from lmms_eval.results.run import Run, read_run, record_keys, results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
+from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.viewer.media import MediaFolders
 
 
@@ -29,7 +30,7 @@ class ReportRun(Struct, frozen=True):
     document: Mapping[str, Any]
     """The results document, which is empty if the run has no results."""
     state: Mapping[str, Any]
-    """The content of ``run.json``, which is empty if the run has no record."""
+    """The content of ``run.json`` with the current state, which is empty if the run has no record."""
     places: MediaFolders
     problems: tuple[str, ...] = ()
     """Sentences about things that could not be read."""
@@ -106,7 +107,7 @@ def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
         if not path.is_dir() or results_of_record(path) is not None:
             raise
         empty = RunRows(name=path.name, source=str(path), kind=harness_runs.OWN, tasks={})
-        return ReportRun(empty, {}, read_state(path), record_places(path, allowed), (str(error),))
+        return ReportRun(empty, {}, _current(path), record_places(path, allowed), (str(error),))
     record, state = _record_of(run)
     prompts = JudgePrompts(record if state else None)
     return ReportRun(rows, run.document, state, media_places(run, allowed), rows.notes, prompts)
@@ -115,7 +116,13 @@ def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
 def _record_of(run: Run) -> tuple[Path, Mapping[str, Any]]:
     """Return the folder of a run's record, and the content of its ``run.json``, which is empty without a record."""
     record = run.record or run.source.parent / RUNS / str(run.document.get("run_key", ""))
-    return record, read_state(record) if is_own(run.facts) or not run.document else {}
+    return record, _current(record) if is_own(run.facts) or not run.document else {}
+
+
+def _current(record: Path) -> Mapping[str, Any]:
+    """Return the content of ``run.json``. A run that no live process owns is not running, whatever it last wrote."""
+    state = read_state(record)
+    return {**state, "state": state_of(state, has_live_owner(record))} if state else {}
 
 
 def media_places(run: Run, allowed: Sequence[Path] = ()) -> MediaFolders:

@@ -6,6 +6,7 @@ from pathlib import Path
 from lmms_eval.cli.main import main
 from lmms_eval.config import RunConfig
 from lmms_eval.errors import MediaError, UnknownNameError
+from lmms_eval.utils import user_code
 from tests.cases import for_each
 from tests.cli.fakes import Report, install
 
@@ -77,11 +78,27 @@ def test_an_unexpected_error_shows_its_traceback_without_secrets(monkeypatch, ca
         raise RuntimeError(f"bug with api_key={SECRET}")
 
     install(monkeypatch, fail)
+    monkeypatch.setattr(user_code, "_PACKAGES", (*user_code._PACKAGES, Path(__file__).parents[1]))
     assert main(ONE) == 1
     error = capsys.readouterr().err
     assert "Traceback" in error
     assert "internal error: RuntimeError: bug with" in error
     assert SECRET not in error
+
+
+def test_an_error_of_the_users_code_shows_its_own_lines_without_secrets(monkeypatch, capsys) -> None:
+    def fail(config: RunConfig) -> Report:
+        raise RuntimeError(f"bug with api_key={SECRET}")
+
+    install(monkeypatch, fail)
+    assert main(ONE) == 1
+    error = capsys.readouterr().err
+    *frames, last = error.splitlines()
+    assert last.startswith("error: your code raised RuntimeError: bug with") and "--verbosity DEBUG" in last
+    assert "in fail:" in frames[-1] and 'raise RuntimeError(f"bug with' in frames[-1] and len(frames) == 2
+    assert SECRET not in error
+    assert main([*ONE, "--verbosity", "DEBUG"]) == 1
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_failed_run_of_a_batch_does_not_stop_the_others(tmp_path, monkeypatch, capsys) -> None:
@@ -98,7 +115,7 @@ def test_a_failed_run_of_a_batch_does_not_stop_the_others(tmp_path, monkeypatch,
     assert [config.tasks for config in evaluator.seen] == ["a", "withheld", "bad", "bug", "b"]
     assert captured.out.splitlines() == ["|a|", "|withheld|", "|b|"]
     assert "error: run 3 of 5 (baseline on bad): unknown task 'bad'" in captured.err
-    assert "error: run 4 of 5 (baseline on bug): internal error: RuntimeError: broken" in captured.err
+    assert "error: run 4 of 5 (baseline on bug): your code raised RuntimeError: broken" in captured.err
 
 
 @for_each(("tasks", "code"), [(("bad", "a"), 2), (("a", "b"), 0)])

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loguru import logger
 
 from lmms_eval.api.model import lmms
 from lmms_eval.engine.team import Place
-from lmms_eval.errors import AbsentDataError, DataError, ModelError, TaskError, UnknownNameError
+from lmms_eval.errors import AbsentDataError, DataError, ModelError, TaskError, UnknownNameError, UsageError
 from tests.cases import for_each
 from tests.evaluation.kit import NAME, Told, config, inputs_of, tasks
 from tests.tasks.kit import BASE, write_rows, write_yaml
@@ -108,6 +109,32 @@ def test_names_are_checked_before_data_and_data_before_the_model(tmp_path: Path)
     tasks(tmp_path)
     with pytest.raises(ModelError, match="strategy"):
         inputs_of(config(tmp_path, model_args="strategy=none"))
+
+
+@pytest.fixture
+def caplog_lines() -> Iterator[list[str]]:
+    """What is logged at INFO."""
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message).rstrip("\n")), level="INFO", format="{message}")
+    yield lines
+    logger.remove(sink)
+
+
+def test_a_run_says_what_it_does_before_it_loads_anything(tmp_path: Path, caplog_lines: list[str]) -> None:
+    inputs_of(config(tmp_path, model_args="strategy=gold", output_path=str(tmp_path / "my out"), limit=2))
+    model, output, size, *_ = caplog_lines
+    assert model == f"model baseline (strategy=gold), tasks {NAME}"
+    out = f"'{tmp_path}/my out'"
+    assert output == f"output in {out}; to watch it: lmms-eval view {out} (pages), lmms-eval tui {out} (terminal)"
+    assert size == f"2 documents of {NAME}"
+    caplog_lines.clear()
+    inputs_of(config(tmp_path, output_path=None))
+    assert caplog_lines[1].startswith("no --output_path: results are printed, not written")
+    caplog_lines.clear()
+    for over in ({"model": "no_such"}, {"tasks": "no_such"}, {"model_args": "strategi=gold"}, {"model": "hf"}):
+        with pytest.raises(UsageError):
+            inputs_of(config(tmp_path, **over))
+    assert caplog_lines == []  # a refusal is one line
 
 
 def test_a_model_that_cannot_answer_a_task_is_refused_before_it_is_asked(tmp_path: Path) -> None:

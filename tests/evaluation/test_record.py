@@ -60,7 +60,27 @@ def test_a_new_run_reserves_its_names(tmp_path: Path) -> None:
     record.folder.release()
 
 
-@for_each("state", ["interrupted", "withheld", "running"])
+def test_an_error_is_recorded_with_its_traceback(tmp_path: Path) -> None:
+    record = opened(tmp_path)
+    try:
+        raise ArithmeticError("overflow")
+    except ArithmeticError as error:
+        record.fail(error, "lmms-eval again")
+    record.folder.release()
+    state = json.loads((record.folder.path / "run.json").read_text())
+    assert (state["state"], state["error"], state["command"]) == (
+        "failed", "ArithmeticError: overflow", "lmms-eval again",
+    )  # fmt: skip
+    trace = record.folder.path / "traceback.txt"
+    assert 'raise ArithmeticError("overflow")' in trace.read_text()
+    again = opened(tmp_path)
+    assert not trace.exists()
+    shutil.rmtree(again.folder.path)
+    again.fail(ArithmeticError("overflow"), "")
+    assert not again.folder.path.exists()  # the user has deleted it
+
+
+@for_each("state", ["interrupted", "withheld", "running", "failed"])
 def test_what_is_not_complete_goes_on_under_its_stamp(tmp_path: Path, state: str) -> None:
     first = ended(tmp_path, state)
     again = opened(tmp_path)

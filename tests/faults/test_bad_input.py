@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workload import picture_task, text_task
+from lmms_eval.results.files import read_state
+from lmms_eval.results.run import read_run
 from tests.faults.bad_input import (
     DOCUMENTS,
     NAMES,
@@ -239,7 +241,7 @@ def test_a_model_that_calls_exit_does_not_end_with_success(
 
 
 def test_a_model_that_breaks_off(tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect of a streaming back end: the traceback is shown, what it had answered is kept."""
+    """A defect of a streaming back end: its own lines are shown, what it had answered is kept, the run has failed."""
     plugin(tmp_path, "Breaks")
     (tmp_path / "pack_breaks" / "models" / "breaks.py").write_text(STREAMING)
     monkeypatch.syspath_prepend(tmp_path)
@@ -247,11 +249,19 @@ def test_a_model_that_breaks_off(tasks: Path, tmp_path: Path, monkeypatch: pytes
     broken = here(flags, BREAKS_AT="2")
     assert broken.code == 1
     assert f"what was finished is kept in {tmp_path}/out/.runs/" in broken.err
-    assert broken.err.splitlines()[-1] == (
-        "error: internal error: ArithmeticError: overflow (see docs/troubleshooting.md#the-run-ends-early)"
-    )
+    *_, frame, last = broken.err.splitlines()
+    assert "breaks.py:" in frame and "in respond:" in frame and "ArithmeticError" in frame
+    assert last.startswith("error: your code raised ArithmeticError: overflow; correct it and start the same command")
+    assert "Traceback" not in broken.err
+    (record,) = (tmp_path / "out" / ".runs").glob("*/run.json")
+    failed = read_state(record.parent)
+    assert (failed["state"], failed["error"]) == ("failed", "ArithmeticError: overflow")
+    assert failed["command"]
+    assert "ArithmeticError" in (record.parent / "traceback.txt").read_text()
+    assert read_run(record.parent).state == "failed"
     again = here(flags, BREAKS_AT="99")
     assert again.code == 0, again.shown
+    assert not (record.parent / "traceback.txt").exists()
     assert (results(tmp_path / "out")["timing"]["asked"], len(journal(tmp_path / "out"))) == (2, 4)
 
 

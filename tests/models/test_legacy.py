@@ -255,7 +255,9 @@ def test_one_bad_request_costs_one_sample() -> None:
     assert [response.text for response in found.values()].count(None) == 1
     error = found["fake/1/0/0/0"].error
     assert error is not None and error.kind == "internal" and error.attempts == 2
-    assert error.message == "the plugin's generate_until raised ValueError: cannot read the picture"
+    said, _, place = error.message.rpartition(" (")
+    assert said == "the plugin's generate_until raised ValueError: cannot read the picture"
+    assert place.partition(":")[0].endswith("test_legacy.py")
 
 
 def test_the_traceback_of_a_plugin_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:

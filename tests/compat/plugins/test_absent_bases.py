@@ -51,7 +51,10 @@ def test_the_import_is_told_in_one_line(path: str) -> None:
 def test_a_plugin_over_one_of_them_ends_with_that_line(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     plugins.write(PLUGIN.format(module="lmms_eval.models.simple.internvl3", name="InternVL3"))
     code = main(["--model", "own", "--tasks", "mmmu_val"])
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    frame, line = capsys.readouterr().err.strip().splitlines()
+    assert "own.py:1, in <module>:" in frame and frame.endswith(
+        "from lmms_eval.models.simple.internvl3 import InternVL3"
+    )
     assert code in (1, 2)
     assert "model 'own' (own_plugin.models.own.Own) cannot be imported: ModuleNotFoundError: " in line
     assert "lmms_eval.models.simple.internvl3 is not part of this version of lmms_eval" in line

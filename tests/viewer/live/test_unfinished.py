@@ -180,6 +180,18 @@ def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, media: 
     ]
 
 
+def test_a_run_that_an_error_has_ended_is_failed(tmp_path: Path, media: LazyMedia) -> None:
+    record = Record(tmp_path / "out", 40)
+    record.score(0, 1.0)
+    record.folder.write({**read_state(record.path), "state": "failed", "error": "ArithmeticError: overflow"})
+    record.folder.release()
+    run = UnfinishedRun(record.path, 0, ReportOptions(), media, budget_s=60)
+    run.look()
+    entry = run.entry("modest", Machine(program="none"))
+    assert entry["state"] == "failed"
+    assert [one["text"] for one in entry["warnings"]] == ["the run has failed: ArithmeticError: overflow"]
+
+
 def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, media: LazyMedia) -> None:
     record = Record(tmp_path / "out", 40)
     record._append({"task": "quiz", "doc_id": 0, "key": "one"}, 0)
