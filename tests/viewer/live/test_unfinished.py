@@ -189,7 +189,7 @@ def test_a_run_that_an_error_has_ended_is_failed(tmp_path: Path, media: LazyMedi
     run.look()
     entry = run.entry("modest", Machine(program="none"))
     assert entry["state"] == "failed"
-    assert [one["text"] for one in entry["warnings"]] == ["the run has failed: ArithmeticError: overflow"]
+    assert [one["text"] for one in entry["warnings"]] == ["the run failed: ArithmeticError: overflow"]
 
 
 def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, media: LazyMedia) -> None:
