@@ -153,7 +153,7 @@ def _early_stop(document: Document, task: str) -> Iterator[CertaintyPart]:
         numbers.append(_difference_on_list(document, task, difference))
     yield CertaintyPart(
         "Stopped early",
-        f"{asked:,.0f} of {of:,.0f} documents count, since {stop.get('rule', 'a rule')} holds.",
+        f"{asked:,.0f} of {of:,.0f} documents count: the run stopped once {stop.get('rule', 'a rule')} was met.",
         numbers,
         notes=[
             "This is no official score. Intervals hold at every look, for the score over all documents of the list."

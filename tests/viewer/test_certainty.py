@@ -112,7 +112,7 @@ def test_a_run_that_stopped_early_is_ahead_on_the_list_and_never_better(
     stop = {"rule": "decided:old", "asked": 30, "of": 400, "interval": ON_LIST, "difference": difference}
     whole = document(interval=ON_LIST, early_stop=stop) | {"higher_is_better": {"quiz": {"acc": higher}}}
     found = parts_of(whole)["Stopped early"]
-    assert found["sentence"] == "30 of 400 documents count, since decided:old holds."
+    assert found["sentence"] == "30 of 400 documents count: the run stopped once decided:old was met."
     assert intervals(found) == [("acc", 0.3, 0.5, LIST), ("difference from the baseline", low, high, LIST)]
     assert found["numbers"][1]["verdict"] == verdict
 
@@ -287,7 +287,7 @@ def test_the_page_shows_each_part_with_its_intervals(report: Path, watched: Watc
 def test_the_page_of_a_run_that_stopped_early_is_about_its_list(report: Path, watched: Watched) -> None:
     page = watched.open(report, "#/baseline%40early")
     page.wait_for_selector("#certainty")
-    assert "since decided:0.5 holds" in page.inner_text("#certainty")
+    assert "the run stopped once decided:0.5 was met" in page.inner_text("#certainty")
     row = page.inner_text("[aria-label='Stopped early'] tbody tr").split("\t")
     assert (row[0], row[4], row[-1]) == ("exact_match", LIST, "betting")
     assert "95 % intervals about this list" in page.inner_text(".tabled:has([aria-label=Results])")

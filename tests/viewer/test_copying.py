@@ -80,6 +80,15 @@ def test_latex_compiles_with_names_of_any_signs(report: Path, watched: Watched, 
     assert done.returncode == 0, done.stdout[-2000:]
 
 
+def test_differences_have_one_pair_of_brackets(report: Path, watched: Watched) -> None:
+    page = watched.open(report, "#/:compare?run=baseline%40gold&run=baseline%40letter")
+    page.evaluate(CATCH)
+    text = copies(page, "Differences", "Markdown")
+    assert "quiz" in text and "[" in text
+    assert "[[" not in text and "]]" not in text
+    assert "both right" not in copies(page, "Documents by what the runs have right", "CSV")
+
+
 def test_without_a_clipboard_a_selection_does(report: Path, watched: Watched) -> None:
     page = watched.open(report, LETTER)
     page.evaluate(REFUSE)

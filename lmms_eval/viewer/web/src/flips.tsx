@@ -5,6 +5,7 @@ import { Facts, Size, Verdict } from "./differences";
 import { Parted, RunName } from "./name";
 import { changedParams, isRightOrWrong, keyOf, kindsOfRow, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
 import { pageAddress } from "./route";
+import { Tabled } from "./tabled";
 import { count, plain } from "./text";
 import type { RunEntry } from "./types";
 
@@ -47,58 +48,62 @@ function KindTable({ pair, row, params }: KindProps) {
   return (
     <div>
       {isRightOrWrong(kinds) ? (
-        <table class="kinds">
-          <caption>Documents by what the runs have right</caption>
-          <thead>
-            <tr>
-              <td />
-              <th scope="col">
-                <RunName run={pair.second} /> right
-              </th>
-              <th scope="col">
-                <RunName run={pair.second} /> wrong
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            <tr>
-              <th scope="row">
-                <RunName run={pair.first} /> right
-              </th>
-              {cell("b", "both right")}
-              {cell("f", `only ${first} right`)}
-            </tr>
-            <tr>
-              <th scope="row">
-                <RunName run={pair.first} /> wrong
-              </th>
-              {cell("s", `only ${second} right`)}
-              {cell("n", "both wrong")}
-            </tr>
-          </tbody>
-        </table>
+        <Tabled label="Documents by what the runs have right">
+          <table class="kinds">
+            <caption>Documents by what the runs have right</caption>
+            <thead>
+              <tr>
+                <td />
+                <th scope="col">
+                  <RunName run={pair.second} /> right
+                </th>
+                <th scope="col">
+                  <RunName run={pair.second} /> wrong
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              <tr>
+                <th scope="row">
+                  <RunName run={pair.first} /> right
+                </th>
+                {cell("b", "both right")}
+                {cell("f", `only ${first} right`)}
+              </tr>
+              <tr>
+                <th scope="row">
+                  <RunName run={pair.first} /> wrong
+                </th>
+                {cell("s", `only ${second} right`)}
+                {cell("n", "both wrong")}
+              </tr>
+            </tbody>
+          </table>
+        </Tabled>
       ) : (
-        <table class="kinds">
-          <caption>Documents by which run scores better</caption>
-          <thead>
-            <tr>
-              <th scope="col">
-                <RunName run={pair.first} /> better
-              </th>
-              <th scope="col">equal</th>
-              <th scope="col">
-                <RunName run={pair.second} /> better
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            <tr>
-              {cell(">", `${first} better`)}
-              {cell("=", "equal")}
-              {cell("<", `${second} better`)}
-            </tr>
-          </tbody>
-        </table>
+        <Tabled label="Documents by which run scores better">
+          <table class="kinds">
+            <caption>Documents by which run scores better</caption>
+            <thead>
+              <tr>
+                <th scope="col">
+                  <RunName run={pair.first} /> better
+                </th>
+                <th scope="col">equal</th>
+                <th scope="col">
+                  <RunName run={pair.second} /> better
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              <tr>
+                {cell(">", `${first} better`)}
+                {cell("=", "equal")}
+                {cell("<", `${second} better`)}
+              </tr>
+            </tbody>
+          </table>
+        </Tabled>
       )}
       {(kinds["-"] ?? 0) > 0 && (
         <p>
@@ -143,7 +148,7 @@ function Pairwise({ summary, runs, row, params }: { summary: Summary; runs: RunE
     return { found, changed, reason: pair?.reason ?? "" };
   };
   return (
-    <div class="scroll" role="region" aria-label="Pairs" tabIndex={0}>
+    <Tabled label="Pairs">
       <table class="pairwise">
         <caption>Row − column; below, on how many documents the row's run is better : worse</caption>
         <thead>
@@ -174,7 +179,7 @@ function Pairwise({ summary, runs, row, params }: { summary: Summary; runs: RunE
           ))}
         </tbody>
       </table>
-    </div>
+    </Tabled>
   );
 }
 

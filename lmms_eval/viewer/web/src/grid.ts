@@ -38,20 +38,26 @@ const numberOf = (element: HTMLElement, name: string): number | undefined => {
 
 const IS_NUMBER = /^[+−-]?[\d,]*\.?\d+(e[+-]?\d+)?$/;
 
+/** Two numbers between brackets, or with a dash between them. */
+const INTERVAL = /^\[?([+−-]?[\d.]+)(?: – |, )([+−-]?[\d.]+)\]?$/;
+
+const parsed = (text: string | undefined): number | undefined => (text === undefined ? undefined : Number(text.replace("−", "-")));
+
 function entryOf(cell: HTMLElement): Entry {
   const scores = cell.querySelectorAll<HTMLElement>(".score");
   const [score] = scores;
   const text = textOf(cell);
   if (!score || scores.length > 1) return { text, number: IS_NUMBER.test(text) ? numberOf(cell, "value") : undefined };
-  const [low, high] = [numberOf(score, "low"), numberOf(score, "high")];
   const value = score.querySelector("b");
-  const [interval, ...rest] = [...score.querySelectorAll("small")].map(textOf);
+  const [interval = "", ...rest] = [...score.querySelectorAll("small")].map(textOf);
+  const written = INTERVAL.exec(interval);
+  const [low, high] = [numberOf(score, "low") ?? parsed(written?.[1]), numberOf(score, "high") ?? parsed(written?.[2])];
   const hasEnds = low !== undefined && high !== undefined;
   return {
     text: value ? textOf(value) : text,
     number: numberOf(score, "value"),
     ends: hasEnds ? [low, high] : undefined,
-    shown: hasEnds ? interval?.replace(" – ", ", ") : undefined,
+    shown: hasEnds ? (written ? `${written[1]}, ${written[2]}` : interval.replace(" – ", ", ")) : undefined,
     note: [hasEnds ? "" : interval, ...rest].filter(Boolean).join("; "),
   };
 }

@@ -8,6 +8,7 @@ import { LiveLine, wholeScore } from "./live";
 import { Parted, shortNames } from "./name";
 import { MOST } from "./pairs";
 import { address, go, pageAddress } from "./route";
+import { Tabled } from "./tabled";
 import { count, plain, seconds, Text, told } from "./text";
 import type { JsonObject, Report, ResultRow, RunEntry } from "./types";
 
@@ -228,7 +229,7 @@ function Matrix({ report }: { report: Report }) {
   const tasks = [...all.filter((name) => own.has(name)), ...all.filter((name) => !own.has(name))];
   const short = shortNames(report.runs.map((run) => run.name));
   return (
-    <div class="scroll" role="region" aria-label="Scores by task" tabIndex={0}>
+    <Tabled label="Scores by task">
       <table class="matrix">
         <thead>
           <tr>
@@ -257,7 +258,7 @@ function Matrix({ report }: { report: Report }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Tabled>
   );
 }
 

@@ -113,9 +113,10 @@ function Answers({ run, row }: { run: RunEntry; row: ResultRow }) {
   const verdicts = run.tasks.find((task) => task.name === row.task)?.verdicts;
   const isKnown = verdicts && ["correct", "wrong", "partly"].some((verdict) => verdicts[verdict as Verdict]);
   if (isKnown && !verdicts.wrong) return <small>none wrong</small>;
+  const text = isKnown ? `${count(verdicts.wrong)} wrong` : "Wrong";
   return (
-    <a href={verdictAddress(run.name, row.task, "wrong")} aria-label={`Wrong answers of ${plain(row.task)}${isKnown ? `: ${count(verdicts.wrong)}` : ""}`}>
-      {isKnown ? `${count(verdicts.wrong)} wrong` : "Wrong"}
+    <a href={verdictAddress(run.name, row.task, "wrong")} aria-label={`${text} answers of ${plain(row.task)}`}>
+      {text}
     </a>
   );
 }
