@@ -171,7 +171,10 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", joint: str = " ") -> None:
         self.kind, self.name = kind, name
-        close = difflib.get_close_matches(name, list(known), n=5, cutoff=0.5)
+        lower: dict[str, str] = {}
+        for one in known:
+            lower.setdefault(one.lower(), one)
+        close = [lower[one] for one in difflib.get_close_matches(name.lower(), list(lower), n=5, cutoff=0.5)]
         message = f"unknown {kind} {name!r}"
         if close:
             message += f"; did you mean {', '.join(close)}?"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.utils.terminal import encodable, printable, shown
+from lmms_eval.utils.terminal import coloured, encodable, printable, shown, takes_colours
 
 _GONE = (errno.EPIPE, errno.EIO)
 """Errors if the reader or the terminal has gone away."""
@@ -25,7 +25,8 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 def emit(lines: str | Iterable[str], masks: bool = True) -> None:
     """Print to standard output.
 
-    Known secrets are masked, control characters are escaped, and characters that the encoding lacks are replaced. If
+    Known secrets are masked, control characters are escaped, and characters that the encoding lacks are replaced. On a
+    terminal with colours, the verdicts in tables are coloured (``NO_COLOR`` and ``FORCE_COLOR`` are respected). If
     the reader goes away (``| head``), the output ends but the command continues.
 
     Args:
@@ -39,7 +40,10 @@ def emit(lines: str | Iterable[str], masks: bool = True) -> None:
 
     text = lines if isinstance(lines, str) else "\n".join(lines)
     try:
-        print(encodable(printable(mask_known(text) if masks else text), sys.stdout), flush=True)
+        shown_text = printable(mask_known(text) if masks else text)
+        if takes_colours(sys.stdout, os.environ):
+            shown_text = coloured(shown_text)
+        print(encodable(shown_text, sys.stdout), flush=True)
     except OSError as error:
         _discard(sys.stdout)
         if error.errno not in _GONE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import shlex
 import stat
 import sys
 from argparse import Namespace
@@ -101,6 +102,8 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError("show RUN TASK DOC shows one sample: leave --where, --ids and --audit out")
     if given.latex and (given.task or given.json or given.where or given.ids or given.audit or given.limit is not None):
         raise UsageError("show RUN --latex prints the run's table: leave tasks, samples and --json out")
+    if _show_several(given):
+        return 0
     found = load(given.run)
     if given.task:
         found.task(given.task)
@@ -123,6 +126,23 @@ def run(arguments: Sequence[str]) -> int:
     else:
         _show_run(given, found)
     return 0
+
+
+def _show_several(given: Namespace) -> bool:
+    """List the runs of a folder that holds several of them, unless the command asks for something of one run."""
+    folder = Path(given.run).expanduser()
+    wants_one = given.task or given.latex or given.where or given.ids or given.audit or given.limit is not None
+    if wants_one or not folder.is_dir():
+        return False
+    from lmms_eval.results.listing import listed_runs, runs_table
+    from lmms_eval.results.sample import json_cell
+
+    runs = listed_runs(folder)
+    if len(runs) < 2:
+        return False
+    hint = f"for one run: lmms-eval show {shlex.quote(given.run.rstrip('/'))}/RUN"
+    emit(json_cell([run.as_dict() for run in runs]) if given.json else [runs_table(runs, folder), hint])
+    return True
 
 
 def _show_run(given: Namespace, found: Run) -> None:

@@ -22,7 +22,7 @@ from lmms_eval.engine.records import FOLDER, ImageFolder
 from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import JournalError, LmmsEvalError, UsageError
 from lmms_eval.evaluation.inputs import Collected
-from lmms_eval.results.files import RUNS, ResultFiles, model_folder, reserve, start_stamp
+from lmms_eval.results.files import RUNS, ResultFiles, model_folder, reserve, run_folder, start_stamp
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
@@ -129,7 +129,7 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
         TeamError: the first process has failed.
     """
     out = Path(config.output_path) if config.output_path else None
-    base = model_folder(out, argument_text(config.model_args)) if out else None
+    base = _base(out, config, collected) if out else None
     if team is not None and not team.is_first:
         return _join(config, collected, base, team)
     folder = RunFolder(_folder_path(config, base, collected.key))
@@ -146,6 +146,13 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
             team.publish("record", {**keys, "mark": mark, "date": record.date})
         unless_begun.pop_all()
     return record
+
+
+def _base(out: Path, config: RunConfig, collected: Collected) -> Path:
+    arguments = argument_text(config.model_args)
+    if isinstance(config.resume, str):
+        return model_folder(out, arguments)
+    return run_folder(out, config.model, arguments, (collected.key,))
 
 
 def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team) -> RunRecord:

@@ -25,6 +25,7 @@ from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.installed import absent_name, error_text
+from lmms_eval.utils.other_names import model_elsewhere
 
 _HOME = "lmms_eval.models."
 _FOLDER = Path(__file__).resolve().parent
@@ -417,6 +418,8 @@ class ModelRegistry:
         if name not in MODEL_REGISTRY:
             if need := foreign_names().get(name):
                 raise UnknownNameError("model", name, (), f"it is the family's and needs {need}; {_HOW_TO_RUN}", ": ")
+            if other := model_elsewhere(name):
+                raise UnknownNameError("model", name, (), other.words(), "; ")
             known = {*self._manifests, *self._aliases, *MODEL_REGISTRY}
             hint = "(`lmms-eval models` lists all)"
             if self._broken:

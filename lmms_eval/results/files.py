@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,17 +15,23 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmms_eval.config import argument_text
 from lmms_eval.errors import ConfigError, DataError, JournalError
 from lmms_eval.results.facts import model_of, read_document
 from lmms_eval.storage.lines import read_sealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.names import file_part, task_of_part
+from lmms_eval.utils.redaction import redact
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP = re.compile(r"\d{8}_\d{6}", re.ASCII)
 RUNS = ".runs"
 """Folder next to the results. It has a folder of journals for each run and a file for each reserved date stamp."""
+_UNSAFE_ENDS = re.compile(r"^[.\s-]|[.\s]$")
+"""Ends of a name that hide a folder, look like an option, or are lost on some file systems."""
+_LONGEST = 60
+"""Characters of a folder name in front of its digest."""
 
 
 class ResultFiles(Struct, frozen=True):
@@ -71,6 +78,40 @@ def model_folder(output_path: Path, model_args: str) -> Path:
     """Return ``OUT/MODEL``, or ``OUT`` itself if ``model_args`` name no model."""
     name = sanitize_model_name(model_name_from_args(model_args))
     return output_path / name if name else output_path
+
+
+def run_folder(output_path: Path, model: str, model_args: str, keys: Collection[str] = ()) -> Path:
+    """Return the folder of a run's files: ``OUT/MODEL``, or a folder for the arguments of a model without a name.
+
+    Such a run goes into ``OUT`` itself, as in the family. If ``OUT`` holds a run of another model of this kind, the
+    folder is named after the back end and its arguments, as in ``OUT/baseline-strategy=constant,text=B``.
+
+    Args:
+        output_path: ``OUT``.
+        model: name of the back end.
+        model_args: its arguments.
+        keys: the keys that the run may have; a run that is in ``OUT`` already stays there.
+    """
+    folder = model_folder(output_path, model_args)
+    if folder != output_path or any((output_path / RUNS / key).is_dir() for key in keys):
+        return folder
+    for state in (output_path / RUNS).glob(f"*/{STATE}"):
+        given = read_state(state.parent).get("arguments")
+        if isinstance(given, Mapping) and _named(given.get("model"), given.get("model_args")) != _named(
+            model, model_args
+        ):
+            return output_path / _named(model, model_args)
+    return output_path
+
+
+def _named(model: object, model_args: object) -> str:
+    """Return a folder name of a back end and its arguments; a long one ends with a digest of the whole."""
+    arguments = argument_text(model_args) if isinstance(model_args, str | Mapping) else ""
+    name = sanitize_model_name(redact("-".join(part for part in (str(model), arguments) if part)), full_path=True)
+    name = _UNSAFE_ENDS.sub("_", "".join(letter if letter.isprintable() else "_" for letter in name))
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:_LONGEST]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:

@@ -54,7 +54,7 @@ from lmms_eval.results.journals import (
     load_json,
 )
 from lmms_eval.results.sample import JudgePrompts, Sample, SampleKeys, doc_text
-from lmms_eval.results.tables import make_latex, make_table
+from lmms_eval.results.tables import document_tables, make_latex
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args
@@ -226,9 +226,8 @@ class Run:
         shown = {} if self.record is None else _shown(self.record, self.document)
         if isinstance(shown.get("table"), str):
             return str(shown["table"])
-        kinds = ("results", "groups") if self.document.get("groups") else ("results",)
         try:
-            return "\n".join(make_table(self.document, kind) for kind in kinds).rstrip("\n")
+            return document_tables(self.document)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{self.source}: no table can be made of this results file: {error!r}") from error
 

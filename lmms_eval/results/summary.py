@@ -73,10 +73,8 @@ def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
 MAX_SHOWN_REASONS = 3
 MAX_SHOWN_FILES = 12
 MAX_SHOWN_ALIKE = 5
-MAX_SHOWN_PARTS = 24
-"""Sub-scores shown for a metric; the results file has all."""
 MAX_NAME = 80
-"""Characters shown of a part's name, which comes from the data."""
+"""Characters shown of an option's value."""
 _HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
 SAMPLES = "_samples_"
 """Mark in the names of samples files."""
@@ -337,12 +335,6 @@ def _task_notes(result: TaskResult) -> list[str]:
         )
     for metric in result.metrics:
         lines += [f"{name}: {metric.metric}: {note}" for note in metric.notes]
-        for by, parts in metric.sub_scores.items() if not metric.withheld_reason else ():
-            first = list(parts.items())[:MAX_SHOWN_PARTS]
-            listed = ", ".join(f"{part[:MAX_NAME]} {score.value:.4f} ({score.n})" for part, score in first)
-            rest = len(parts) - len(first)
-            more = f", and {rest} more (sub_scores in the results file)" if rest > 0 else ""
-            lines.append(f"{name}: {metric.metric} by {by}: {listed}{more}")
         partial, interval = metric.partial, metric.interval
         if metric.value is None and partial is not None and not isinstance(partial, dict | list):
             number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)

@@ -20,6 +20,7 @@ from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
 from lmms_eval.results.baseline import SIGNIFICANT, PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import stream_speeds, throughput
+from lmms_eval.results.facts import aggregation_of, count_label, is_count, part_of
 from lmms_eval.utils.terminal import Column, latex_table, markdown_table, named_table, printable
 
 OPTIONAL: Mapping[str, str] = {
@@ -364,12 +365,116 @@ def tables(document: Mapping[str, Any], run: RunScores, controls: Controls = NO_
     for name in document["results"]:
         found = list(_rows(document, "results", name, keys.get(name)))
         rows += with_gaps(found, tasks[name], controls) if name in tasks else found
-    parts = [rows_table(rotation_rows(rows, controls), "Tasks")]
-    parts[0] += _speeds(throughput(run.asking), stream_speeds(run.asking))
-    if groups := document.get("groups"):
-        shown = [row for name in groups for row in _rows(document, "groups", name, keys.get(name))]
-        parts.append(rows_table(shown, "Groups"))
+    groups = [row for name in document.get("groups") or {} for row in _rows(document, "groups", name, keys.get(name))]
+    speeds = _speeds(throughput(run.asking), stream_speeds(run.asking))
+    return _shown_tables(document, rotation_rows(rows, controls), groups, speeds)
+
+
+def document_tables(document: Mapping[str, Any]) -> str:
+    """Format the tables of a results document as a run prints them, without what only the run itself knows."""
+    rows, groups = (
+        [row for name in document.get(part) or {} for row in _rows(document, part, name)]
+        for part in ("results", "groups")
+    )
+    return _shown_tables(document, rows, groups, _speeds(document.get("throughput"), document.get("streams")))
+
+
+def _shown_tables(
+    document: Mapping[str, Any], rows: Sequence[TableRow], groups: Sequence[TableRow], speeds: str
+) -> str:
+    """Format the tables that people see: scores, what is only counted, speeds, groups, and scores of parts."""
+    rows, counts = _apart(document, rows)
+    first = rows_table(rows, "Tasks") if rows or not counts else ""
+    below = "\n".join(["", *counts, ""] if first and counts else [*counts, ""] if counts else [])
+    parts = [first + below + speeds, *([rows_table(groups, "Groups")] if groups else []), *part_tables(document)]
     return "\n\n".join(part.rstrip("\n") for part in parts)
+
+
+MAX_COUNTED = 4
+"""Tasks whose counts are listed one by one."""
+
+
+def _apart(document: Mapping[str, Any], rows: Sequence[TableRow]) -> tuple[list[TableRow], list[str]]:
+    """Return the rows of scores, and a line for each kind of count: ``scored documents: megabench_demo 59``.
+
+    A count stays a row if its task has no other row and nothing was counted, so that the row shows the reason; and if
+    nothing is scored at all (``--predict_only``), as in the family's table.
+    """
+    counted = [_is_count_row(document, row) for row in rows]
+    having = {row.name for row, is_counted in zip(rows, counted, strict=True) if not is_counted}
+    left: list[TableRow] = []
+    found: dict[str, dict[str, int]] = {}
+    for row, is_counted in zip(rows, counted, strict=True):
+        value = part_of(document, "results", row.name).get(f"{row.metric},{row.filter}")
+        number = value if row.metric == "scored" else row.scored
+        has_count = number is not None and (row.value == NOT_AVAILABLE or row.metric == "scored")
+        if is_counted and (row.name in having or has_count):
+            if number is not None:
+                found.setdefault(count_label(row.metric), {}).setdefault(row.alias.strip(" -"), int(number))
+        else:
+            left.append(row)
+    return left, [_count_line(label, by_task) for label, by_task in found.items()]
+
+
+def _is_count_row(document: Mapping[str, Any], row: TableRow) -> bool:
+    value = part_of(document, "results", row.name).get(f"{row.metric},{row.filter}")
+    return is_count(row.metric, value, aggregation_of(document, row.name, row.metric))
+
+
+def _count_line(label: str, by_task: Mapping[str, int]) -> str:
+    if len(by_task) > MAX_COUNTED:
+        return f"{label}: {sum(by_task.values()):,} of {len(by_task)} tasks"
+    return f"{label}: {', '.join(f'{name} {number:,}' for name, number in by_task.items())}"
+
+
+MAX_PARTS = 40
+"""Rows of a table of parts; the results file has all."""
+MAX_NAME = 60
+"""Characters shown of a part's name, which comes from the data."""
+
+
+def part_tables(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table for each division of a task's documents: number and score of each part, by every metric.
+
+    Parts without documents have no score, so they have no row. Metrics of a withheld score are left out.
+    """
+    for task, metrics in part_of(document, "sub_scores").items():
+        divisions: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for key, by_column in metrics.items():
+            if part_of(document, "results", task).get(key) is None:
+                continue
+            for column, parts in by_column.items():
+                held = {name: one for name, one in parts.items() if one.get("n")}
+                divisions.setdefault(column, {}).update({key: held} if held else {})
+        for column, scores in divisions.items():
+            if scores:
+                yield f"{_named(task)} by {_named(column)}\n\n{_part_table(column, scores)}"
+
+
+def _part_table(heading: str, scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """Format the parts of one division: a row for each part, and columns for each metric (``METRIC,FILTER``)."""
+    names = list(dict.fromkeys(name for parts in scores.values() for name in parts))
+    shown = names[:MAX_PARTS]
+    columns = [Column(_named(heading).capitalize(), tuple(map(_named, shown)), is_text=True)]
+    before: Sequence[str] = ()
+    for key, parts in scores.items():
+        metric, _, pipeline = key.rpartition(",")
+        found = [parts.get(name) for name in shown]
+        counts = ["" if one is None else str(one["n"]) for one in found]
+        columns += [Column("N", tuple(counts))] if counts != before else []
+        values = tuple("" if one is None else f"{one['value']:.4f}" for one in found)
+        columns.append(Column(_named(metric if pipeline in ("none", "") else f"{metric} ({pipeline})"), values))
+        errors = tuple("" if one is None or not one.get("stderr") else f"{one['stderr']:.4f}" for one in found)
+        columns += [Column("Stderr", errors)] if any(errors) else []
+        before = counts
+    more = len(names) - len(shown)
+    return markdown_table(columns) + (f"and {more} more (sub_scores in the results file)\n" if more else "")
+
+
+def _named(text: str) -> str:
+    """Return a name from the data in one line of at most ``MAX_NAME`` characters."""
+    name = printable(" ".join(text.split()))
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 _STDERR = "stderr"

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from lmms_eval.checks.findings import absent_needs
 from lmms_eval.config.options import GROUPS, RunConfig, options
-from lmms_eval.errors import LmmsEvalError
-from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
+from lmms_eval.errors import LmmsEvalError, UnknownNameError
+from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, ignored_arguments, kind_of
 from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelManifest, ModelRegistry
 from lmms_eval.models.remote.sdk import SdkModel
 from lmms_eval.server.policy import names_file
@@ -94,6 +94,31 @@ class ModelChoices:
             stated = {"model": service.model, "base_url": service.base_url}
             fixed |= {key: value for key, value in stated.items() if value}
         return arguments_of(resolved.manifest.model_id, resolved.load()), fixed
+
+    def check(self, name: str) -> None:
+        """Raise ``UnknownNameError``, with similar names, if there is no such model."""
+        with self._lock:
+            self.registry.resolve(name)
+
+    def check_arguments(self, name: str, given: Iterable[str]) -> None:
+        """Raise ``UsageError`` if a model does not have one of the ``given`` arguments.
+
+        Models that pass further arguments to something else, and those whose class cannot be imported, are not checked.
+        """
+        try:
+            cls = self.registry.resolve(name).load()
+            known, fixed = self.details(name)
+        except LmmsEvalError:
+            return
+        kinds = {parameter.kind for parameter in inspect.signature(cls).parameters.values()}
+        checked = getattr(cls, "arguments_kind", None)
+        takes_any = getattr(checked, "model_config", {}).get("extra") == "allow" if checked is not None else True
+        if inspect.Parameter.VAR_KEYWORD in kinds and takes_any:
+            return
+        names = {*fixed, *(other for one in known for other in (one.name, *one.other_names))}
+        unknown = [each for each in given if each not in names and each not in ignored_arguments(cls, (each,))]
+        if unknown:
+            raise UnknownNameError("argument", unknown[0], names, f"(of the model {name})")
 
     def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ListedModel:
         try:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from lmms_eval.config import build_config
 from lmms_eval.config.options import RunConfig, options
-from lmms_eval.errors import RequestError, UsageError
+from lmms_eval.errors import LmmsEvalError, RequestError, UsageError
 
 NOT_TAKEN: Mapping[str, str] = {
     "config": "a request holds the options themselves",
@@ -124,6 +124,11 @@ def check_options(request: Mapping[str, Any]) -> None:
         build_config({**values, "output_path": "."})
     except UsageError as error:
         raise InvalidBodyError([_detail(("body",), "value_error", str(error))]) from None
+
+
+def unknown_name(field: str, error: LmmsEvalError) -> InvalidBodyError:
+    """Return the error for a field that names something that does not exist."""
+    return InvalidBodyError([_detail(("body", field), "unknown_name", f"{field}: {error}")])
 
 
 def _detail(place: tuple[Any, ...], kind: str, message: str) -> dict[str, Any]:

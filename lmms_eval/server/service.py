@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import BusyError, UsageError
+from lmms_eval.config.convert import argument_mapping
+from lmms_eval.errors import BusyError, LmmsEvalError, UsageError
 from lmms_eval.http.guard import Rates, retry_after
+from lmms_eval.recipes.recipe import read as read_recipe
 from lmms_eval.server.choices import ModelChoices, TaskChoices
 from lmms_eval.server.policy import Policy
-from lmms_eval.server.requests import check_options, read_body
+from lmms_eval.server.requests import check_options, read_body, unknown_name
 from lmms_eval.server.scheduler import Room, Scheduler
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job, Submission, open_store
@@ -101,7 +103,30 @@ class Service:
         request = read_body(body)
         self.policy.check(request)
         check_options(request)
+        self._check_names(request)
         return self.scheduler.submit(request, key)
+
+    def _check_names(self, request: Mapping[str, Any]) -> None:
+        """Check that model, arguments, tasks and recipe exist, unless the request brings code that may define them.
+
+        Raises ``InvalidBodyError``; the message suggests similar names.
+        """
+        if any(request.get(name) for name in ("plugins", "include_path")):
+            return
+        model = str(request["model"])
+        arguments = argument_mapping(request.get("model_args"), "model_args")
+        checks: dict[str, Callable[[], object]] = {
+            "model": lambda: self.models.check(model),
+            "model_args": lambda: self.models.check_arguments(model, arguments),
+            "tasks": lambda: self.tasks.check(map(str, request["tasks"])),
+        }
+        if recipe := request.get("recipe"):
+            checks["recipe"] = lambda: read_recipe(str(recipe))
+        for field, check in checks.items():
+            try:
+                check()
+            except LmmsEvalError as error:
+                raise unknown_name(field, error) from None
 
     def job(self, job_id: str) -> Job:
         """Find a job. Raises ``NoJobError``."""

@@ -23,6 +23,7 @@ from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.utils.files import read_table
 from lmms_eval.utils.installed import absent_name, error_text
+from lmms_eval.utils.other_names import task_elsewhere
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
@@ -349,6 +350,9 @@ class Catalogue:
         pack = name.partition(":")[0]
         if pack in _KNOWN_PACKS and pack not in self.packs:
             return UnknownNameError(kind, name, (), f"lmms-eval packs add {pack} gets the tasks of that pack", ": ")
+        other = task_elsewhere(name)
+        if other is not None and self.entry(other.name) is not None:
+            return UnknownNameError(kind, name, (), other.words(), "; ")
         return UnknownNameError(kind, name, self.names(), hint)
 
     def _matches(self, pattern: str) -> list[str]:

@@ -57,6 +57,27 @@ def takes_colours(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return bool(environ.get("FORCE_COLOR")) or is_live(stream, environ)
 
 
+_COLOURS = {"good": "32", "bad": "31", "between": "33"}
+_CELL = re.compile(
+    r"(?<!\\)(?<=\|)( *)"
+    r"((?:(?P<good>OK|agrees|better|complete|correct|held)|(?P<bad>broken|failed|fell|worse|wrong)"
+    r"|(?P<between>cannot [t]ell|differs by|interrupted|not comparable|not evaluated|partly|skipped|stopped early"
+    r"|unscored|warning|withheld))(?![\w@./-])(?:\\\||[^|\x1b])*+)(?=\|)"
+)
+"""A cell of a Markdown table that begins with a verdict."""
+
+
+def coloured(text: str) -> str:
+    """Colour the verdicts in the cells of tables: green, red, or yellow for neither; widths do not change."""
+
+    def shown(cell: re.Match[str]) -> str:
+        code = next(code for name, code in _COLOURS.items() if cell[name])
+        words = cell[2].rstrip(" ")
+        return f"{cell[1]}\x1b[{code}m{words}\x1b[0m{' ' * (len(cell[2]) - len(words))}"
+
+    return "\n".join(_CELL.sub(shown, line) if line.startswith("|") else line for line in text.split("\n"))
+
+
 def encodable(text: str, stream: TextIO) -> str:
     """Replace the characters that the stream's encoding lacks: arrows and dashes by similar ASCII characters."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -120,8 +141,16 @@ class Column(NamedTuple):
 
 
 def display_width(text: str) -> int:
-    """Return the columns of a terminal that a text occupies."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+    """Return the columns of a terminal that a text occupies; marks that combine with the letter before take none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _trimmed(cell: str) -> str:

@@ -129,3 +129,24 @@ def test_runs_in_ascii_with_the_date_of_their_time_zone(tmp_path: Path) -> None:
     west, east = _run(tmp_path, "Etc/GMT+12"), _run(tmp_path, "Etc/GMT-14")
     assert re.search(r"\|\^ +\| +1\|\+- ", west[0])
     assert east[1] > west[1]
+
+
+TABLE = """
+from lmms_eval.cli.output import emit
+emit("|Verdict|\\n|-------|\\n|better |\\n|\\x1b[31mworse|")
+"""
+
+
+@for_each(
+    ("variables", "has_colours"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False)],
+)
+def test_verdicts_are_coloured_where_the_terminal_takes_it(variables: dict[str, str], has_colours: bool) -> None:
+    text = _in_terminal(TABLE, **variables)
+    assert ("\x1b[32mbetter\x1b[0m" in text) is has_colours
+    assert "\\u001b[31mworse" in text
+
+
+def test_a_pipe_gets_no_colours() -> None:
+    done = subprocess.run([sys.executable, "-c", TABLE], env=_environ(), capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout and "|better |" in done.stdout

@@ -1,14 +1,27 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmms_eval.errors import ConfigError, JournalError
-from lmms_eval.results.files import NAMINGS, ResultFiles, model_folder, reserve, samples_beside, start_stamp
+from lmms_eval.results.files import (
+    NAMINGS,
+    RUNS,
+    STATE,
+    ResultFiles,
+    model_folder,
+    reserve,
+    run_folder,
+    samples_beside,
+    start_stamp,
+)
+from lmms_eval.storage.lines import sealed
 from tests.cases import for_each
 
 MOMENT = datetime(2024, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -51,6 +64,55 @@ def test_samples_files_of_names_that_file_systems_refuse(tmp_path: Path, stored:
 )
 def test_the_folder_of_a_model(arguments: str, folder: str) -> None:
     assert model_folder(Path("out"), arguments) == Path(folder)
+
+
+def recorded(out: Path, key: str, **arguments: Any) -> None:
+    folder = out / RUNS / key
+    folder.mkdir(parents=True)
+    (folder / STATE).write_bytes(sealed(json.dumps({"key": key, "arguments": arguments}).encode()))
+
+
+def test_runs_of_different_models_without_a_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    assert run_folder(tmp_path, "baseline", "strategy=gold") == tmp_path
+    recorded(tmp_path, "a", model="baseline", model_args="strategy=gold")
+    assert run_folder(tmp_path, "baseline", "strategy=gold") == tmp_path
+    other = run_folder(tmp_path, "baseline", "strategy=constant,text=B")
+    assert other == tmp_path / "baseline-strategy=constant,text=B"
+    recorded(other, "b", model="baseline", model_args={"strategy": "constant", "text": "B"})
+    assert run_folder(tmp_path, "baseline", "strategy=constant,text=B") == other
+    assert run_folder(tmp_path, "mine", "") == tmp_path / "mine"
+    assert run_folder(tmp_path, "openai", "model=org/name") == tmp_path / "org__name"
+
+
+def test_a_run_stays_in_the_folder_that_holds_it(tmp_path: Path) -> None:
+    recorded(tmp_path, "a", model="baseline", model_args="strategy=gold")
+    recorded(tmp_path, "b", model="baseline", model_args="strategy=random")
+    assert run_folder(tmp_path, "baseline", "strategy=random", ("b",)) == tmp_path
+    assert run_folder(tmp_path, "baseline", "strategy=random", ("c",)) != tmp_path
+
+
+@for_each(
+    "arguments",
+    [
+        "text=../../../etc",
+        "text=a/b\\c:d|e",
+        "text=\x1b[31m\u202e",
+        "text=" + "x" * 5000,
+        "api_key=sk-1234567890abcdef",
+    ],
+)
+def test_arguments_make_a_harmless_folder_name(arguments: str, tmp_path: Path) -> None:
+    recorded(tmp_path, "a", model="baseline", model_args="strategy=gold")
+    found = run_folder(tmp_path, "baseline", arguments)
+    assert found.parent == tmp_path and found.name.isprintable() and len(found.name) <= 70
+    assert "sk-1234567890abcdef" not in found.name
+    found.mkdir()
+
+
+def test_a_long_name_is_distinct(tmp_path: Path) -> None:
+    recorded(tmp_path, "a", model="baseline", model_args="strategy=gold")
+    first, second = (run_folder(tmp_path, "baseline", f"text={'x' * 100}{end}") for end in "ab")
+    assert first != second
 
 
 def test_two_runs_in_the_same_second_get_two_stamps(tmp_path: Path) -> None:

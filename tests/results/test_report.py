@@ -122,14 +122,13 @@ def test_tasks_without_any_score_for_one_reason_share_a_line(tmp_path: Path) -> 
     assert lines[1].startswith("u: 0 scored, 2 unscored") and lines[2] == "  2 x unscored: no judge"
 
 
-def test_sub_scores_and_sentences_of_an_aggregation_are_printed(tmp_path: Path) -> None:
+def test_sentences_of_an_aggregation_are_printed_and_sub_scores_are_not(tmp_path: Path) -> None:
     result = task_result(tmp_path, "a")
     parts = {f"part {number}": SubScore(0.5, number) for number in range(30)}
     metric = structs.replace(result.metrics[0], sub_scores={"kind": parts}, notes=("two were left out",))
     lines = notes(run_result(structs.replace(result, metrics=(metric,))), FACTS, FILES)
     assert lines[0] == f"a: {metric.metric}: two were left out"
-    assert lines[1].startswith(f"a: {metric.metric} by kind: part 0 0.5000 (0), part 1 0.5000 (1), ")
-    assert lines[1].endswith("and 6 more (sub_scores in the results file)")
+    assert not any("by kind" in line for line in lines)  # they are a table: tests/results/test_tables.py
 
 
 def test_a_line_states_what_the_intervals_are_about(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -48,8 +49,10 @@ def test_jobs_that_do_not_complete(server: ServerProcess) -> None:
         async with AsyncEvalClient(str(server.client.base_url)) as client:
             with pytest.raises(EvaluationServerError, match="limitt"):
                 await client.evaluate("baseline", ["bench_text"], limitt=3)
-            wrong = await client.evaluate("baseline", ["no_such_task"])
-            with pytest.raises(JobFailedError, match="no_such_task"):
+            with pytest.raises(EvaluationServerError, match="unknown task 'no_such_task'"):
+                await client.evaluate("baseline", ["no_such_task"])
+            wrong = await client.evaluate("replay", ["bench_text"], model_args="path=no_such_samples.jsonl")
+            with pytest.raises(JobFailedError, match=r"no_such_samples\.jsonl"):
                 await client.wait_for_job(wrong["job_id"], poll_interval=0.1, timeout=120)
             with pytest.raises(EvaluationServerError, match="no results") as caught:
                 await client.results(wrong["job_id"])
@@ -61,3 +64,28 @@ def test_jobs_that_do_not_complete(server: ServerProcess) -> None:
             await client.wait_for_job(jobs[0]["job_id"], poll_interval=0.1, timeout=120)
 
     asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"model": "baselin"}, "model: unknown model 'baselin'; did you mean baseline?"),
+        (
+            {"model": "local-chat-completions"},
+            "did you mean openai --model_args base_url=URL,model=M? (lm-eval",
+        ),
+        ({"model_args": {"strategyy": "gold"}}, "model_args: unknown argument 'strategyy'; did you mean strategy?"),
+        (
+            {"tasks": ["bench_text", "MMBench_DEV_EN"]},
+            "unknown task 'MMBench_DEV_EN'; did you mean mmbench_en_dev?",
+        ),
+        ({"recipe": "qwen2_5_vll"}, "recipe: unknown recipe 'qwen2_5_vll'"),
+        ({"recipe": "no_such_recipe:fast"}, "recipe: unknown recipe"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_unknown_names_are_refused_on_submission(server: ServerProcess, more: dict[str, Any], text: str) -> None:
+    answer = server.client.post("/evaluate", json={"model": "baseline", "tasks": ["bench_text"], **more})
+    assert answer.status_code == 422 and text in answer.json()["detail"][0]["msg"], answer.text
+    assert answer.json()["detail"][0]["loc"] == ["body", next(iter(more))]
+    assert server.client.get("/queue").json()["queue_size"] == 0

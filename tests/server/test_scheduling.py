@@ -51,7 +51,7 @@ def test_gpus_are_given_out_and_taken_back(server: ServerProcess) -> None:
     assert server.wait(eighth)["status"] == "cancelled"
     assert _seen(server, waits) == "CUDA_VISIBLE_DEVICES=8"
     assert _seen(server, without) == "CUDA_VISIBLE_DEVICES="
-    answer = server.client.post("/evaluate", json={"model": "m", "tasks": ["t"], "num_gpus": 3})
+    answer = server.client.post("/evaluate", json={"model": "faulty", "tasks": ["bench_text"], "num_gpus": 3})
     assert (answer.status_code, "assigns 2" in answer.text) == (400, True)
     for job in (waits, any_other, without):
         server.client.delete(f"/jobs/{job}")

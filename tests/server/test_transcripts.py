@@ -20,6 +20,20 @@ MORE_KEYS = {"/queue": {"running_jobs"}}
 """Keys of ours beside the family's."""
 DEVIATIONS = {"POST /merge": ("server_merges_by_itself", 404, "checkpoint_path: there is no such folder")}
 
+UNKNOWN = ["nope_task"]
+"""Tasks that the family's server queues and ours refuses (``server_refuses_unknown_names``)."""
+
+
+def _refused(server: ServerProcess, record: dict[str, Any], missing: Path) -> dict[str, Any]:
+    """Hold a record with an unknown task to the refusal; return it with a request that is queued and then fails."""
+    assert "server_refuses_unknown_names" in load_rules().deviations
+    answer = server.client.post("/evaluate", json=record["json"])
+    (detail,) = answer.json()["detail"]
+    assert (answer.status_code, detail["loc"]) == (422, ["body", "tasks"])
+    assert detail["msg"].startswith("tasks: unknown task 'nope_task'")
+    wanted = {"model": "replay", "model_args": {"path": str(missing)}, "tasks": ["gold_short"]}
+    return {**record, "json": wanted}
+
 
 def _fits(wanted: Any, got: Any, names: dict[str, str]) -> bool:
     """Compare with a record, in which ``<...>`` stand for what differs each time; ids are learnt where first seen."""
@@ -62,6 +76,8 @@ def test_every_recorded_exchange_is_repeated(tmp_path: Path) -> None:
     words = ("--include_path", str(INPUTS / "tasks"), "--allow_path", str(tmp_path))
     with running_server(tmp_path / "server", *words, PYTHONPATH=str(INPUTS / "plugin")) as server:
         for record in records:
+            if record.get("json", {}).get("tasks") == UNKNOWN:
+                record = _refused(server, record, tmp_path / "missing.jsonl")
             answer = _ask(server, record, names, tmp_path / "missing")
             status, body = record["status"], answer.json()
             if record["request"] in DEVIATIONS:
@@ -76,7 +92,7 @@ def test_every_recorded_exchange_is_repeated(tmp_path: Path) -> None:
         ended = {server.wait(job)["status"] for job in names.values()}
         assert ended == {"completed", "failed", "cancelled"}
         failed = server.job(names["<UUID-2>"])
-        assert "nope_task" in failed["error"]
+        assert "missing.jsonl" in failed["error"]
         assert failed["result"] is None
 
 

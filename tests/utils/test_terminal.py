@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 
@@ -15,7 +17,7 @@ from loguru import logger
 from lmms_eval.cli.output import complain, emit, report_error
 from lmms_eval.errors import DataError
 from lmms_eval.utils.logging import configure_logging, log_lines
-from lmms_eval.utils.terminal import Column, latex_table, latex_text, printable
+from lmms_eval.utils.terminal import Column, coloured, display_width, latex_table, latex_text, printable
 from tests.cases import for_each
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\u202egnp.exe\u2066\x7f\b"
@@ -120,3 +122,31 @@ def test_a_table_in_latex() -> None:
         r"\begin{tabular}{lr}", r"\hline", r"Name & N \\", r"\hline", r"{}a\_b & 1.0 \\", r"{}[c] & 2.5 \\", r"\hline",
         r"\end{tabular}",
     ]  # fmt: skip
+
+
+@for_each(
+    ("text", "shown"),
+    [
+        ("|a|better |", "|a|\x1b[32mbetter\x1b[0m |"),
+        ("|cannot tell|", "|\x1b[33mcannot tell\x1b[0m|"),
+        ("|worse|held|", "|\x1b[31mworse\x1b[0m|\x1b[32mheld\x1b[0m|"),
+        ("|withheld (2 failed) |", "|\x1b[33mwithheld (2 failed)\x1b[0m |"),
+        (r"|correct \| wrong|", "|\x1b[32mcorrect \\| wrong\x1b[0m|"),
+        ("better|worse|", "better|worse|"),
+        ("|betterment|failed_x|wrong.jsonl|held-out|", "|betterment|failed_x|wrong.jsonl|held-out|"),
+        ("||\n||", "||\n||"),
+    ],
+)
+def test_verdicts_in_tables_are_coloured(text: str, shown: str) -> None:
+    assert coloured(text) == shown
+    assert re.sub("\x1b\\[[0-9]+m", "", coloured(text)) == text
+
+
+def test_colouring_takes_time_in_proportion_to_the_text() -> None:
+    began = time.perf_counter()
+    coloured("|failed" + " " * 100_000 + "x\n|" + "wrong" * 20_000 + "\n" + "|held" * 20_000)
+    assert time.perf_counter() - began < 5
+
+
+def test_marks_that_combine_take_no_column() -> None:
+    assert display_width("e\u0301\u200b") == 1 and display_width("漢a") == 3

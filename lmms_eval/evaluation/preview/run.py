@@ -51,7 +51,7 @@ from lmms_eval.evaluation.preview.measure import (
 from lmms_eval.evaluation.run import exported
 from lmms_eval.models.registry import NAMED_SERVICES, ModelRegistry
 from lmms_eval.results.facts import part_of, read_document
-from lmms_eval.results.files import RUNS, model_folder
+from lmms_eval.results.files import RUNS, model_folder, run_folder
 from lmms_eval.results.journals import RESPONSES
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import JournalTails
@@ -92,8 +92,12 @@ def dry_run(config: RunConfig) -> tuple[list[str], int]:
             opens_media=choice.opens_media,
             judges=judge_options(config).is_given and not config.predict_only,
         )
-        base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
-        held = held_requests(base, config, run_keys(config, choice, plans)) if base and base.is_dir() else set()
+        keys, arguments = run_keys(config, choice, plans), argument_text(config.model_args)
+        out = Path(config.output_path) if config.output_path else None
+        base = None if out is None else run_folder(out, config.model, arguments)
+        if out is not None and base is not None and not base.is_dir():
+            base = model_folder(out, arguments)  # an earlier version wrote the runs of all such models there
+        held = held_requests(base, config, keys) if base and base.is_dir() else set()
         threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
         tasks = tuple(_forecast(plan, options, threads) for plan in plans)
         parts = [request_id.rsplit("/", 4) for request_id in held]

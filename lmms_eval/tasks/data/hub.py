@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import os
+import socket
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data.documents import is_media
@@ -130,6 +136,69 @@ def stated_features(stated: Any) -> Any:
     return datasets.Features({**kinds, **lists})
 
 
+_REACH_S = 5.0
+"""Seconds that a connection to the hub may take."""
+_KEPT_S = 60.0
+"""Seconds after which an unreachable hub is tried again."""
+_PROXIES = ("https_proxy", "http_proxy", "all_proxy")
+_tried: dict[str, tuple[float, str]] = {}
+
+
+def unreachable(endpoint: str) -> str:
+    """Return why the hub cannot be reached, by one connection without retries; empty if it can, or goes by a proxy."""
+    if any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+        return ""
+    at, reason = _tried.get(endpoint, (-math.inf, ""))
+    if time.monotonic() - at < _KEPT_S:
+        return reason
+    place, reason = urlsplit(endpoint), ""
+    try:
+        port = place.port or (80 if place.scheme == "http" else 443)
+        socket.create_connection((place.hostname or "", port), _REACH_S).close()
+    except (OSError, ValueError) as error:
+        reason = f"{place.hostname} cannot be reached: {getattr(error, 'strerror', None) or error}"
+    _tried[endpoint] = (time.monotonic(), reason)
+    return reason
+
+
+@contextmanager
+def hub_access(what: str) -> Iterator[None]:
+    """Keep the hub's library from retrying an unreachable hub for half a minute: then only its cache answers.
+
+    Args:
+        what: the data, for the message.
+
+    Raises:
+        MissingDataError: the data are neither in the cache nor reachable.
+        DataError: the hub refuses them, or they cannot be read.
+    """
+    from huggingface_hub import constants
+
+    loaded = [constants, *([sys.modules["datasets"].config] if "datasets" in sys.modules else [])]
+    offline = [one.HF_HUB_OFFLINE for one in loaded]
+    reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else unreachable(constants.ENDPOINT)
+    for one in loaded if reason else ():
+        one.HF_HUB_OFFLINE = True
+    try:
+        yield
+    except Exception as error:  # network, hub, parser and builder errors have no common class
+        is_missing = isinstance(error, ConnectionError | FileNotFoundError)
+        if reason and is_missing:
+            # Of an unreachable hub, the library's own message says the same in more words.
+            more = "" if "Offline" in str(error) or "on the Hub" in str(error) else f" ({error})"
+            raise MissingDataError(
+                f"{what} is not on this machine, and {reason}{more}: with a network, `lmms-eval fetch TASK` downloads "
+                "it (then copy HF_HOME), or give a local copy with --data_root DIR"
+            ) from error
+        raise (MissingDataError if is_missing else DataError)(
+            f"{what} cannot be loaded: {type(error).__name__}: {error}; check the name and the network, log in with "
+            "HF_TOKEN if it is gated, or give a local copy with --data_root DIR"
+        ) from error
+    finally:
+        for one, value in zip(loaded, offline, strict=True):
+            one.HF_HUB_OFFLINE = value
+
+
 def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Load all splits of a hub repository, through the library's cache.
 
@@ -137,15 +206,8 @@ def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str
     """
     import datasets
 
-    try:
+    with hub_access(f"data set {path!r}{f' (configuration {name!r})' if name else ''}"):
         found = datasets.load_dataset(path, name, **kwargs)
-    except Exception as error:  # network, hub, parser and builder errors have no common class
-        kind = MissingDataError if isinstance(error, ConnectionError | FileNotFoundError) else DataError
-        raise kind(
-            f"data set {path!r}{f' (configuration {name!r})' if name else ''} cannot be loaded: "
-            f"{type(error).__name__}: {error}; check the name and the network, log in with HF_TOKEN if it is gated, "
-            f"or give a local copy with --data_root DIR"
-        ) from error
     if isinstance(found, Mapping):
         return dict(found)
     return {str(getattr(found, "split", None) or "train"): found}
@@ -158,14 +220,8 @@ def file_of(repository: str, path: str, revision: str | None, where: str) -> Pat
     """
     from huggingface_hub import hf_hub_download
 
-    try:
+    with hub_access(f"{where}: data file {path} of {repository}"):
         return Path(hf_hub_download(repository, path, repo_type="dataset", revision=revision))
-    except Exception as error:  # network and hub errors have no common class
-        kind = MissingDataError if isinstance(error, ConnectionError | FileNotFoundError) else DataError
-        raise kind(
-            f"{where}: data file {path} of {repository} cannot be loaded: {type(error).__name__}: {error}; check the "
-            "name and the network, log in with HF_TOKEN if it is gated, or give a local copy with --data_root DIR"
-        ) from error
 
 
 def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:

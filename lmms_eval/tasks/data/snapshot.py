@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmms_eval.errors import DataError, MissingDataError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.archives import merge, unpacked
 from lmms_eval.tasks._task_utils.media_files import hf_home
+from lmms_eval.tasks.data.hub import hub_access
 
 log = logging.getLogger(__name__)
 MARKER = ".lmms_eval_unpacked"
@@ -134,7 +135,7 @@ def _in_order(path: Path) -> list[tuple[int, str]]:
 def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
     from huggingface_hub import snapshot_download
 
-    try:
+    with hub_access(f"{where}: repository {repository!r}"):
         return Path(
             snapshot_download(
                 repo_id=repository,
@@ -144,9 +145,3 @@ def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
                 local_files_only=bool(kwargs.get("local_files_only")),
             )
         )
-    except Exception as error:  # network and hub errors have no common class
-        kind = MissingDataError if isinstance(error, ConnectionError | FileNotFoundError) else DataError
-        raise kind(
-            f"{where}: repository {repository!r} cannot be fetched: {type(error).__name__}: {error}; "
-            "check the network and HF_TOKEN"
-        ) from error

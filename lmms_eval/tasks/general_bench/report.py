@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks._task_utils.missing import bounds_dict, bounds_lines, without_bounds
 from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.levels import paper, picture, registering, sensitivity, tables, text
+from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
@@ -21,6 +23,7 @@ from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_ev
 from lmms_eval.utils.names import sanitize_model_name
 
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
+DEMONSTRATION = "demonstration data: no General-Level of a model"
 NO_BOUNDS = "levels are no means of items: some metrics are not, and scores count by comparison with a specialist's"
 """Why levels have no bounds if documents have no score."""
 JOURNAL = ".general_bench_scores"
@@ -29,6 +32,9 @@ JOURNAL = ".general_bench_scores"
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
     """Report scores by task and levels of the profile ``paper``, separately for the data set and for the demonstration.
+
+    The levels are those of the run's own answers. If files next to the annotations hold answers too, the levels with
+    them follow (``with_files``): another generator made those.
 
     With ``stem``, the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
     and a picture are written to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
@@ -41,41 +47,72 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         chosen = {name: one for name, one in tasks.items() if name.startswith(DEMO) == (label != KEY)}
         if not chosen:
             continue
-        scores, settings = _scores(chosen)
-        made = _from_files(scores, settings, _groups(chosen), stem)
-        scores += made
+        own, settings = _scores(chosen)
+        made = _from_files(own, settings, _groups(chosen), stem)
+        scores = own + made
         model = next((one.details[KEY]["model"] for one in chosen.values() if KEY in one.details), "model")
         table = score_table(scores, frozenset(score.task for score in made))
         parts[label] = {"tasks": [score.as_dict() for score in scores], "from_files": [score.task for score in made]}
-        results = [result for score in scores if (result := score.result()) is not None]
-        if not results:
+        levels = _levels_of(model, own)
+        if levels is None:
             texts.append(f"{table}\n\nno task has a score, so there are no General-Level scores")
             continue
-        filled = registering.register(model, results, tables.template(), "paper")
-        for problem in filled.problems:
+        for problem in levels.filled.problems:
             logger.warning("General-Level: {}", problem)
-        ranked = paper.rank_paper(model, filled.table)
-        found = sensitivity.sensitivity(ranked)
-        remark = "demonstration data: no General-Level of a model\n\n" if label != KEY else ""
+        remark = DEMONSTRATION if label != KEY else ""
         lost = sum(sum(one.missing.values()) for one in chosen.values() if not one.withheld)
-        bounds = without_bounds([f"level{number}" for number in ranked.levels], lost, NO_BOUNDS) if lost else {}
+        bounds = without_bounds([f"level{n}" for n in levels.ranked.levels], lost, NO_BOUNDS) if lost else {}
         lines = bounds_lines({"General-Level": next(iter(bounds.values()))}) if bounds else ""
-        texts.append("\n".join(filter(None, [f"{remark}{table}\n\n{text.summary(ranked, found)}", lines])))
+        blocks = [f"{remark}\n\n" if remark else "", f"{table}\n\n{text.summary(levels.ranked, levels.found)}"]
+        texts.append("\n".join(filter(None, ["".join(blocks), lines])))
         if bounds:
             parts[label]["missing"] = bounds_dict(bounds)
-        parts[label]["levels"] = dict(ranked.levels)
-        parts[label]["general_level"] = text.numbers(ranked, found)
+        parts[label] |= levels.parts()
+        if made and (whole := _levels_of(_with_files(model, len(made)), scores)) is not None:
+            texts.append("\n\n".join(filter(None, [remark, text.summary(whole.ranked, whole.found)])))
+            parts[label]["with_files"] = whole.parts()
         if stem is not None:
-            folder = stem.with_name(f"{stem.name}_{label}")
-            written += [str(folder), *map(str, text.write(ranked, found, folder))]
-            target = folder / f"{sanitize_model_name(model, full_path=True)}_levels.png"
-            try:
-                picture.draw(ranked, target)
-                written.append(str(target))
-            except PlotUnavailable as absent:
-                logger.info("{}", absent)
-            written += _write_results(filled.table, model, folder)
+            written += levels.write(model, stem.with_name(f"{stem.name}_{label}"), remark)
     return BenchmarkReport("\n\n".join(texts), {"general_bench_report": parts}, tuple(written)) if texts else None
+
+
+class _Levels(Struct, frozen=True):
+    """The levels over some tasks' scores."""
+
+    filled: registering.Filled
+    ranked: Ranked
+    found: text.Sensitivities
+
+    def parts(self) -> dict[str, Any]:
+        """Return the levels for the results document."""
+        return {"levels": dict(self.ranked.levels), "general_level": text.numbers(self.ranked, self.found)}
+
+    def write(self, model: str, folder: Path, remark: str) -> list[str]:
+        """Write log, JSON, CSV, picture and result table, and return their paths. Raises ``DataError``."""
+        written = [str(folder), *map(str, text.write(self.ranked, self.found, folder))]
+        target = folder / f"{sanitize_model_name(model, full_path=True)}_levels.png"
+        try:
+            picture.draw(self.ranked, target, remark)
+            written.append(str(target))
+        except PlotUnavailable as absent:
+            logger.info("{}", absent)
+        return written + _write_results(self.filled.table, model, folder)
+
+
+def _levels_of(model: str, scores: Sequence[TaskScore]) -> _Levels | None:
+    """Return the levels over the tasks that have a score; ``None`` if none has."""
+    results = [result for score in scores if (result := score.result()) is not None]
+    if not results:
+        return None
+    filled = registering.register(model, results, tables.template(), "paper")
+    ranked = paper.rank_paper(model, filled.table)
+    return _Levels(filled, ranked, sensitivity.sensitivity(ranked))
+
+
+def _with_files(model: str, count: int) -> str:
+    """Return the words for a model together with answers in files, which are not its own."""
+    tasks = "1 task" if count == 1 else f"{count} tasks"
+    return f"{model} together with the {PREDICTIONS} of {tasks} in the data's folder, which this run did not make"
 
 
 def _scores(tasks: Mapping[str, TaskNumbers]) -> tuple[list[TaskScore], Settings | None]:

@@ -13,9 +13,9 @@ from typing import Any
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored
 from lmms_eval.sandbox.policy import current_policy
-from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks._task_utils.submissions import written
 from lmms_eval.tasks.megabench import prompts, submission, summary
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.data import QueryRow, parse_row
@@ -168,7 +168,5 @@ def aggregate_scored(values: Sequence[float]) -> int:
 
 
 def aggregate_submission(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """Write the submission file, named after the task. The estimate has no value; its details name the file."""
-    path = Path(generate_submission_file(submission.file_name(task.name), args))
-    submission.write(records, path)
-    return Estimate(None, details={"submission_files": [str(path)]})
+    """Write the submission file, named after the task, if there is an output folder. The estimate has no value."""
+    return written(lambda path: submission.write(records, path), submission.file_name(task.name), args)

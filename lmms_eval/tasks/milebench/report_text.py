@@ -16,7 +16,7 @@ from lmms_eval.utils.terminal import Column, markdown_table
 
 METHOD = (
     "Scores in percent by the official and, next to them, the fixed rules; groups are unweighted means of data sets.\n"
-    "95 % intervals by samples within data sets: Wilson's, of means of data sets and of scores that are not right or\n"
+    "CI95 over samples: samples within data sets; Wilson's, of means of data sets and of scores that are not right or\n"
     "wrong with the effective number of samples (docs/statistics.md)."
 )
 CONVENTIONS = (
@@ -88,9 +88,9 @@ def score_table(overview: Overview) -> str:
             Column("Part", tuple(parts), is_text=True),
             Column("Samples", tuple(f"{entry.samples}" for _, entry in rows)),
             Column("Official", tuple(map(_value, official))),
-            Column("CI95", tuple(map(_range, official)), is_text=True),
+            Column("CI95 over samples", tuple(map(_range, official)), is_text=True),
             Column("Fixed", tuple(map(_value, fixed))),
-            Column("CI95", tuple(map(_range, fixed)), is_text=True),
+            Column("CI95 over samples", tuple(map(_range, fixed)), is_text=True),
             Column("Empty", tuple(empty)),
         ]
     )
@@ -136,7 +136,7 @@ def _pool_table(pools: Sequence[CountPool], heading: str, scopes: Sequence[str])
     ):
         columns += [
             Column(name, tuple(_value(pair.official) for pair in pairs)),
-            Column("CI95", tuple(_range(pair.official) for pair in pairs), is_text=True),
+            Column("CI95 over samples", tuple(_range(pair.official) for pair in pairs), is_text=True),
             Column("Fixed", tuple(_value(pair.fixed) for pair in pairs)),
         ]
     return markdown_table(columns)

@@ -11,11 +11,19 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Header, Static
 
+from lmms_eval.results.facts import count_label, is_count
 from lmms_eval.utils.terminal import printable
 from lmms_eval.viewer.live.watch import Watch
 
-RUN_COLUMNS = ("Run", "State", "Done", "Docs/s", "Left", "Score", "Failed", "In flight")
-NUMBER_COLUMNS = ("Task", "Metric", "Filter", "Value", "95% interval", "n", "Done", "Failed")
+RUN_COLUMNS = ("Run", "State", "Done", "Docs/s", "Left", "Score", "Failed", "In flight", "Progress")
+NUMBER_COLUMNS = ("Task", "Metric", "Filter", "Value", "95% interval", "n", "Done", "Failed", "Progress")
+BAR = 12
+"""Characters of a bar."""
+_STYLES = {
+    "complete": "green", "running": "cyan", "withheld": "yellow", "interrupted": "yellow", "stopped early": "yellow",
+    "failed": "red",
+}  # fmt: skip
+"""Colours of states; textual leaves them out with ``NO_COLOR``."""
 MOST_WARNINGS, MOST_REASONS = 4, 3
 _MOST_TEXT = 160
 
@@ -34,7 +42,7 @@ def run_cells(entry: Plain) -> tuple[str, ...]:
     failed = live.get("failed", sum(one.get("failed", 0) for one in outcomes))
     score = live.get("score")
     if score is None:
-        rows: Sequence[Plain] = entry["rows"]
+        rows: Sequence[Plain] = [row for row in entry["rows"] if not is_count(row["metric"], row.get("value"))]
         score = rows[0] if len(rows) == 1 else {}
     interval = _interval(score)
     return (
@@ -46,28 +54,63 @@ def run_cells(entry: Plain) -> tuple[str, ...]:
         " ".join(part for part in (_number(score.get("value"), 4), interval) if part),
         f"{failed:,}",
         "" if running.get("in_flight") is None else f"{running['in_flight']:,}",
+        bar(done, requested),
     )
 
 
 def number_cells(entry: Plain) -> list[tuple[str, ...]]:
-    """Make a row for each number of a run. A task without numbers has one row with its progress."""
+    """Make a row for each score of a run. A task without scores has one row with its progress."""
     rows: list[tuple[str, ...]] = []
     tasks = {task["name"]: task["outcomes"] for task in entry["tasks"]}
     planned = {task["name"]: task for task in (entry.get("live") or {}).get("tasks", [])}
     for name in dict.fromkeys([*planned, *tasks]):
         progress = _progress(tasks.get(name), planned.get(name, {}))
-        numbers = [row for row in entry["rows"] if row["task"] == name]
+        numbers = [
+            row for row in entry["rows"] if row["task"] == name and not is_count(row["metric"], row.get("value"))
+        ]
         rows += [(*_number_row(row), *progress) for row in numbers]
         if not numbers:
             rows.append((one_line(name), "", "", "", "", "", *progress))
     return rows
 
 
+def bar(done: float, whole: float) -> str:
+    """Draw what is done as a bar of blocks; empty if all is done, or the whole is not known."""
+    if whole <= 0 or done >= whole:
+        return ""
+    full = int(BAR * max(done / whole, 0.0))
+    return "█" * full + "░" * (BAR - full)
+
+
+def count_lines(entry: Plain) -> list[str]:
+    """Return a line for each kind of count among the numbers: ``scored documents: 59``."""
+    found: dict[str, int] = {}
+    for row in entry["rows"]:
+        if is_count(row["metric"], row.get("value")) and isinstance(row.get("n"), int):
+            label = count_label(row["metric"])
+            found[label] = found.get(label, 0) + row["n"]
+    return [f"{label}: {number:,}" for label, number in found.items()]
+
+
+def warning_lines(entry: Plain) -> list[str]:
+    """Return a line for each cause of warnings, with the tasks that share it."""
+    causes: dict[str, list[str]] = {}
+    for one in entry["warnings"]:
+        causes.setdefault(one_line(one["text"]), []).append(one_line(one.get("task") or ""))
+    lines = []
+    for text, tasks in causes.items():
+        where = f"{tasks[0]}: " if len(tasks) == 1 and tasks[0] else ""
+        lines.append(f"! {where}{text}" + (f" ({len(tasks)} tasks)" if len(tasks) > 1 else ""))
+    more = len(lines) - MOST_WARNINGS
+    return [*lines[:MOST_WARNINGS], *([f"! and {more} more warnings"] if more > 0 else [])]
+
+
 def remarks(entry: Plain) -> list[str]:
-    """Return remarks on a run: warnings, the most frequent reasons of failures, tokens, memory."""
+    """Return remarks on a run: warnings, the most frequent reasons of failures, counts, tokens, memory."""
     live = entry.get("live") or {}
-    found = [f"! {one_line(one['text'])}" for one in entry["warnings"][:MOST_WARNINGS]]
+    found = warning_lines(entry)
     found += [f"{count:,} documents: {one_line(reason)}" for reason, count in live.get("reasons", [])[:MOST_REASONS]]
+    found += count_lines(entry)
     if live:
         tokens = f"tokens: {live['tokens_in']:,} in, {live['tokens_out']:,} out"
         rate = live.get("token_rate")
@@ -103,11 +146,11 @@ def _number_row(row: Plain) -> tuple[str, ...]:
     return (*fixed, value, _interval(row), "" if row.get("n") is None else f"{row['n']:,}")
 
 
-def _progress(outcomes: Plain | None, planned: Plain) -> tuple[str, str]:
+def _progress(outcomes: Plain | None, planned: Plain) -> tuple[str, str, str]:
     counts = outcomes or {}
     done = sum(counts.get(name, 0) for name in ("scored", "unscored", "failed"))
     requested = counts.get("requested", planned.get("requested", 0))
-    return f"{done:,}/{requested:,}", f"{counts.get('failed', 0):,}"
+    return f"{done:,}/{requested:,}", f"{counts.get('failed', 0):,}", bar(done, requested)
 
 
 def _interval(row: Plain) -> str:
@@ -202,16 +245,23 @@ class RunsScreen(App[None]):
         self.query_one("#remarks", Static).update(Text("\n".join(lines)))
 
 
+def _styled(cell: str) -> Text:
+    """Return a cell as text: states and reasons of missing scores in their colours, never markup."""
+    if cell and not cell.strip("█░"):
+        return Text(cell, style="cyan")
+    return Text(cell, style=next((style for word, style in _STYLES.items() if f"{cell} ".startswith(f"{word} ")), ""))
+
+
 def _fill(table: DataTable[Any], rows: Sequence[Sequence[str]]) -> None:
     """Show rows. Only changed cells are updated, so that cursor and scroll position stay."""
     columns = [*table.columns]
     for place, cells in enumerate(rows):
         if place >= table.row_count:
-            table.add_row(*map(Text, cells))
+            table.add_row(*map(_styled, cells))
             continue
         row = table.ordered_rows[place].key
         for column, cell in zip(columns, cells, strict=True):
             if str(table.get_cell(row, column)) != cell:
-                table.update_cell(row, column, Text(cell), update_width=True)
+                table.update_cell(row, column, _styled(cell), update_width=True)
     for gone in [one.key for one in table.ordered_rows[len(rows) :]]:
         table.remove_row(gone)

@@ -26,6 +26,9 @@ COMPARED = ("results", "groups", "group_subtasks", "n-shot", "n-samples", "highe
 CORRECTIONS = {"exit_code", "results", "samples", "table", "ignore", "why"}
 CALLABLE = re.compile(r"<(function|class|bound method|built-in) .*>")
 UNCLOSED_RULE = "unclosed_thought_is_no_answer"
+FOLDER_RULE = "unnamed_models_have_folders_of_their_own"
+OWN_FOLDER = re.compile(r"^[\w-]+-[^/]*=[^/]*/")
+"""The folder of a model without a name, of its back end and arguments."""
 LOOSE = ("bleu", "chrf", "ter")
 
 
@@ -52,6 +55,8 @@ class Outcome:
     files: dict[str, Path] = field(default_factory=dict)
     """Written files by their recorded name (date normalised); a repeated name maps to the latest."""
     written: list[str] = field(default_factory=list)
+    has_own_folder: bool = False
+    """A run of a second model without a name wrote into a folder of its own."""
 
 
 @path_adapter("harness/runs/*")
@@ -65,7 +70,7 @@ def run_folder(folder: Path) -> Sequence[Verdict]:
     with tempfile.TemporaryDirectory() as work:
         outcome, inputs = _start(case, Path(work))
         return [
-            _judge(name, differences, _has_unclosed_thought(folder / name))
+            _judge(name, differences, _rule(name, outcome, folder))
             for name, differences in _compare(case, outcome, inputs)
         ]
 
@@ -87,11 +92,18 @@ def _misfits(case: Case) -> Iterator[str]:
             yield f"wanted.json, samples: no file {name}"
 
 
-def _judge(name: str, differences: Iterator[str], has_unclosed_thought: bool) -> Verdict:
+def _rule(name: str, outcome: Outcome, folder: Path) -> str:
+    """The rule of a deviation that a part of the record shows; empty if it shows none."""
+    if name == "command" and outcome.has_own_folder:
+        return FOLDER_RULE
+    return UNCLOSED_RULE if _has_unclosed_thought(folder / name) else ""
+
+
+def _judge(name: str, differences: Iterator[str], rule: str) -> Verdict:
     found = list(differences)
     if found:
         return failed(f"{name}: " + "; ".join(found[:8]))
-    return deviates(UNCLOSED_RULE) if has_unclosed_thought else PASSED
+    return deviates(rule) if rule else PASSED
 
 
 def _has_unclosed_thought(path: Path) -> bool:
@@ -134,8 +146,10 @@ def _start(case: Case, work: Path) -> tuple[Outcome, str]:
         relative = file.relative_to(out).as_posix()
         if file.is_file() and ".runs/" not in f"{relative}":
             name = re.sub(r"\d{8}_\d{6}", "<DATE>", relative)
-            outcome.written.append(name)
-            outcome.files[name] = file
+            plain = OWN_FOLDER.sub("", name)
+            outcome.has_own_folder |= plain != name
+            outcome.written.append(plain)
+            outcome.files[plain] = file
     return outcome, str(inputs)
 
 

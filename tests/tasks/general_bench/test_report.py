@@ -12,6 +12,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import report as module
 from lmms_eval.tasks.general_bench import summary
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
+from lmms_eval.tasks.general_bench.levels.picture import figure
 from lmms_eval.tasks.general_bench.report import DEMO, PREFIX, report, score_table
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
 from tests.cases import for_each
@@ -80,6 +81,13 @@ def test_the_demonstration_has_a_report_of_its_own(tmp_path: Path) -> None:
     values = {one["task"]: one["strict"] for one in parts["general_bench_demo"]["tasks"]}
     assert values[SPORTS] == 80.0 and "image_generation_image_deraining" in values  # scored from its files
     assert [one["task"] for one in parts[KEY]["tasks"]] == [SPORTS]  # no data folder: no files
+    # The levels are the model's own; answers in files are not, and are counted apart.
+    own, whole = parts["general_bench_demo"], parts["general_bench_demo"]["with_files"]
+    assert own["levels"][2] == pytest.approx(80 / 271 / 2 / 4) and own["levels"][2] < whole["levels"][2]
+    assert "with_files" not in parts[KEY]
+    files = len(own["from_files"])
+    line = f"General-Level of Org/Toy together with the prediction.json of {files} tasks in the data's folder, which"
+    assert f"{line} this run did not make (profile paper)" in found.text
     for label in (KEY, "general_bench_demo"):
         folder = tmp_path / f"20260101_120000_{label}"
         assert str(folder) in found.files
@@ -196,3 +204,11 @@ def test_without_matplotlib_there_is_no_picture(tmp_path: Path, monkeypatch: pyt
     found = report({PREFIX + SPORTS: numbers(score(SPORTS))}, tmp_path / "stem")
     assert found is not None and not any(path.endswith(".png") for path in found.files)
     assert any(path.endswith("_levels.json") for path in found.files)
+
+
+def test_the_picture_of_a_demonstration_says_so() -> None:
+    pytest.importorskip("matplotlib")
+    levels = module._levels_of("Org/Toy", [score(SPORTS)])
+    assert levels is not None
+    titles = [figure(levels.ranked, remark).get_suptitle() for remark in ("", module.DEMONSTRATION)]
+    assert titles[1] == f"{titles[0]}\n{module.DEMONSTRATION}"

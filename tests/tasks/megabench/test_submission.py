@@ -86,11 +86,12 @@ def test_every_task_has_a_file_of_its_own(task: str, tmp_path: Path) -> None:
     ]
 
 
-def test_without_an_output_path_the_current_folder_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_output_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     args, task = SimpleNamespace(output_path=None), SimpleNamespace(name="megabench_core")
-    utils.aggregate_submission(records(("1", "a")), args, task)
-    assert (tmp_path / "submissions" / "megabench_core_all_query_responses.json").is_file()
+    made = utils.aggregate_submission(records(("1", "a")), args, task)
+    assert made.value is None and made.notes == ("without --output_path no file is written",)
+    assert list(tmp_path.iterdir()) == []
 
 
 @for_each(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmms_eval.viewer.live.screen import duration, number_cells, one_line, remarks, run_cells
+from lmms_eval.viewer.live.screen import bar, duration, number_cells, one_line, remarks, run_cells, warning_lines
 from tests.cases import for_each
 
 
@@ -32,11 +32,11 @@ def live(**more: Any) -> dict[str, Any]:
 
 def test_a_run_that_goes_on_tells_its_pace() -> None:
     told = run_cells(entry(state="running", live=live()))
-    assert told == ("m", "running", "6/1,200", "2.2", "8 min 51 s", "0.7500 [0.5000, 0.9000]", "2", "8")
+    assert told == ("m", "running", "6/1,200", "2.2", "8 min 51 s", "0.7500 [0.5000, 0.9000]", "2", "8", "░" * 12)
 
 
 def test_a_run_that_is_over_has_no_pace() -> None:
-    assert run_cells(entry()) == ("m", "complete", "6/9", "", "", "0.5000", "2", "")
+    assert run_cells(entry()) == ("m", "complete", "6/9", "", "", "0.5000", "2", "", "████████░░░░")
     assert run_cells(entry(state="interrupted", live=live(is_going=False)))[3:5] == ("", "")
 
 
@@ -48,19 +48,41 @@ def test_each_number_has_a_row_and_tasks_without_one_too() -> None:
     planned = [{"name": "t", "requested": 9}, {"name": "later", "requested": 1000}]
     rows = [row("t", low=0.2, high=0.8), row("t", metric="bleu", value=None, withheld="aggregated at the end", n=None)]
     assert number_cells(entry(rows=rows, live=live(tasks=planned))) == [
-        ("t", "acc", "none", "0.5000", "[0.2000, 0.8000]", "4", "6/9", "2"),
-        ("t", "bleu", "none", "aggregated at the end", "", "", "6/9", "2"),
-        ("later", "", "", "", "", "", "0/1,000", "0"),
+        ("t", "acc", "none", "0.5000", "[0.2000, 0.8000]", "4", "6/9", "2", "████████░░░░"),
+        ("t", "bleu", "none", "aggregated at the end", "", "", "6/9", "2", "████████░░░░"),
+        ("later", "", "", "", "", "", "0/1,000", "0", "░" * 12),
     ]
 
 
 def test_remarks_are_warnings_reasons_and_what_the_run_takes() -> None:
     warnings = [{"text": f"w{number}"} for number in range(9)]
     found = remarks(entry(warnings=warnings, live=live()))
-    assert found[:4] == ["! w0", "! w1", "! w2", "! w3"]
-    assert found[4:] == [
+    assert found[:5] == ["! w0", "! w1", "! w2", "! w3", "! and 5 more warnings"]
+    assert found[5:] == [
         "2 documents: timeout", "tokens: 1,000 in, 20 out, 3 a second", "processes: 1, memory 2.0 GB",
     ]  # fmt: skip
+
+
+def test_a_cause_of_many_tasks_is_one_line() -> None:
+    shared = [{"text": "no judge", "task": name} for name in "abc"]
+    found = warning_lines(entry(warnings=[*shared, {"text": "1 of 9 samples failed", "task": "\x1b[2Jd"}]))
+    assert found == ["! no judge (3 tasks)", "! \\u001b[2Jd: 1 of 9 samples failed"]
+
+
+def test_counts_are_apart_from_scores() -> None:
+    rows = [row("t"), row("t", metric="scored", value=59.0, n=59), row("u", metric="submission", value=None, n=3)]
+    found = entry(rows=rows)
+    assert [cells[1] for cells in number_cells(found)] == ["acc"]
+    assert run_cells(found)[5] == "0.5000"
+    assert remarks(found) == ["scored documents: 59", "answers for submission: 3"]
+
+
+@for_each(
+    ("done", "whole", "drawn"),
+    [(0, 0, ""), (1, -1, ""), (0, 9, "░" * 12), (9, 9, ""), (99, 9, ""), (8.9, 9, "███████████░")],
+)
+def test_bars(done: float, whole: float, drawn: str) -> None:
+    assert bar(done, whole) == drawn
 
 
 @for_each(

@@ -22,28 +22,32 @@ _MEANING = {
 _LEAST_SPOKES = 3
 
 
-def draw(ranked: Ranked, path: Path) -> list[Path]:
+def draw(ranked: Ranked, path: Path, remark: str = "") -> list[Path]:
     """Write ``path`` (``.png``) and the same picture as ``.svg`` next to it, and return both paths.
+
+    Args:
+        ranked: the levels.
+        path: the picture's file.
+        remark: what the title says about the levels, such as that the data are a demonstration.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
     try:
-        return save(figure(ranked), path.with_suffix(""))
+        return save(figure(ranked, remark), path.with_suffix(""))
     except OSError as error:
         raise DataError(f"the picture {path} cannot be written: {error.strerror or error}") from error
 
 
-def figure(ranked: Ranked) -> Figure:
+def figure(ranked: Ranked, remark: str = "") -> Figure:
     """Draw the modalities on the left (a radar, or bars for fewer than three) and the ladder on the right.
 
     Raises ``PlotUnavailable`` if matplotlib is not installed.
     """
     made = new_figure(11.0, 5.6)
-    made.suptitle(
-        f"General-Level: {ranked.model} (profile {ranked.profile}, scope {ranked.scope})", fontsize=12, parse_math=False
-    )
+    title = f"General-Level: {ranked.model} (profile {ranked.profile}, scope {ranked.scope})"
+    made.suptitle("\n".join(filter(None, [title, remark])), fontsize=12, parse_math=False)
     is_radar = len(ranked.modalities) >= _LEAST_SPOKES
     grid = made.add_gridspec(1, 2, width_ratios=(1.15, 1))
     left, right = made.add_subplot(grid[0, 0], projection="polar" if is_radar else None), made.add_subplot(grid[0, 1])

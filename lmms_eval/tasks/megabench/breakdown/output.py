@@ -110,7 +110,7 @@ def table(found: ModelBreakdown) -> str:
     ]
     if any(not math.isclose(group.fixed, group.score, abs_tol=1e-9) for _, _, group in rows):
         columns.append(Column("Fixed", tuple(f"{group.fixed:.4f}" for _, _, group in rows)))
-    columns.append(Column("CI95", tuple(around(part, group) for part, _, group in rows), is_text=True))
+    columns.append(Column("CI95 over tasks", tuple(around(part, group) for part, _, group in rows), is_text=True))
     return markdown_table(columns)
 
 
