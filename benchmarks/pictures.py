@@ -2,6 +2,7 @@
 
     python -m benchmarks.pictures                                   # one JSON object on standard output
     python -m benchmarks.pictures --base TREE --rounds 5            # also measure another checkout
+    python -m benchmarks.pictures --no_media                        # also without keeping media (``--no_media``)
 
 Each document has its own picture (1024x768 JPEG). The stub server on loopback answers at once; 32 requests are
 open. ``path``: the task gives the file's name; ``column``: the decoded picture of a parquet column;
@@ -31,7 +32,9 @@ from tests.servers.stub import StubServer
 
 CONCURRENCY = 32
 SIZE = (1024, 768)
-BARS = {"column_cpu_ms": 2.5, "bytes_ratio": 1.01, "path_to_bare": 1.2}
+NO_MEDIA = "no_media"
+"""Name of the runs of this checkout that keep no media."""
+BARS = {"column_cpu_ms": 2.5, "bytes_ratio": 1.01, "path_to_bare": 1.2, "log_media": 1.03}
 UTILS = """
 from pathlib import Path
 
@@ -143,7 +146,7 @@ def write_tasks(folder: Path, documents: int) -> float:
     return statistics.mean(len(row["image"]["bytes"]) for row in rows)
 
 
-def ask(work: Path, way: str, tree: str, limit: int) -> tuple[float, float]:
+def ask(work: Path, way: str, tree: str, limit: int, options: Sequence[str] = ()) -> tuple[float, float]:
     """Return the CPU seconds of one run over ``limit`` documents, and the bytes of a request."""
     tasks, environment = work / "tasks", {"OPENAI_API_KEY": "stub", **({"PYTHONPATH": tree} if tree else {})}
     with StubServer() as server:
@@ -155,7 +158,7 @@ def ask(work: Path, way: str, tree: str, limit: int) -> tuple[float, float]:
                 [
                     *(["-P"] if tree else []), "-m", "lmms_eval", "--model", "openai", "--tasks", f"pictures_{way}",
                     "--include_path", str(tasks), "--output_path", out, "--log_samples", "--limit", str(limit),
-                    "--model_args", f"model=stub,base_url={server.url},num_concurrent={CONCURRENCY}",
+                    "--model_args", f"model=stub,base_url={server.url},num_concurrent={CONCURRENCY}", *options,
                 ],
                 environment,
             )  # fmt: skip
@@ -167,8 +170,10 @@ def ask(work: Path, way: str, tree: str, limit: int) -> tuple[float, float]:
 
 
 def measure(work: Path, way: str, tree: str, documents: int) -> Cost:
-    first, _ = ask(work, way, tree, 1)
-    whole, request_bytes = ask(work, way, tree, documents)
+    options = ["--no_media"] if tree == NO_MEDIA else []
+    tree = "" if options else tree
+    first, _ = ask(work, way, tree, 1, options)
+    whole, request_bytes = ask(work, way, tree, documents, options)
     return Cost(1000 * (whole - first) / (documents - 1), request_bytes)
 
 
@@ -184,8 +189,9 @@ def report(costs: Sequence[Cost], bare: float, file_bytes: float) -> dict[str, f
     }
 
 
-def run(documents: int, rounds: int, ways: Sequence[str], base: str = "") -> dict[str, Any]:
+def run(documents: int, rounds: int, ways: Sequence[str], base: str = "", no_media: bool = False) -> dict[str, Any]:
     trees = {"this": "", **({"base": os.path.abspath(base)} if base else {})}
+    trees |= {NO_MEDIA: NO_MEDIA} if no_media else {}
     bare: list[Cost] = []
     costs: dict[str, dict[str, list[Cost]]] = {name: {way: [] for way in ways} for name in trees}
     with tempfile.TemporaryDirectory() as folder:
@@ -201,8 +207,20 @@ def run(documents: int, rounds: int, ways: Sequence[str], base: str = "") -> dic
         "benchmark": "pictures", "documents": documents, "rounds": rounds, "concurrency": CONCURRENCY,
         "file_bytes": round(file_bytes), "bare": report(bare, bare_ms, file_bytes),
         **{name: {way: report(found[way], bare_ms, file_bytes) for way in ways} for name, found in costs.items()},
+        **({"log_media": _ratios(costs, ways)} if no_media else {}),
         "bars": BARS,
     }  # fmt: skip
+
+
+def _ratios(costs: dict[str, dict[str, list[Cost]]], ways: Sequence[str]) -> dict[str, float]:
+    """Return the CPU with kept media to that without, by way and over all ways, of the medians over the rounds."""
+    cpu = {
+        name: {way: statistics.median(cost.cpu_ms for cost in costs[name][way]) for way in ways}
+        for name in ("this", NO_MEDIA)
+    }
+    found = {way: cpu["this"][way] / cpu[NO_MEDIA][way] for way in ways}
+    found["all"] = sum(cpu["this"].values()) / sum(cpu[NO_MEDIA].values())
+    return {name: round(ratio, 4) for name, ratio in found.items()}
 
 
 def main() -> None:
@@ -211,8 +229,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ways", default=",".join(WAYS), help="comma list; default: all")
     parser.add_argument("--base", default="", help="another checkout, measured in the same rounds")
-    arguments = parser.parse_args()
-    print(json.dumps(run(arguments.documents, arguments.rounds, arguments.ways.split(","), arguments.base), indent=2))
+    parser.add_argument("--no_media", action="store_true", help="also measure runs that keep no media")
+    given = parser.parse_args()
+    found = run(given.documents, given.rounds, given.ways.split(","), given.base, given.no_media)
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,10 @@ class MediaError(LmmsEvalError):
     """A picture, video or sound cannot be found, read or encoded."""
 
 
+class AbsentFileError(MediaError):
+    """A document of the user's own data names a file that does not exist. No download can supply it."""
+
+
 class ItemError(LmmsEvalError):
     """One document of a task is damaged. It fails; the other documents are asked and scored."""
 

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.api.request import GeneratedImage, Part, Response
 from lmms_eval.errors import MediaError
+from lmms_eval.utils.media_types import media_type_in
 
 if TYPE_CHECKING:
     from typing import Self
 
-_STARTS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_GENERATED = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp", "gif": "image/gif"}
+"""Media types of pictures that a model may make, by the suffix of their format."""
 _MARKS = range(0xE000, 0xF900)
 """Private-use characters. One marks the pictures while a function edits the text."""
 
 
 def media_type_of(data: bytes) -> str | None:
     """Return the media type of a PNG, JPEG, WebP or GIF file by its first bytes; ``None`` for anything else."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((name for start, name in _STARTS if data.startswith(start)), None)
+    found = media_type_in(data)
+    return None if found is None else _GENERATED.get(found.suffix)
 
 
 def generated_image(data: bytes) -> GeneratedImage:

@@ -7,8 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from lmms_eval.utils.media_types import media_type_in
+
 IMAGE_SUFFIXES = frozenset({"jpg", "jpeg", "png", "bmp", "gif", "tiff", "tif", "webp"})
 AUDIO_SUFFIXES = frozenset({"wav", "mp3", "m4a", "aac", "flac", "ogg", "opus"})
+
+
+VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})
+_MEDIA_SUFFIXES = IMAGE_SUFFIXES | AUDIO_SUFFIXES | VIDEO_SUFFIXES
 
 
 class _Part(BaseModel):
@@ -124,11 +130,19 @@ def visual_to_content(visual: Any) -> dict[str, Any]:
         return _mapping_to_content(visual)
     if isinstance(visual, str):
         return {"type": _kind_of(visual), "url": visual}
+    if isinstance(visual, bytes | bytearray):
+        return {"type": _kind_of_bytes(visual), "url": visual}
     if hasattr(visual, "convert") and hasattr(visual, "size"):  # a PIL image, without importing PIL here
         return {"type": "image", "url": visual}
     if hasattr(visual, "get_all_samples"):  # the audio decoder of ``datasets``
         return {"type": "audio", "url": visual}
-    raise TypeError(f"doc_to_visual gave a {type(visual).__name__}: give a PIL image, a path, a URL or a mapping")
+    given = type(visual).__name__
+    raise TypeError(f"doc_to_visual gave a {given}: give a PIL image, a path, a URL, bytes or a mapping")
+
+
+def is_relative_file(place: str) -> bool:
+    """Return whether a text is the relative path of a picture, sound or video, by its suffix."""
+    return "://" not in place and place[:1] != "/" and place.rpartition(".")[2].lower() in _MEDIA_SUFFIXES
 
 
 def _kind_of(place: str) -> str:
@@ -139,12 +153,22 @@ def _kind_of(place: str) -> str:
     return "audio" if suffix in AUDIO_SUFFIXES or place.startswith("data:audio") else "video"
 
 
+def _kind_of_bytes(data: bytes | bytearray, name: str = "") -> str:
+    """Return the kind of a medium in memory: by its name, if that is of a picture or sound, else by its first bytes."""
+    kind = _kind_of(name)
+    if kind != "video":
+        return kind
+    found = media_type_in(data)
+    return kind if found is None else found.kind
+
+
 def _mapping_to_content(visual: Mapping[str, Any]) -> dict[str, Any]:
     if "array" in visual and "sampling_rate" in visual:
         return {"type": "audio", "url": visual}
     if "bytes" in visual:  # a picture, sound or video from a column of a data set
-        kind = visual.get("type") or _kind_of(str(visual.get("path")))
-        is_elsewhere = visual["bytes"] is None and "path" in visual
+        data, name = visual["bytes"], str(visual.get("path") or "")
+        kind = visual.get("type") or (_kind_of(name) if data is None else _kind_of_bytes(data, name))
+        is_elsewhere = data is None and "path" in visual
         return {"type": kind, "url": visual["path"] if is_elsewhere else visual}
     kind = visual.get("type", "video")
     if "video_start" in visual or "video_end" in visual:

@@ -82,6 +82,8 @@ class Model(abc.ABC):
     never ignored."""
     reads_documents: bool = False
     """Answers depend on the task's document, not only on the rendered messages (for the response cache)."""
+    calls_tasks: bool = False
+    """It calls the task's functions itself, after ``prepare``, in place of ``Request.build_messages``."""
 
     @classmethod
     def create_from_arg_string(cls: type[M], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> M:

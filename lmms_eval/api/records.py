@@ -57,6 +57,13 @@ class Medium(Struct, kw_only=True, frozen=True):
     """Width and height after resizing by a local model's processor, or of one tile."""
     tokens: int | UnsetType = UNSET
     """Tokens of the medium in the model's prompt, if the back end reports them."""
+    stored: list[str] | UnsetType = UNSET
+    """Files that the run keeps of it, relative to the samples file (``media/SHA256.jpg``): one, or one per frame."""
+    not_stored: str | UnsetType = UNSET
+    """Why the run keeps no file of it: ``budget`` (``--log_media_mb``), ``size`` (``--log_media_item_mb``) or ``disk``.
+    """
+    origin: str | UnsetType = UNSET
+    """``task``: the task gave it to a model that does not report what it sends."""
 
 
 class Call(Struct, frozen=True):

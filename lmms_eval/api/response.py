@@ -138,6 +138,12 @@ class SentMedia:
     """Width and height after resizing by the processor of a local model; those of a tile if it cuts tiles."""
     tokens: int | None = field(default=None, compare=False)
     """Tokens that represent it in the prompt."""
+    stored: tuple[str, ...] = field(default=(), compare=False)
+    """Paths of the files that the run keeps of it, below the folder of the samples: one, or one for each frame."""
+    not_stored: str = field(default="", compare=False)
+    """Why the run keeps no file of it: ``budget``, ``size`` or ``disk``."""
+    origin: str = field(default="", compare=False)
+    """``task`` if the task gave it to a model that does not report what it sends; empty if it is as sent."""
 
     @property
     def pictures(self) -> int:

@@ -20,6 +20,7 @@ from yaml import YAMLError
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import (
+    AbsentFileError,
     DataError,
     FunctionError,
     LmmsEvalError,
@@ -221,11 +222,13 @@ def finding(step: str, error: BaseException) -> Finding:
 
 
 def _absent(step: str, link: BaseException, message: str) -> Finding | None:
-    """Explain an error about a name, a package or a program that scoring needs; ``None`` for any other error."""
+    """Explain an error about a name, a package, a program or a file of the user; ``None`` for any other error."""
     if name := absent_name(link):
         return Finding(step, "failed", NO_NAME, not_part_of_this_version(name), message)
     if isinstance(link, MissingOptionalDependencyError):
         return Finding(step, "failed", NO_PACKAGE, str(link), message)
+    if isinstance(link, AbsentFileError):
+        return Finding(step, "failed", NO_FILE, "files of its documents", message)
     if isinstance(link, NotEvaluated):
         return Finding(step, "skipped", NOT_SCORED, str(link), message)
     if modules := _modules_lacking(link):

@@ -194,7 +194,16 @@ def _show_sample(given: Namespace, found: Run) -> None:
     others = [task.at(number) for number in numbers[1:]]
     emit([sample_text(sample), *(["", pipelines_text(others)] if others else [])])
 
-    show_pictures(sample.media)
+    show_pictures(_located(place, found) for place in sample.media)
+
+
+def _located(place: str, found: Run) -> str:
+    """Return the path of a medium; that of a file which the run keeps is relative to the folder of its samples."""
+    from lmms_eval.media.keeper import FOLDER
+
+    folders = [found.source.parent, *([] if found.record is None else [found.record.parent.parent, found.record])]
+    kept = (str(folder / place) for folder in folders if place.startswith(f"{FOLDER}/") and (folder / place).is_file())
+    return next(kept, place)
 
 
 def _show_samples(given: Namespace, found: Run, chosen: Choice) -> None:

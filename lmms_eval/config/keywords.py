@@ -113,6 +113,9 @@ class EvaluateArguments(TypedDict, total=False):
     ids: int | str | Sequence[int] | None
     where: str | None
     sample: str | int | None
+    log_media: bool | None
+    log_media_mb: float | None
+    log_media_item_mb: float | None
     report: bool | None
     git_commit: str | None
     git_branch: str | None

@@ -154,7 +154,8 @@ class RunConfig:
     correlation: float = run(0.5, STATISTICS, "correlation of the two models' scores (power analysis)")
     std_a: float | None = run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
-    no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
+    no_media: bool = run(False, OUTPUT,
+        "keep no media of the run; the model baseline then answers without building prompts and opening their media")
     error_budget: float = run(0.0, RUNNING,
         "share of a task's samples that may fail before its score is withheld", most=1)
     judge_error_budget: float | None = run(None, RUNNING,
@@ -277,6 +278,11 @@ class RunConfig:
         "a random sample of N documents per task, by the first number of --seed, instead of the first N; N:stratified "
         "draws from each of the task's strata in proportion to its size, N:neyman most where the scores of --anchors "
         "leave most open", form="sample", metavar="N[:stratified|neyman]")
+    log_media: bool = run(False, OUTPUT,
+        "keep the pictures, frames and sounds that have no file of their own, for reports; --log_samples implies it")
+    log_media_mb: float = run(500.0, OUTPUT, "size of all media that a run keeps, in MB", least=0)
+    log_media_item_mb: float = run(20.0, OUTPUT,
+        "size of one picture, frame, sound or video that a run keeps, in MB", least=0)
     report: bool = run(False, OUTPUT,
         "write the run's report as pages, during the run and at its end; needs --output_path")
     git_commit: str | None = run(None, OUTPUT,
@@ -334,6 +340,11 @@ class RunConfig:
     @property
     def include_paths(self) -> tuple[str, ...]:
         return (self.include_path,) if isinstance(self.include_path, str) else self.include_path or ()
+
+    @property
+    def keeps_media(self) -> bool:
+        """Whether the run keeps media that have no file of their own."""
+        return (self.log_media or self.log_samples) and not self.no_media
 
     def grace_seconds(self, under_launcher: bool = False) -> float:
         """Return the seconds that an interrupted run has to finish its requests in flight."""

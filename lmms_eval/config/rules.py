@@ -166,6 +166,8 @@ def _outputs(config: RunConfig) -> Iterator[str]:
     if config.log_samples and not config.output_path:
         flag = "--predict_only" if config.predict_only else "--log_samples"
         yield f"{flag} writes a samples file: say where with --output_path DIR"
+    if config.log_media and config.no_media:
+        yield "--log_media and --no_media contradict each other: give one of them"
     if config.report and not config.output_path:
         yield "--report writes pages next to the results: say where with --output_path DIR"
     if config.fewshot_as_multiturn and not config.apply_chat_template:

@@ -149,7 +149,8 @@ def aggregate_task(
     doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
     if stop is not None:
         counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
-    columns, finder = ValueColumns(), ClusterFinder(plan.task.cluster_key, plan.task.num_fewshot > 0)
+    own_only = plan.task.num_fewshot > 0 or bool(plan.task.control_of)
+    columns, finder = ValueColumns(), ClusterFinder(plan.task.cluster_key, own_only)
     tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
@@ -175,6 +176,8 @@ def aggregate_task(
         tally.answer_counts, options, tally.judge_unread, is_mute=tally.judge_unread > 0 == tally.judge_answered
     )
     options, clusters = _for_control(plan.task, options), finder.clusters()
+    if not clusters.names and (original := options.clusters.get(plan.task.control_of)) is not None:
+        clusters = original  # its media, which this control does not show
     columns.place_clusters(clusters)
     plan.task.add_metrics([metric for metric, _ in columns.found])
     pipelines = () if plan.task.asks_again else plan.task.pipelines  # second answers are only compared with the first

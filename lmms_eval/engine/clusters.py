@@ -59,13 +59,13 @@ class ClusterFinder:
     """Collects what identifies the clusters of a task's documents, record by record.
 
     ``cluster_key`` names a column of the documents, or a field of a metric's value. Without one, documents with the
-    same first medium form a cluster. The media are those that were sent. They are the document's own pictures if
-    examples precede the question, or if that gives fewer clusters: a task may draw on a picture, or crop it. A document
-    without a medium or a value is its own cluster.
+    same first medium form a cluster. The media are those that were sent. They are the document's own pictures with
+    ``own_only``, since examples precede the question or a control changed its media, or if that gives fewer clusters: a
+    task may draw on a picture, or crop it. A document without a medium or a value is its own cluster.
     """
 
-    def __init__(self, cluster_key: str | None, is_few_shot: bool) -> None:
-        self._key, self._is_few_shot = cluster_key, is_few_shot
+    def __init__(self, cluster_key: str | None, own_only: bool) -> None:
+        self._key, self._own_only = cluster_key, own_only
         self._doc_ids: set[int] = set()
         self._by_column: dict[int, str] = {}
         self._sent: dict[int, str] = {}
@@ -108,7 +108,7 @@ class ClusterFinder:
         """Return the clusters of all documents added."""
         if self._by_column:
             return self._made(f"column {self._key}", self._by_column, f"clusters by {self._key}")
-        absent, sent = self._key or "", {} if self._is_few_shot else self._sent
+        absent, sent = self._key or "", {} if self._own_only else self._sent
         is_sent = self._count(sent) <= self._count(self._own)
         names, documents = sent if is_sent else self._own, len(self._doc_ids)
         if self._count(names) == documents:
@@ -158,6 +158,8 @@ def first_medium(media: Any) -> str | None:
     first = media[0] if isinstance(media, list | tuple) and media else None
     if not isinstance(first, Mapping):
         return label(first)
+    if first.get("origin"):  # recorded only with --log_media, on which clusters must not depend
+        return None
     return next((str(first[key]) for key in ("sha256", "path", "url", "name") if first.get(key)), None)
 
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from loguru import logger
 from msgspec import Struct, field, structs
 
 from lmms_eval.api.messages import ChatMessages
@@ -32,6 +33,7 @@ from lmms_eval.utils.prices import Spending
 if TYPE_CHECKING:
     from lmms_eval.engine.lockstep import Lockstep
     from lmms_eval.engine.response_cache import ResponseCache
+    from lmms_eval.media.keeper import MediaKeeper
 
 GIVE_UP_AT_LEAST = 16
 
@@ -168,6 +170,8 @@ class Driven(Struct, frozen=True):
     """Called with every response from the model, after it is stored and counted."""
     on_call: Callable[[Request, Response], None] | None = None
     """Called with every request and its response, after ``on_paid``."""
+    keeper: MediaKeeper | None = None
+    """Keeps media that have no file of their own. Its owner closes it."""
 
 
 class Drive:
@@ -187,7 +191,7 @@ class Drive:
     ) -> None:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
         self._conversations, self._is_behind = conversations, is_behind
-        self._on_paid, self._on_call = driven.on_paid, driven.on_call
+        self._on_paid, self._on_call, self._keeper = driven.on_paid, driven.on_call, driven.keeper
         # Twice the number of open requests is enough to prepare ahead; more would only take memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
         limits = structs.replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
@@ -300,6 +304,8 @@ class Drive:
             if (hit := self._cache.get(key, request.id)) is not None:
                 # Recorded like any other response, but not counted as asked.
                 cached, prompt = hit
+                if self._keeper is not None:
+                    cached = replace(cached, media=self._kept_of_cached(cached, rendering, self._keeper))
                 messages, fingerprint = rendering.of_cached(cached, prompt)
                 cached = replace(thoughts_apart(cached, conversation.thought_tags), messages=messages)
                 self._pass_on(self._journal.keep(cached, fingerprint))
@@ -307,8 +313,10 @@ class Drive:
             self._keys[request.id] = key
         sent: Sequence[SentMedia] = ()
         try:
-            with recording() as sent:
+            with recording(self._keeper) as sent:
                 prepared = self._model.prepare(request.with_messages(rendering.build))
+            if not sent and self._keeper is not None:
+                sent = self._given(request, rendering, self._keeper)
         finally:
             if messages := rendering.added(sent):
                 self._messages[request.id] = messages
@@ -316,6 +324,30 @@ class Drive:
             self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
         return prepared.with_messages(request.build_messages)
+
+    def _given(self, request: Request, rendering: _Rendering, keeper: MediaKeeper) -> Sequence[SentMedia]:
+        """Return the media that a model which does not report them receives, and keep them."""
+        messages = rendering.built
+        if messages is None and self._model.calls_tasks:
+            try:
+                messages = request.build_messages()
+            except Exception as error:  # noqa: BLE001 - a task's functions may raise anything; the model meets it too
+                logger.debug("{}: its media are not recorded: {}", request.id, error)
+        if messages is None:
+            return ()
+        from lmms_eval.media.given import given_media
+
+        return given_media(messages, keeper)
+
+    def _kept_of_cached(self, cached: Response, rendering: _Rendering, keeper: MediaKeeper) -> tuple[SentMedia, ...]:
+        """Return the media of a cached response with the files that this run keeps of the same sources."""
+        if not cached.media or all(medium.path for medium in cached.media):
+            return cached.media
+        from lmms_eval.media.given import given_media
+
+        here = {medium.sha256: medium for medium in given_media(rendering.ahead(), keeper) if medium.sha256}
+        pairs = ((medium, here.get(medium.sha256, medium)) for medium in cached.media)
+        return tuple(replace(medium, stored=one.stored, not_stored=one.not_stored) for medium, one in pairs)
 
     def _pass_on(self, response: Response) -> None:
         """Continue a conversation with a response that the model was not asked for."""
@@ -348,6 +380,8 @@ class _Rendering(Struct):
     is_outlined: bool = False
     early: ChatMessages | None = None
     """Messages that were built before the model needs them."""
+    built: ChatMessages | None = None
+    """Messages that the model has received."""
 
     def ahead(self) -> ChatMessages:
         """Build the messages before the model needs them."""
@@ -362,6 +396,7 @@ class _Rendering(Struct):
         if not self.fingerprint:
             self.fingerprint = self.conversation.fingerprint(messages)
             self.outline, self.is_outlined = outline(messages, self.request.context), True
+        self.built = messages
         return messages
 
     def added(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:

@@ -17,6 +17,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.aggregate import TaskResult, aggregate_task
+from lmms_eval.engine.clusters import Clusters
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Drive, Driven
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lmms_eval.engine.judging import JudgeSetup, Judging
     from lmms_eval.engine.lockstep import Lockstep
     from lmms_eval.engine.response_cache import ResponseCache
+    from lmms_eval.media.keeper import MediaKeeper
 
 
 SWITCH_INTERVAL_S = 0.002
@@ -162,6 +164,8 @@ class EngineOptions(Struct, frozen=True):
     """Called once with the progress, which then also counts by task, before anything is asked."""
     on_call: Callable[[Request, Response], None] | None = None
     """Called with every request to the model and its response."""
+    keeper: MediaKeeper | None = None
+    """Keeps media of the model's requests that have no file of their own. Its owner closes it."""
 
 
 class RunScores(Struct, frozen=True):
@@ -403,7 +407,7 @@ def _ask_and_score(
         store.response if store.resumed_responses else None,
     )
     note_model = None if budget is None else budget.note_model
-    driven = Driven(work.model, store, options.cache, note_model, options.on_call)
+    driven = Driven(work.model, store, options.cache, note_model, options.on_call, options.keeper)
     asking = Asking(driven, conversations, options.stream, is_behind, lead)
     drive = asking.drive
     if work.looks is not None:
@@ -529,13 +533,16 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
         not_asked = report.give_up if report.give_up_kind == "budget" else f"given up because {report.give_up}"
     sampling = work.options.sampling
     anchors = {} if sampling is None else sampling.anchors
-    chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None, anchors=anchors)
+    clusters: dict[str, Clusters] = {}
+    interrupted = report.interrupted is not None
+    chosen = replace(work.options.aggregate, interrupted=interrupted, anchors=anchors, clusters=clusters)
     stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)
     results = []
     for plan in work.plans:
         order = sampling.order.of(plan) if sampling is not None and (stops or anchors) else None
         reason = not_asked or _given_up(work, plan)
         results.append(aggregate_task(plan, work.store, chosen, reason, order, stops.get(plan.task.name)))
+        clusters[plan.task.name] = results[-1].clusters
     if not any(result.task.asks_again for result in results):
         return tuple(results)
     from lmms_eval.engine.noise import with_noise_floors

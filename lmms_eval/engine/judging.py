@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger
 from msgspec import Struct, field
@@ -31,6 +32,9 @@ from lmms_eval.engine.stage import LOOK_S, Failure, Stage
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ItemError, JournalError, LmmsEvalError, TaskError
 from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace
+
+if TYPE_CHECKING:
+    from lmms_eval.media.keeper import MediaKeeper
 
 APART = 1000
 """Distance between the numbers of two repetitions of a question; the attempts are numbered in between."""
@@ -275,6 +279,8 @@ class JudgeSetup(Struct, frozen=True):
     """Replies of earlier runs. Its owner closes it."""
     on_call: Callable[[Request, Response], None] | None = None
     """Called with every question and the judge's reply."""
+    keeper: MediaKeeper | None = None
+    """Keeps media of the questions that have no file of their own. Its owner closes it."""
 
 
 class Judging:
@@ -300,7 +306,7 @@ class Judging:
         self._cache = setup.cache
         self._inquiry = Inquiry(setup.name, setup.retries, again, setup.store.recalled)
         self._conversations = Conversations(is_fed=True)
-        driven = Driven(setup.model, setup.store, setup.cache, on_paid, setup.on_call)
+        driven = Driven(setup.model, setup.store, setup.cache, on_paid, setup.on_call, setup.keeper)
         limits = replace(setup.stream, least_requests=8)
         self._drive = Drive(driven, self._conversations, limits, is_behind)
         if setup.model.collects:

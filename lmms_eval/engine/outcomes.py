@@ -12,6 +12,7 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.task import Task
+from lmms_eval.engine.clusters import Clusters
 from lmms_eval.engine.headline import Anchors
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 from lmms_eval.utils.records import to_dict
@@ -42,7 +43,7 @@ class SeenMedia(Struct):
     def add(self, answers: Sequence[Mapping[str, Any]]) -> None:
         """Add a document: the media of its first answer that has any, as journal records."""
         media = next((answer["media"] for answer in answers if answer.get("media")), None)
-        if not media:
+        if not media or media[0].get("origin"):
             return
         self.documents += 1
         kinds = Counter(medium["type"] for medium in media)
@@ -99,6 +100,8 @@ class AggregateOptions(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     anchors: Mapping[str, Anchors] = field(default_factory=dict)
     """By ``HeadlinePart.key``."""
+    clusters: Mapping[str, Clusters] = field(default_factory=dict)
+    """Clusters of the tasks that were aggregated before, by name. Those of a task are also those of its controls."""
     read: Callable[[Task, Sequence[int]], Iterator[Mapping[str, Any]]] | None = None
     """Reads the finished documents of a task, and writes its samples meanwhile; ``None``: only the journal is read."""
 

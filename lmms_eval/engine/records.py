@@ -239,7 +239,11 @@ class RunSpending(Struct, frozen=True):
 
 
 def media_spent(media: Sequence[SentMedia]) -> Spending:
-    """Count pictures (including video frames), seconds of sound, and media of unknown size."""
+    """Count pictures (including video frames), seconds of sound, and media of unknown size.
+
+    Media that the task gave to a model which does not report what it sends are not counted.
+    """
+    media = [one for one in media if not one.origin]
     sounds = [one.seconds for one in media if one.type == "audio"]
     videos = [len(one.frames) for one in media if one.type == "video"]
     return Spending(

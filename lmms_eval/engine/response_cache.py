@@ -403,7 +403,7 @@ class ResponseCache:
             return
         kept = replace(
             response, request_id="", latency=None, ttft=None, tokens_per_second=None, attempts=1, batch=(), messages=(),
-            is_cached=False,
+            is_cached=False, media=tuple(replace(one, stored=(), not_stored="") for one in response.media),
         )  # fmt: skip
         try:
             record = response_record(kept, prompt)

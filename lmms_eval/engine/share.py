@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.drive import AskReport
@@ -18,6 +18,9 @@ from lmms_eval.errors import UsageError
 from lmms_eval.storage.lines import lines_in
 from lmms_eval.utils.records import to_dict
 
+if TYPE_CHECKING:
+    from lmms_eval.media.keeper import MediaKeeper
+
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
 """Seconds that an interrupted run waits for the other processes."""
@@ -26,11 +29,12 @@ PATIENCE_S = 5.0
 class Share:
     """The part of this process in a launch.
 
-    ``shared_files``: it shares the run's folder with the first process; else results are sent through the store.
+    ``shared_files``: it shares the run's folder with the first process; else results are sent through the store, with
+    the media that ``keeper`` keeps.
     """
 
-    def __init__(self, team: Team, shared_files: bool) -> None:
-        self.team, self.shared_files = team, shared_files
+    def __init__(self, team: Team, shared_files: bool, keeper: MediaKeeper | None = None) -> None:
+        self.team, self.shared_files, self.keeper = team, shared_files, keeper
 
     def done(self, mine: dict[str, set[int]]) -> dict[str, set[int]]:
         """Return the finished documents of all processes. Raises ``TeamError`` if another process fails meanwhile."""
@@ -101,10 +105,13 @@ class Share:
     def _send(self, store: RunStore, report: AskReport) -> None:
         rank, pieces = self.team.place.rank, 0
         images: dict[str, GeneratedImage] = {}
+        media: set[str] = set()
         if not self.shared_files:
             unsent = store.lines()
             while lines := list(islice(unsent, RECORDS_AT_ONCE)):
-                images |= self._send_images(store, [record for _, record in lines], images)
+                records = [record for _, record in lines]
+                images |= self._send_images(store, records, images)
+                media |= self._send_media(records, media)
                 self.team.publish_bytes(f"records/{rank}/{pieces}", b"".join(line for line, _ in lines))
                 pieces += 1
         finished = {
@@ -112,6 +119,7 @@ class Share:
             "shared_files": self.shared_files,
             "pieces": pieces,
             "images": parts_record(images.values()),
+            "media": sorted(media),
             "prompts": store.prompt_fingerprint(),
         }
         self.team.exchange_counts()  # the first process shows the total after the next message
@@ -127,6 +135,17 @@ class Share:
             self.team.publish_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
         return news
 
+    def _send_media(self, records: list[dict[str, Any]], sent: set[str]) -> set[str]:
+        """Send the kept media of these records that were not sent before; returns their names."""
+        if self.keeper is None:
+            return set()
+        found = {name for record in records for answer in record.get("answers", ()) for name in _stored(answer)}
+        news = {name: self.keeper.read(name) for name in found - sent}
+        for name, data in news.items():
+            if data is not None:
+                self.team.publish_bytes(f"kept/{self.team.place.rank}/{name}", data)
+        return {name for name, data in news.items() if data is not None}
+
     def _receive(self, store: RunStore, report: AskReport, rank: int, deadline: float | None) -> None:
         patience = None if deadline is None else max(0.0, deadline - time.monotonic())
         finished = self.team.receive(f"finished/{rank}", rank, patience)
@@ -139,10 +158,20 @@ class Share:
             name = f"images/{rank}/{image.file_name}"
             store.images.keep(image, self.team.receive_bytes(name, rank))
             self.team.delete(name)
+        if self.keeper is not None:
+            for name in finished["media"]:
+                self.keeper.receive(name, self.team.receive_bytes(f"kept/{rank}/{name}", rank))
+                self.team.delete(f"kept/{rank}/{name}")
         for piece in range(finished["pieces"]):
             lines = self.team.receive_bytes(f"records/{rank}/{piece}", rank)
             for line, record in lines_in(lines, f"records of process {rank}"):
                 store.add_score(record, line)
+
+
+def _stored(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files that the run keeps of an answer's media."""
+    for medium in answer.get("media", ()):
+        yield from medium.get("stored", ())
 
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:

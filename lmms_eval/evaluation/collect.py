@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 import uuid
@@ -241,9 +242,15 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
         legacy=issubclass(cls, lmms),
         model_id=resolved.manifest.model_id,
         ignored_arguments=frozenset(ignored_arguments(cls, config.arguments("model_args"))),
-        opens_media=not config.no_media
-        and (not issubclass(cls, Model) or cls.opens_media(config.arguments("model_args"))),
+        opens_media=not issubclass(cls, Model) or cls.opens_media(_media_arguments(config, cls)),
     )
+
+
+def _media_arguments(config: RunConfig, cls: type[Any]) -> Mapping[str, Any]:
+    """Return the model's arguments, with ``--no_media`` if its constructor takes it."""
+    arguments = config.arguments("model_args")
+    takes = config.no_media and "no_media" in inspect.signature(cls).parameters
+    return {**arguments, "no_media": True} if takes else arguments
 
 
 def _backend(cls: type[Any], chat: bool) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from loguru import logger
@@ -27,6 +27,9 @@ from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import read_sealed, sealed
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.utils.redaction import redact
+
+if TYPE_CHECKING:
+    from lmms_eval.media.keeper import MediaKeeper
 
 REPORT = "shown.json"
 LAUNCH_MARK = "launch"
@@ -50,6 +53,8 @@ class RunRecord(Struct, frozen=True):
     """Pictures that the model makes: next to the samples, or in the folder of the journals."""
     shares_files: bool = True
     """True if this process writes into the folder of the launch's first process."""
+    media: MediaKeeper | None = None
+    """Keeps media that have no file of their own; ``None`` if the options want none to be kept."""
     report: Mapping[str, Any] | None = None
     """The report of the completed run, if an earlier start of the same command was killed before it had shown it."""
 
@@ -61,6 +66,8 @@ class RunRecord(Struct, frozen=True):
     ) -> None:
         """Release the folder, or keep that of a completed run until ``end``. Remove a folder that no start can find."""
         path = self.folder.path
+        if self.media is not None:
+            self.media.close()
         if isinstance(error, Exception) and not isinstance(error, LmmsEvalError):
             logger.warning("what was finished is kept in {}: the same command continues from there", path)
         if error is not None or path.absolute() not in _held:
@@ -173,6 +180,7 @@ def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team
     return RunRecord(
         folder, first["key"], first["scoring_key"], None, first["date"], content,
         collected.is_resumable or base is not None, _images(folder, base), shares,
+        _media(config, folder, base, team.place),
     )  # fmt: skip
 
 
@@ -224,6 +232,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
     return RunRecord(
         folder, collected.key, collected.scoring_key, files, str(record["date"]), record,
         collected.is_resumable or base is not None, _images(folder, base),
+        media=_media(config, folder, base, place) if collected.is_resumable or base is not None else None,
     )  # fmt: skip
 
 
@@ -280,10 +289,30 @@ def _launcher() -> str:
 
 def _images(folder: RunFolder, base: Path | None) -> ImageFolder:
     """Choose the folder of pictures. A run continued by its folder (``--resume DIR``) may have others elsewhere."""
-    own = folder.path / FOLDER
-    path = own if base is None else base / FOLDER
-    others = {own, *([folder.path.parent.parent / FOLDER] if folder.path.parent.name == RUNS else [])}
-    return ImageFolder(path, sorted(others - {path}))
+    path, others = _places(folder, base, FOLDER)
+    return ImageFolder(path, others)
+
+
+def _places(folder: RunFolder, base: Path | None, name: str) -> tuple[Path, list[Path]]:
+    """Return the folder of this name for the run's files, and those that an earlier start may have used."""
+    own = folder.path / name
+    path = own if base is None else base / name
+    others = {own, *([folder.path.parent.parent / name] if folder.path.parent.name == RUNS else [])}
+    return path, sorted(others - {path})
+
+
+def _media(config: RunConfig, folder: RunFolder, base: Path | None, place: Place) -> MediaKeeper | None:
+    """Open the folder of media that the run keeps; ``None`` if the options want none."""
+    if not config.keeps_media:
+        return None
+    from lmms_eval.media.keeper import FOLDER as MEDIA
+    from lmms_eval.media.keeper import KeepLimits, MediaKeeper
+
+    path, others = _places(folder, base, MEDIA)
+    limits = KeepLimits(int(config.log_media_mb * 2**20), int(config.log_media_item_mb * 2**20))
+    keeper = MediaKeeper(path, folder.path, limits, place.rank, is_alone=place.size == 1)
+    keeper.take_over(others)
+    return keeper
 
 
 def _folder_path(config: RunConfig, base: Path | None, key: str) -> Path:

@@ -187,15 +187,17 @@ class EvaluationRun:
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team, record, store)
         judge = open_setup(config, collected.judge, record.folder.path, team, options.stream, opened)
+        judge = judge and structs.replace(judge, keeper=record.media)
         if config.write_out and rank == 0:
             _log_prompts(collected)
-        share = None if team is None else Share(team, record.shares_files)
+        share = None if team is None else Share(team, record.shares_files, record.media)
         sampling = _sampling(config, collected, record, rank)
         if rank == 0:
             _write_outline(config, collected, sampling, record.folder.path)
         options = structs.replace(
             options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected),
             checks_continued=collected.asks, forgets_blank=collected.asks and not config.allow_blank,
+            keeper=record.media,
         )  # fmt: skip
         tracked = begin_tracking(config, collected, record, opened, rank) if collected.asks else None
         if tracked is not None:

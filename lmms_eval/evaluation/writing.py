@@ -172,6 +172,8 @@ def write_results(
     facts = _facts(config, collected, record, result, start)
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
+    if record.media is not None and (stored := record.media.stated()):
+        document["stored_media"] = stored
     if controls.tasks:
         from lmms_eval.results.breakdown import needs_media
 

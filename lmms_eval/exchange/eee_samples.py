@@ -270,7 +270,10 @@ def _metadata(sample: Sample) -> Iterator[tuple[str, str]]:
         yield "cluster", hashlib.sha256(cluster.encode("utf-8", "replace")).hexdigest()[:16]
     media = [one for one in record.get("sent_media") or () if isinstance(one, Mapping)]
     if media:
-        yield "sent_media", json_cell([{k: v for k, v in one.items() if k not in ("path", "name")} for one in media])
+        yield (
+            "sent_media",
+            json_cell([{k: v for k, v in one.items() if k not in ("path", "name", "stored")} for one in media]),
+        )
     verdicts = sample.judge
     for verdict in verdicts if isinstance(verdicts, list) else ():
         if isinstance(verdict, Mapping):

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, resolve
-from lmms_eval.media.sent import is_recording, note_file
+from lmms_eval.media.sent import AsSent, is_recording, note_file
 from lmms_eval.media.video_file import open_container
+from lmms_eval.utils.media_types import media_type_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +81,10 @@ def load_audio(value: Any, sampling_rate: int | None = None, *, max_seconds: flo
         raise MediaError(f"{ref.describe()} is not a sound")
     else:
         sound = _decode(ref, sampling_rate, max_seconds)
-    note_file(ref, "audio", seconds=round(sound.duration, 3))
+    sent = None
+    if ref.kind == "array":
+        sent = AsSent(lambda: encode_wav(ref.array, ref.sampling_rate))
+    note_file(ref, "audio", seconds=round(sound.duration, 3), sent=sent)
     return sound
 
 
@@ -144,7 +148,8 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS) -> EncodedAu
         else:
             sound = _decode(MediaRef("bytes", data=data, name=ref.describe()), None)
             made, seconds = _encoded("wav", encode_wav(sound.samples, sound.sampling_rate)), sound.duration
-    note_file(ref, "audio", made.nbytes, None if seconds is None else round(seconds, 3))
+    sent = AsSent(lambda: base64.b64decode(made.base64), made.format)
+    note_file(ref, "audio", made.nbytes, None if seconds is None else round(seconds, 3), sent)
     return made
 
 
@@ -170,13 +175,8 @@ def encode_wav(array: Any, sampling_rate: int) -> bytes:
 
 def sniff(data: bytes) -> str:
     """Detect ``wav``, ``mp3`` or ``flac`` by the first bytes; otherwise return an empty text."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-        return "wav"
-    if data[:4] == b"fLaC":
-        return "flac"
-    if data[:3] == b"ID3" or (len(data) > 1 and data[0] == 0xFF and data[1] & 0xE6 in (0xE2, 0xE4, 0xE6)):
-        return "mp3"  # frame sync of MPEG audio, layers 3 to 1 (an AAC stream has layer 0)
-    return ""
+    found = media_type_in(data)
+    return found.suffix if found is not None and found.suffix in WIRE_FORMATS else ""
 
 
 def _mono(ref: MediaRef) -> npt.NDArray[np.float32]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import math
-import zlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from lmms_eval.media.image import (
     UNBOUNDED,
     Bounds,
     ImageHeader,
+    encode_png,
     fit,
     flatten_alpha,
     header_of,
@@ -26,9 +27,9 @@ from lmms_eval.media.image import (
     shrink,
     to_rgb,
 )
-from lmms_eval.media.originals import ByteLRU, original_of
+from lmms_eval.media.originals import ByteLRU, original_of, source_original
 from lmms_eval.media.reference import MediaRef, content, digest, known_digest, resolve
-from lmms_eval.media.sent import note_file, note_picture
+from lmms_eval.media.sent import AsSent, note_file, note_picture
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -88,13 +89,26 @@ def wire_image(value: Any, options: WireOptions | None = None) -> EncodedImage:
     Raises ``MediaError`` if the picture is not found, unreadable or truncated, or cannot be shrunk to the limits.
     """
     ref = resolve(value)
-    key, image = _wired(ref, options or WireOptions())
-    note_picture(ref, image.size, image.nbytes, key)
+    raw: list[bytes] = []
+    key, image = _wired(ref, options or WireOptions(), raw)
+    is_source = image.untouched and ref.kind != "url"
+    sent = AsSent(functools.partial(_sent_bytes, ref, image, raw), image.mime, is_source)
+    note_picture(ref, image.size, image.nbytes, key, sent)
     return image
 
 
-def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
-    """Return the digest of the source, and the encoded picture."""
+def _sent_bytes(ref: MediaRef, image: EncodedImage, raw: list[bytes]) -> bytes:
+    """Return the bytes of an encoded picture, from the base64 only if they are not in memory."""
+    if raw:
+        return raw[0]
+    if image.untouched and ref.data is not None:
+        return ref.data
+    original = source_original(ref.image) if image.untouched and ref.image is not None else None
+    return base64.b64decode(image.base64) if original is None else original.data
+
+
+def _wired(ref: MediaRef, options: WireOptions, raw: list[bytes]) -> tuple[str, EncodedImage]:
+    """Return the digest of the source, and the encoded picture; its bytes are added to ``raw`` if it is encoded now."""
     key = known_digest(ref)
     kept = ENCODED.get((key, options)) if key is not None else None
     if key is not None and kept is not None:
@@ -107,9 +121,9 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
                 lambda: _encoded(original.mime, original.data, original.size, untouched=True),
             )
         key = digest(ref)
-        return key, ENCODED.get_or_make((key, options), lambda: _encode_fitting(load_image(ref), options, ref))
+        return key, ENCODED.get_or_make((key, options), lambda: _encode_fitting(load_image(ref), options, ref, raw))
     data, key = content(ref)
-    return key, ENCODED.get_or_make((key, options), lambda: _wire_bytes(data, options, ref))
+    return key, ENCODED.get_or_make((key, options), lambda: _wire_bytes(data, options, ref, raw))
 
 
 def image_url(value: Any, options: WireOptions | None = None) -> str:
@@ -136,12 +150,7 @@ def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality:
         picture = image if image.mode in ("RGB", "RGBA") else to_rgb(image)
         picture.save(buffer, format="WEBP", lossless=True, quality=0, method=0, exif=b"", icc_profile=b"")
     else:
-        picture = image if image.mode in ("L", "LA", "RGB", "RGBA") else to_rgb(image)
-        # Run-length coding only: a third faster than any search for repetitions, and smaller for photographs.
-        picture.save(
-            buffer, format="PNG", compress_level=1, compress_type=zlib.Z_RLE, exif=None, icc_profile=None,
-            transparency=None,
-        )  # fmt: skip
+        return encode_png(image if image.mode in ("L", "LA", "RGB", "RGBA") else to_rgb(image))
     return buffer.getvalue()
 
 
@@ -154,18 +163,19 @@ def _fits(nbytes: int, size: tuple[int, int], options: WireOptions) -> bool:
     return (options.max_bytes is None or nbytes <= options.max_bytes) and (options.bounds.size(size) == size)
 
 
-def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:
+def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef, raw: list[bytes]) -> EncodedImage:
     with open_image(io.BytesIO(data), ref) as opened:
         header = header_of(opened, len(data))
     source = MediaRef("bytes", data=data, name=ref.describe())
     if not is_untouched(header, options):
-        return _encode_fitting(load_image(source), options, ref)
+        return _encode_fitting(load_image(source), options, ref, raw)
     if not has_end(data, header.format):
         load_image(source)  # the full decoder decides whether it is truncated
+    raw.append(data)
     return _encoded(MIME[header.format], data, (header.width, header.height), untouched=True)
 
 
-def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> EncodedImage:
+def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef, raw: list[bytes]) -> EncodedImage:
     picture = fit(_plain(image), options.bounds)
     image_format = "PNG" if options.image_format == "WEBP" and max(picture.size) > _WEBP_SIDE else options.image_format
     data = encode_image(picture, image_format, options.quality)
@@ -176,6 +186,7 @@ def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> 
         share = min(0.9, 0.95 * limit / len(data))
         picture = shrink(picture, max_pixels=max(1, math.floor(picture.width * picture.height * share)))
         data = encode_image(picture, image_format, options.quality)
+    raw.append(data)
     return _encoded(MIME[image_format], data, picture.size)
 
 

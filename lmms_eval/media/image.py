@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach
+from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach, original_of
 from lmms_eval.media.reference import MediaRef, content, digest_of, identity, resolve
-from lmms_eval.media.sent import is_recording, note_picture
+from lmms_eval.media.sent import AsSent, is_recording, note_picture
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -234,14 +234,25 @@ def load_rgb(value: Any, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, sha
     ref = resolve(value)
     if ref.kind not in ("path", "bytes"):
         image = fit(to_rgb(load_image(ref, rotate=rotate)), bounds)
-        note_picture(ref, image.size)
+        if is_recording():
+            note_pixels(ref, image)
         return detach(image.copy() if image is ref.image else image)
     key = identity(ref)
     image = DECODED.get_or_make((key, rotate, bounds), lambda: _decode_rgb(ref, rotate, bounds))
     if not shared:
         image = image.copy()
-    note_picture(ref, image.size, sha256=digest_of(key))
+    note_picture(ref, image.size, sha256=digest_of(key), sent=AsSent(ref.read_bytes, is_source=True))
     return image
+
+
+def note_pixels(ref: MediaRef, image: Image.Image) -> None:
+    """Record a picture that is sent as pixels (``image``). Its file is that of its original, if it is unchanged."""
+    original = None if ref.image is None else original_of(ref.image)
+    if original is None:
+        note_picture(ref, image.size, sent=AsSent(lambda: encode_png(image), "pixels"))
+    else:
+        sent = AsSent(lambda: original.data, is_source=True)
+        note_picture(ref, image.size, sha256=original.sha256, sent=sent)
 
 
 def load_preview(value: Any, max_side: int) -> Image.Image:
@@ -338,6 +349,17 @@ def fit(image: Image.Image, bounds: Bounds) -> Image.Image:
 
     source = image.convert("RGB") if image.mode in ("P", "1", *_SIXTEEN_BIT) else image
     return source.resize(size, Image.Resampling.LANCZOS)
+
+
+def encode_png(image: Image.Image) -> bytes:
+    """Encode a picture of mode L, LA, RGB or RGBA as PNG, without metadata."""
+    buffer = io.BytesIO()
+    # Run-length coding only: a third faster than any search for repetitions, and smaller for photographs.
+    image.save(
+        buffer, format="PNG", compress_level=1, compress_type=zlib.Z_RLE, exif=None, icc_profile=None,
+        transparency=None,
+    )  # fmt: skip
+    return buffer.getvalue()
 
 
 def _load(ref: MediaRef, image: Image.Image) -> None:

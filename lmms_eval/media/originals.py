@@ -117,14 +117,23 @@ class Original:
 
 def original_of(image: Image.Image) -> Original | None:
     """Return the original that shows the same pixels as ``image`` does now, or ``None``."""
-    pending: Callable[[], Original | None] | None = getattr(image, "pending_original", None)
-    original = None if pending is None else pending()
+    original = _pending(image)
     if original is not None:  # not decoded yet, so nothing can have drawn on it
         return original if _is_alike(image, original) else None
     original = carried(image)
     if original is None or not _is_alike(image, original) or pixel_digest(image) != original.pixels:
         return None
     return original
+
+
+def source_original(image: Image.Image) -> Original | None:
+    """Return the original that the picture was made from, whether it still shows the same pixels or not."""
+    return _pending(image) or carried(image)
+
+
+def _pending(image: Image.Image) -> Original | None:
+    pending: Callable[[], Original | None] | None = getattr(image, "pending_original", None)
+    return None if pending is None else pending()
 
 
 def _is_alike(image: Image.Image, original: Original) -> bool:

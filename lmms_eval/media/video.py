@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -245,8 +246,17 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32)) -> VideoFra
     source = source_of(ref, "video", key if isinstance(key, str) else "")
     frames = FRAMES.get_or_make((key, sampling), lambda: replace(_read(ref, sampling), source=source))
     height, width = frames.array.shape[1:3]
-    note_frames(frames.places(), (width, height))
+    note_frames(frames.places(), (width, height), functools.partial(_encoded_frame, frames))
     return frames
+
+
+def _encoded_frame(frames: VideoFrames, place: int) -> bytes:
+    """Return a frame as JPEG of quality 90."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(frames.array[place]).save(buffer, "JPEG", quality=90)
+    return buffer.getvalue()
 
 
 def select(info: VideoInfo, sampling: Sampling) -> list[int]:

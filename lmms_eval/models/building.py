@@ -125,8 +125,6 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     for argument, reason in ignored_arguments(cls, given).items():
         log.warning("model %r: the argument %s has no effect here: %s", name, argument, reason)
         del given[argument]
-    if options.no_media and "no_media" not in _parameters(cls):
-        raise ModelError(f"--no_media: model {name!r} needs the media to answer; use --no_media with `baseline` only")
     arguments = {**_accepted_options(cls, options), **given}
     _check_arguments(name, cls, arguments)
     try:
@@ -185,14 +183,14 @@ def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
 def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
     parameters = _parameters(cls)
     names = ("batch_size", "max_batch_size", "device", "image_format", "image_quality")
-    given = {**{name: getattr(options, name) for name in names}, "no_media": options.no_media or None}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if not _takes_any(parameters):
         for name in given.keys() - parameters.keys():
             log.debug("%s takes no %s: option not passed", cls.__name__, name)
             del given[name]
-    if options.trust_remote_code and "trust_remote_code" in parameters:
-        given["trust_remote_code"] = True
+    for name in ("trust_remote_code", "no_media"):  # only for models that name it
+        if getattr(options, name) and name in parameters:
+            given[name] = True
     return given
 
 

@@ -365,6 +365,7 @@ class LegacyAdapter(Model):
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_until_multi_round"})
     ordered = True
     reads_documents = True
+    calls_tasks = True
 
     def __init__(self, plugin: lmms, chunk_size: int | None = None, batch_size: int | str | None = None) -> None:
         if chunk_size is not None and chunk_size < 1:

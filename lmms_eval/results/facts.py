@@ -154,7 +154,7 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
         score_key=score_key if isinstance(score_key, str) else "score",
         cluster_key=cluster_key if isinstance(cluster_key, str) else None,
         clusters=_clusters(part_of(document, "clusters", task)),
-        few_shot=shots > 0 if isinstance(shots, int) else None,
+        own_media=shots > 0 or "control" in config if isinstance(shots, int) else None,
         metrics=tuple(dict.fromkeys(name for name in names if name in known)) if declared else (),
     )
 

@@ -276,13 +276,14 @@ class SampleKeys(Struct, frozen=True):
     """The column or field that the task names for clusters."""
     clusters: Literal["column", "sent_media", "input_media", "none"] | None = None
     """What the results state as the cluster: that column, or the first of these media; ``None`` if they do not."""
-    few_shot: bool | None = None
-    """Of a run without results, whether examples precede the questions; ``None`` if that is not known."""
+    own_media: bool | None = None
+    """Of a run without results, whether clusters are by the documents' own media, since examples precede the questions
+    or a control changed them; ``None`` if that is not known."""
 
     @property
     def finds_clusters(self) -> bool:
         """Whether clusters are to be found in the samples, since no results state them yet (``SampleClusters``)."""
-        return self.clusters is None and self.few_shot is not None
+        return self.clusters is None and self.own_media is not None
 
     @property
     def has_clusters(self) -> bool:
@@ -450,9 +451,12 @@ class Sample:
 
     @property
     def media(self) -> tuple[str, ...]:
-        """Paths or addresses of the media sent to the model, else of the document's pictures."""
+        """Paths or addresses of the media sent to the model, else of the document's pictures.
+
+        Paths of files that the run keeps (``media/...``) are relative to the samples file.
+        """
         sent = [one for one in _listed(self.record.get("sent_media")) if isinstance(one, Mapping)]
-        places = [str(one.get("path") or one.get("url") or one.get("name") or one.get("sha256") or "") for one in sent]
+        places = [str(place) for one in sent for place in places_of(one)]
         found = places or [str(one) for one in _listed(self.record.get("input_media"))]
         return tuple(place for place in found if place)
 
@@ -485,6 +489,14 @@ def finite(value: Any, score_key: str = "score") -> float | None:
         return None
 
 
+def places_of(medium: Mapping[str, Any]) -> list[Any]:
+    """Return the files that a run keeps of a medium, else its path, address, name or digest; empty without any."""
+    if isinstance(stored := medium.get("stored"), list) and stored:
+        return stored
+    found = medium.get("path") or medium.get("url") or medium.get("name") or medium.get("sha256")
+    return [found] if found else []
+
+
 def doc_text(value: Any) -> str:
     """Return the text of a document's id; whole numbers have no decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -514,7 +526,7 @@ class SampleClusters:
 
     def __init__(self, keys: SampleKeys) -> None:
         self._keys = keys
-        self._finder = ClusterFinder(keys.cluster_key, bool(keys.few_shot)) if keys.finds_clusters else None
+        self._finder = ClusterFinder(keys.cluster_key, bool(keys.own_media)) if keys.finds_clusters else None
         self._names: dict[int, str] = {}
 
     def add(self, row: int, record: Mapping[str, Any]) -> None:

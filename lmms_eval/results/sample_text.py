@@ -14,6 +14,7 @@ from lmms_eval.results.sample import (
     Sample,
     SampleRepeat,
     json_cell,
+    places_of,
     read_messages,
     thoughts_text,
     without_thoughts,
@@ -64,7 +65,10 @@ def _mark(piece: Piece, media: Sequence[Any]) -> str:
 
 
 def _place(medium: Mapping[str, Any]) -> Any:
-    return medium.get("path") or medium.get("url") or medium.get("name") or medium.get("sha256") or "in memory"
+    """Return where a medium is: its first kept file, with the number of the others, else its source."""
+    first, *others = places_of(medium) or ["in memory"]
+    reason = medium.get("not_stored")
+    return f"{first}{f' and {len(others)} more' if others else ''}{f' (not stored: {reason})' if reason else ''}"
 
 
 _MOST_NAMED = 4

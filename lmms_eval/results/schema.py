@@ -248,6 +248,23 @@ class SentMediaPart(Struct, kw_only=True):
     """Frames per second of the frames sent of a video."""
 
 
+class StoredMedia(Struct, kw_only=True):
+    """Media that the run keeps because they have no file of their own."""
+
+    folder: str
+    """Folder next to the samples files; without ``--output_path`` in the run's folder."""
+    files: int
+    """Files of this run. Files that an earlier run of the model left count too if this run names them."""
+    bytes: int
+    """Size of these files."""
+    max_bytes: int
+    """Limit on the size of all files (``--log_media_mb``)."""
+    max_bytes_each: int
+    """Limit on the size of one file (``--log_media_item_mb``)."""
+    not_stored: dict[str, int]
+    """Numbers of media that were not stored, by reason: ``budget``, ``size`` or ``disk``."""
+
+
 class EffectiveRequest(Open, kw_only=True):
     """Parts of a task's requests other than their messages, with secrets masked. Empty parts are absent."""
 
@@ -385,6 +402,8 @@ class ResultsDocument(Open, kw_only=True):
     """Hash over all rendered prompts, independent of their order."""
     sent_media: dict[str, SentMediaPart] | UnsetType = UNSET
     """Media that the model saw, by task; absent if no media were sent or they are not known."""
+    stored_media: StoredMedia | UnsetType = UNSET
+    """Media that the run keeps because they have no file of their own (``--log_media``); absent without any."""
     effective_requests: dict[str, EffectiveRequest] | UnsetType = UNSET
     """Parts of a request other than its messages, by task; absent if no requests are sent."""
     ignored_gen_kwargs: list[str] | UnsetType = UNSET

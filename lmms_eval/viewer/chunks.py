@@ -225,9 +225,15 @@ def _part(values: Sequence[T], number: int, per: int) -> Sequence[T]:
     return values[number * per : (number + 1) * per]
 
 
+_MOST_DIGITS = 15
+"""Most digits of a first id that is a number, since browsers count exactly up to 2**53."""
+
+
 def _first_number(ids: Sequence[str]) -> int | None:
     """Return the first id if the ids are consecutive numbers, else ``None``."""
     if not ids or not ids[0].isdecimal() or not ids[0].isascii():
+        return None
+    if len(ids[0]) > _MOST_DIGITS:
         return None
     first = int(ids[0])
     return first if all(text == str(number) for number, text in enumerate(ids, first)) else None

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lmms_eval.errors import MediaError
 from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_preview, read_frames, resolve
 from lmms_eval.media.audio import encode_wav
+from lmms_eval.media.keeper import FOLDER as KEPT
+from lmms_eval.media.keeper import NAME
+from lmms_eval.utils.media_types import PICTURE_SUFFIXES
 from lmms_eval.viewer.chunks import write_file
 from lmms_eval.viewer.page import Media
 
@@ -142,6 +145,18 @@ _PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif"}
 """Formats that browsers show, by Pillow's names, with their file suffixes."""
 _THREADS = 8
 
+_NOT_STORED = {
+    "budget": "budget (--log_media_mb)",
+    "size": "larger than --log_media_item_mb",
+    "disk": "it could not be written",
+}
+"""Reasons of a run that keeps no file of a medium, in words."""
+
+
+class NotStored(MediaError):
+    """The run keeps no file of a medium, by its own limits."""
+
+
 Item = dict[str, Any]
 """One medium in the form that a page reads: ``kind`` and, if known, ``src``, ``full``, ``width``, ``height``,
 ``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (the reason why it is not shown)."""
@@ -196,7 +211,8 @@ class MediaStore:
 
         A damaged file does not raise: its item has the reason why it is not shown.
         """
-        is_anywhere = places.bounds is None and os.path.isabs(str(medium.get("path")))
+        is_kept = bool(medium.get("stored"))
+        is_anywhere = places.bounds is None and not is_kept and os.path.isabs(str(medium.get("path")))
         key = (medium_key(medium), None if is_anywhere else places)
         with self._lock:
             if key not in self._made:
@@ -214,7 +230,11 @@ class MediaStore:
         if self.mode == "none":
             return item
         try:
+            if kind == "video" and len(stored := stored_names(medium)) > 0 and is_picture(stored[0]):
+                return item | self._stored_frames([_kept(name, places) for name in stored], medium)
             return item | self._files(file_of(medium, places), kind, medium)
+        except NotStored as error:  # by the run's own limits, so it is not missing
+            return item | {"missing": str(error)}
         except (MediaError, OSError, ValueError) as error:
             with self._lock:
                 self.missing += 1
@@ -238,8 +258,8 @@ class MediaStore:
         if kind == "audio":
             sound = load_audio(resolve(path), max_seconds=MOST_SECONDS)
             return {"src": self.save(encode_wav(sound.samples, sound.sampling_rate), "wav")}
-        item = {"src": self.save(_webp(load_preview(path, SIDE)))}
-        if self.mode == "full":
+        item = {"src": self.save(_webp(load_preview(path, FRAME_SIDE if kind == "frame" else SIDE)))}
+        if self.mode == "full" and kind != "frame":
             from PIL import Image
 
             with Image.open(path) as image:
@@ -264,6 +284,15 @@ class MediaStore:
             time = times.get(number, number / found.fps if found.fps else None)
             frames.append({"src": self.save(_webp(image)), "time": time})
         return {"frames": frames, "frames_seen": len(seen) or len(frames)}
+
+    def _stored_frames(self, paths: Sequence[Path], medium: Mapping[str, Any]) -> Item:
+        """Make the frames of a video that the run keeps as pictures."""
+        times = medium.get("times")
+        times = times if isinstance(times, list) and len(times) == len(paths) else [None] * len(paths)
+        step = max(1, -(-len(paths) // MOST_FRAMES))
+        shown = list(zip(paths, times, strict=True))[::step]
+        frames = [{"src": self._files(path, "frame", {})["src"], "time": time} for path, time in shown]
+        return {"frames": frames, "frames_seen": len(paths)}
 
     def save(self, data: bytes, ending: str = "webp") -> str:
         """Write a small file, unless it exists, and return its address.
@@ -326,7 +355,7 @@ def _found(medium: Mapping[str, Any], drawn: Mapping[Any, Mapping[str, Any]]) ->
 
 def medium_key(medium: Mapping[str, Any]) -> str:
     """Return a text that identifies a medium."""
-    named = (medium.get(key) for key in ("type", "path", "url", "name", "sha256", "frames", "times"))
+    named = (medium.get(key) for key in ("type", "path", "url", "name", "sha256", "frames", "times", "stored"))
     return repr(tuple(named))
 
 
@@ -335,8 +364,12 @@ def file_of(medium: Mapping[str, Any], places: MediaFolders) -> Path:
 
     Raises ``MediaError`` if there is no file on this machine, or if a foreign run names a file outside of its folders.
     """
+    if stored := stored_names(medium):
+        return _kept(stored[0], places)
     named = medium.get("path")
     if not isinstance(named, str) or not named:
+        if reason := _NOT_STORED.get(str(medium.get("not_stored"))):
+            raise NotStored(f"not stored: {reason}")
         raise MediaError("it was sent from an address or from memory: no file of it is kept")
     tried = [Path(named)] if Path(named).is_absolute() else [folder / named for folder in places.folders]
     permitted = [path for path in tried if places.permit(path)]
@@ -348,6 +381,31 @@ def file_of(medium: Mapping[str, Any], places: MediaFolders) -> Path:
     found = next((path for path in permitted if path.is_file()), None)
     if found is None:
         raise MediaError(f"there is no file {named}")
+    return found
+
+
+def stored_names(medium: Mapping[str, Any]) -> list[str]:
+    """Return the paths of the files that the run keeps of a medium, below the folder of the samples.
+
+    Only names that a run gives are returned: a foreign samples file cannot lead to another place.
+    """
+    stored = medium.get("stored")
+    names = [name for name in stored if isinstance(name, str)] if isinstance(stored, list) else []
+    return [name for name in names if name.startswith(f"{KEPT}/") and NAME.fullmatch(name[len(KEPT) + 1 :])]
+
+
+def is_picture(name: str) -> bool:
+    """Return whether a file that a run keeps is a picture."""
+    return name.rpartition(".")[2] in PICTURE_SUFFIXES
+
+
+def _kept(name: str, places: MediaFolders) -> Path:
+    """Find a file that the run keeps. Raises ``MediaError`` if it is gone, or a link out of the run's folders."""
+    found = next((folder / name for folder in places.folders if (folder / name).is_file()), None)
+    if found is None:
+        raise MediaError(f"there is no file {name} in {places.folders[0]}: was the folder {KEPT} left behind?")
+    if not places.permit(found):
+        raise MediaError(f"{name} is a link out of the run's folder")
     return found
 
 

@@ -161,12 +161,9 @@ _KINDS: Mapping[str, Kind] = {
     "answer": "texts",
     "target": "texts",
     "thumb": "texts",
-    "masks": "texts",
     "reason": "texts",
 }
-"""Columns that every index has. ``thumb`` is the address of a thumbnail; ``masks`` holds those of the masks over it,
-with spaces between them."""
-_PICTURES = ("thumb", "masks")
+"""Columns that every index has. ``thumb`` is the address of a thumbnail."""
 VERDICTS = ("correct", "wrong", "partly", "unscored", "failed")
 """What a page says about a sample. The first three compare its score with the best and the worst score of the metric.
 Without known ends (``ends_of``), a sample with a score has no verdict."""
@@ -203,6 +200,8 @@ class TaskWriter:
         """Number of samples by verdict of the first metric, and without a score, after ``columns``."""
         self._score_key = run.keys(task.task).score_key
         self._index: dict[str, list[Any]] = {name: [] for name in _KINDS}
+        self._masks: dict[int, str] = {}
+        """Addresses of the masks over a thumbnail, with spaces between them, by place."""
         self._metadata = MetadataColumns()
         self._audit = self._new_audit()
 
@@ -355,8 +354,9 @@ class TaskWriter:
             "answer": without_runs(answer.text)[:ANSWER],
             "target": without_runs(answer.target)[:TARGET],
             "thumb": (frames[0]["src"] if frames else shown.get("src", "")) if shown.get("kind") != "audio" else "",
-            "masks": " ".join(one["src"] for one in shapes if one.get("medium") == len(media) - 1 and "src" in one),
         }
+        if over := [one["src"] for one in shapes if "src" in one and one.get("medium") == len(media) - 1]:
+            self._masks[place] = " ".join(over)
         for name, value in found.items():
             self._index[name][place : place + 1] = [value]
         self._metadata.rows = max(self._metadata.rows, place + 1)
@@ -366,13 +366,15 @@ class TaskWriter:
     def columns(self, rows: Sequence[int]) -> list[IndexColumn]:
         """Return the columns of the index over the added rows: those that every task has, metrics and metadata."""
         metadata = self._metadata.found() | self._audit.columns(rows)
-        left_out = _PICTURES if self.options.single_file else ()  # the pictures are in the texts already
+        left_out = ("thumb",) if self.options.single_file else ()  # the pictures are in the texts already
         found = [IndexColumn(name, kind, self._index[name]) for name, kind in _KINDS.items() if name not in left_out]
         without_score = Counter(self._index["status"])
         facts: dict[str, Any] = {
             "verdicts": {name: without_score[name] for name in VERDICTS[3:] if without_score[name]}
         }
         found[1] = replace(found[1], facts=facts)
+        if self._masks:
+            found.append(IndexColumn("masks", "texts", [self._masks.get(place, "") for place in range(len(rows))]))
         # The first metric is the one that samples are judged by.
         metrics = sorted(self.task.columns.items(), key=lambda item: is_count(item[1].metric, item[1].reported))
         for name, column in metrics:

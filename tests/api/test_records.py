@@ -107,6 +107,7 @@ def test_a_record_of_another_form_is_an_error(record: dict[str, Any]) -> None:
         (Medium, {
             "type": "video", "path": "/a", "url": "u", "name": "n", "sha256": "0", "bytes": 1, "width": 2, "height": 3,
             "seconds": 0.5, "frames": [0, 2], "times": [0.0, 1.0], "fps": 1.0, "processed": [4, 5], "tokens": 6,
+            "stored": ["media/0.png"], "not_stored": "size", "origin": "task",
         }, lambda record: SentMedia.from_dict(record).to_dict()),
         (Message, {
             "role": "tool", "content": [{"text": "t"}], "round": 1, "after": 0, "continues": True, "call": "c",

@@ -29,7 +29,7 @@ def record(
 
 
 def clusters_of(records: Sequence[dict[str, Any]], key: str | None = None, shots: int = 0) -> Clusters:
-    finder = ClusterFinder(key, is_few_shot=shots > 0)
+    finder = ClusterFinder(key, own_only=shots > 0)
     for one in records:
         finder.add(one)
     return finder.clusters()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from lmms_eval.engine import plan as plan_module
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, plan_task, shared_units
 from lmms_eval.engine.share import Share
 from lmms_eval.errors import UsageError
+from lmms_eval.media.keeper import KeepLimits, MediaKeeper
 from tests.cases import for_each
 from tests.engine.fakes import FakeTask
 from tests.engine.test_team import team_of
@@ -59,3 +61,22 @@ def test_an_estimate_that_raises_is_told_to_all() -> None:
         order = Share(team, shared_files=False).common_order(plans)
         with pytest.raises(UsageError, match="task 'broken': ValueError: no such column"):
             list(shared_units(ordered(plans, order), 3, {}, team.next_block))
+
+
+def test_kept_media_of_another_folder_arrive_with_the_records(tmp_path: Path) -> None:
+    limits = KeepLimits(10**6, 10**6)
+    first, second = (MediaKeeper(tmp_path / f"{n}" / "media", tmp_path / f"{n}", limits, n) for n in range(2))
+    teams = team_of(2)
+    here, there = Share(teams[0], True, first), Share(teams[1], False, second)
+    kept = [second.keep(number, lambda number=number: bytes([number]) * 9).file for number in range(3)]
+    records = [
+        {"answers": [{"media": [{"type": "image", "stored": [name]}]}, {"media": [{"type": "image"}]}]} for name in kept
+    ]
+    sent: set[str] = set()
+    sent |= there._send_media(records[:2], sent)
+    assert there._send_media(records, sent) == {kept[2]}
+    for name in kept:
+        here.keeper.receive(name, teams[0].receive_bytes(f"kept/1/{name}", 1))
+    here.keeper.receive("media/../../outside.png", b"x")
+    assert [first.read(name) for name in kept] == [bytes([number]) * 9 for number in range(3)]
+    assert first.stated()["files"] == 3 and not list(tmp_path.rglob("outside*"))

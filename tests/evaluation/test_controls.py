@@ -17,6 +17,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.run import run
 from lmms_eval.evaluation.sampling import sampling_of
 from lmms_eval.evaluation.writing import RunReport
+from tests.cases import for_each
 from tests.evaluation import kit
 from tests.media.draw import write_video
 from tests.servers.stub import StubServer
@@ -358,3 +359,14 @@ def test_a_server_gets_grey_frames_of_the_same_size_for_a_video(tmp_path: Path) 
     )
     assert [frame.size for frame in grey] == [frame.size for frame in plain] and len(grey) == 4
     assert all(abs(frame.convert("L").getpixel((5, 5)) - 127) < 5 for frame in grey)
+
+
+@for_each("shared", [1, 4])
+def test_a_control_has_the_clusters_of_its_task(shared: int, tmp_path: Path) -> None:
+    folder = picture_task(tmp_path / str(shared), 8)
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    write_rows(folder, [{**row, "picture": rows[number % (8 // shared)]["picture"]} for number, row in enumerate(rows)])
+    report = evaluated(tmp_path / str(shared), Looker(), ablate="blank-media,shuffled-media")
+    clusters = report.results["clusters"]
+    assert {name: entry["count"] for name, entry in clusters.items()} == dict.fromkeys(clusters, 8 // shared)
+    assert len(clusters) == 3

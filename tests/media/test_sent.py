@@ -23,6 +23,8 @@ from lmms_eval.media import (
 )
 from lmms_eval.media import sent as module
 from lmms_eval.media.audio import encode_wav
+from lmms_eval.media.keeper import KeepLimits, MediaKeeper
+from lmms_eval.media.opened import keep_originals
 from lmms_eval.media.sent import recording, unrecorded
 from tests.media.draw import encoded, picture, tone, write_video
 
@@ -142,3 +144,20 @@ def test_as_a_record_and_back() -> None:
     one = SentMedia("video", path="/v.mp4", nbytes=0, frames=(0, 3), times=(0.0, 0.5))
     assert one.to_dict() == {"type": "video", "path": "/v.mp4", "bytes": 0, "frames": [0, 3], "times": [0.0, 0.5]}
     assert SentMedia.from_dict(one.to_dict()) == one
+
+
+def test_a_picture_that_its_file_shows_is_not_kept(jpeg: Path, tmp_path: Path) -> None:
+    """Opened by the task, decoded or not; a part of it has no file."""
+    keep_originals()
+    keeper = MediaKeeper(tmp_path / "media", tmp_path, KeepLimits(10**6, 10**6))
+    opened = {
+        "path": str(jpeg), "open": Image.open(jpeg), "convert": Image.open(jpeg).convert("RGB"),
+        "bytes": {"bytes": jpeg.read_bytes(), "path": "photo.jpg"}, "part": Image.open(jpeg).crop((0, 0, 9, 9)),
+    }  # fmt: skip
+    for send in (wire_image, load_rgb):
+        kept = set()
+        for name, value in opened.items():
+            with recording(keeper) as sent:
+                send(value)
+            kept |= {name} if sent[0].stored else set()
+        assert kept == {"bytes", "part"}, send

@@ -133,7 +133,7 @@ def test_every_number_leads_to_its_samples(report: Path, watched: Watched) -> No
     assert len(places) == 5 + 1 + len(RULES)  # blank to drawn without filtered, higher, rules
     for place, count in places:
         page = watched.open(report, PAGE)
-        page.wait_for_selector("section:has-text('Deciding rules') table")
+        page.wait_for_selector("section:has-text('Rules that decided') table")
         page.click(f"main td a >> nth={place}")
         text = f"{count} of 61 samples"
         until(page, "text => document.querySelector('[role=status]')?.innerText === text", text)
@@ -150,7 +150,7 @@ def test_the_page_shows_how_far_scores_would_move(report: Path, watched: Watched
 
 def test_hostile_names_of_rules_are_text(report: Path, watched: Watched) -> None:
     page = watched.open(report, PAGE)
-    page.wait_for_selector("section:has-text('Deciding rules') table")
+    page.wait_for_selector("section:has-text('Rules that decided') table")
     text = page.inner_text("main")
     for name in HOSTILE:
         assert name in text or "\u202e" in name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
-from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
+from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from lmms_eval.tasks.data.sizes import is_list, is_text, list_lengths, text_lengths
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ _TRIES = 16
 """After so many consecutive missing files the rest of a window counts as unknown."""
 _MAX_PATH = 1_024
 _BASE64_LEAST = 512
-_VIDEO_SUFFIXES = ("mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts")
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys(_VIDEO_SUFFIXES, "video"),
+    **dict.fromkeys(VIDEO_SUFFIXES, "video"),
     **dict.fromkeys(AUDIO_SUFFIXES, "audio"),
     **dict.fromkeys(IMAGE_SUFFIXES, "image"),
 }

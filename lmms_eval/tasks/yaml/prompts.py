@@ -9,13 +9,14 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from lmms_eval.api.messages import ChatMessages, build_user_turn
+from lmms_eval.api.messages import ChatMessages, build_user_turn, is_relative_file
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.errors import LmmsEvalError, TaskError
+from lmms_eval.errors import AbsentFileError, LmmsEvalError, MediaError, TaskError
 from lmms_eval.tasks.data import Documents
 from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.settings import specific_kwargs, target_kwargs
@@ -184,6 +185,8 @@ class Prompts:
             self.kwargs.setdefault("data_root", options.data_root)
         self.media: MediaPolicy | None = None
         """Limits on what documents may show, where the data comes from the hub."""
+        self.folders: Callable[[], Sequence[Path]] = lambda: (Path(),)
+        """Returns the folders that a column's relative path may refer to, the most specific first."""
         text, target = config.doc_to_text, config.doc_to_target
         self.text: Callable[..., Any] = partial(self._stated, "doc_to_text")
         """Returns the value of ``doc_to_text``: a text, or the number of a choice."""
@@ -236,12 +239,29 @@ class Prompts:
             keep_originals()
             value = self._visuals(doc)
         elif spec in doc:
-            value = doc[spec]
+            value = self._located(doc[spec])
         else:
             raise RenderError(f"{self._key('doc_to_visual')}: no column {spec!r}; there is: {', '.join(doc)}")
         if value is None:
             return []
         return list(value) if isinstance(value, list | tuple) else [value]
+
+    def _located(self, value: Any) -> Any:
+        """Return the value of a column of media with the paths of its files, which are named relative to some folder.
+
+        Raises ``MediaError`` if there is no such file.
+        """
+        if isinstance(value, list | tuple):
+            return [self._located(one) for one in value]
+        if not isinstance(value, str) or not is_relative_file(value):
+            return value
+        folders = list(self.folders())
+        found = next((folder / value for folder in folders if (folder / value).is_file()), None)
+        if found is not None:
+            return str(found)
+        kind = MediaError if self.media is not None else AbsentFileError
+        tried = ", ".join(str(folder / value) for folder in folders)
+        raise kind(f"{self._key('doc_to_visual')}: media file {value!r} not found; tried {tried}")
 
     def allowed(self, turns: list[Turn]) -> list[Turn]:
         """Return messages that may be sent. Raises ``MediaError`` if they name a forbidden file or address."""

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
@@ -433,6 +433,9 @@ class YamlTask(FamilyInterface, Task):
         if self._data is None:
             self._data = self._open_data()
             self.prompts.media = self._data.media
+            self.prompts.folders = cache(
+                partial(media_folders, self.config, self.where, self.options, self.prompts.kwargs)
+            )
             if (process := self._process_docs()) is not None:
                 splits = {self.split, *([self._few.split] if self._few else [])}
                 self._data.process(process, sorted(splits))
@@ -527,7 +530,7 @@ class YamlTask(FamilyInterface, Task):
 
     def share_data(self, other: YamlTask) -> None:
         """Use the open data of the same task with other options, instead of opening them again."""
-        self._data, self.prompts.media = other.data, other.prompts.media
+        self._data, self.prompts.media, self.prompts.folders = other.data, other.prompts.media, other.prompts.folders
 
     def describe(self) -> dict[str, Any]:
         raw = self._raw

@@ -20,7 +20,7 @@ from lmms_eval.viewer.samples import PER_TEXT, TaskWriter
 
 _MEDIA_NAME = re.compile(r"[0-9a-f]{24}\.(webp|png|jpg|gif|wav)")
 _TYPES = {"webp": "image/webp", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "wav": "audio/wav"}
-_KEPT = ("type", "path", "url", "name", "frames", "times")
+_KEPT = ("type", "path", "url", "name", "frames", "times", "stored", "not_stored")
 _PICTURE = "media/"
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.errors import DataError, MediaError
+from lmms_eval.checks.findings import finding
+from lmms_eval.errors import AbsentFileError, DataError, MediaError
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.tasks.data.splits import DataRequest, open_data
 from lmms_eval.tasks.mmie.data import documents as mmie
@@ -99,6 +100,27 @@ def test_what_else_is_refused(secret: str, tmp_path: Path, monkeypatch: pytest.M
 def test_the_users_own_data_may_name_what_it_likes(secret: str, tmp_path: Path) -> None:
     for value in (secret, "http://127.0.0.1:9/a.png"):
         assert shown(loaded(tmp_path / "own", {"doc_to_visual": "image"}, rows=[{**ROW, "image": value}])) == [value]
+
+
+def test_a_column_names_files_next_to_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``data_files`` does, whatever the current folder is."""
+    for folder in ("own", "elsewhere", "media"):
+        (tmp_path / folder / "pics").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    beside = tmp_path / "own" / "pics" / "a.png"
+    beside.touch()
+
+    def task(value: Any) -> YamlTask:
+        return loaded(tmp_path / "own", {"doc_to_visual": "image"}, rows=[{**ROW, "image": value}])
+
+    assert shown(task("pics/a.png")) == [str(beside)]
+    assert task("a name").prompts.visuals({"image": "a name"}) == ["a name"]  # for a plugin that knows what it means
+    with pytest.raises(AbsentFileError, match=r"media file 'pics/b.png' not found; tried .*own/pics/b.png, pics/b.png"):
+        shown(task("pics/b.png"))
+    (tmp_path / "elsewhere" / "pics" / "b.png").touch()
+    assert shown(task("pics/b.png")) == ["pics/b.png"]
+    found = finding("prompt", AbsentFileError("media file 'b.png' not found; tried /b.png"))
+    assert (found.status, found.kind) == ("failed", "file not found")
 
 
 def test_every_way_into_a_prompt_is_checked(secret: str, tmp_path: Path) -> None:

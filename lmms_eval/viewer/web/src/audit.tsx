@@ -93,16 +93,16 @@ const COUNTS: { name: string; key: Counted; column: string; title: string; isOfT
   { name: "Blank", key: "blank", column: "answer", title: "Without any visible character" },
   { name: "Filtered", key: "filtered", column: "answer", title: "Held back by the service" },
   { name: "Truncated", key: "truncated", column: "answer", title: "Cut off at the limit of tokens" },
-  { name: "Unparsed", key: "unparsed", column: "reading", title: "No answer found in the text; of the answers whose parsing is reported", isOfTold: true },
-  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several answers found in the text; of the answers whose parsing is reported", isOfTold: true },
-  { name: "Random guess", key: "drawn", column: "drawn", title: "Scored by a random guess, because they name no option" },
+  { name: "Unparsed", key: "unparsed", column: "reading", title: "Nothing was read from them; of those that are told", isOfTold: true },
+  { name: "Ambiguous", key: "ambiguous", column: "reading", title: "Several things were read; of those that are told", isOfTold: true },
+  { name: "Drawn", key: "drawn", column: "drawn", title: "Scored by a draw at random, since they name no choice" },
 ];
 
 function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
   const columns: Column<Audit>[] = [
     { name: "Task", value: nameOf },
     { name: "Answers", title: "Samples that did not fail", class: "number", value: (one) => one.answers, cell: (one) => count(one.answers) },
-    { name: "Parser reported", title: "Answers whose task reports how they were parsed", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
+    { name: "Told", title: "Answers of which the task tells how they were read", class: "number", value: (one) => one.told, cell: (one) => count(one.told) },
     ...COUNTS.map(({ name, key, column, title, isOfTold }): Column<Audit> => {
       const total = (one: Audit) => (isOfTold ? one.told : one.answers);
       return {
@@ -110,7 +110,7 @@ function Shares({ run, audits }: { run: RunEntry; audits: Audit[] }) {
         title,
         class: "number",
         value: (one) => (total(one) ? one[key] / total(one) : null),
-        cell: (one) => (total(one) ? <Samples run={run} audit={one} column={column} value={key} n={one[key]} of={total(one)} /> : <span class="quiet">not reported</span>),
+        cell: (one) => (total(one) ? <Samples run={run} audit={one} column={column} value={key} n={one[key]} of={total(one)} /> : <span class="quiet">not told</span>),
       };
     }),
   ];

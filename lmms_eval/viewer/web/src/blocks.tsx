@@ -23,7 +23,7 @@ export function Document({ doc }: { doc: Json | undefined }) {
   const fields = Object.entries(doc).filter(([, value]) => value !== null && value !== "");
   if (!fields.length) return null;
   return (
-    <details class="block" open={fields.length <= 8}>
+    <details class="block of-document" open={fields.length <= 8}>
       <summary>Document</summary>
       <dl class="facts">
         {fields.map(([name, value]) => (

@@ -148,7 +148,7 @@ function inStrips(rows: Row[]): (Row | { strip: CaptionedPiece[] })[] {
       const [caption, media] = [rows[next], rows[next + 1]];
       const piece = Array.isArray(media) && media.length === 1 ? media[0] : undefined;
       if (typeof caption !== "string" || !CAPTION.test(caption) || !piece) break;
-      strip.push({ caption: caption.trim(), piece });
+      strip.push({ caption: caption.trim().replace(/:$/, ""), piece });
     }
     if (strip.length >= STRIP) {
       found.push({ strip });

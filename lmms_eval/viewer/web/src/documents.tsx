@@ -81,14 +81,14 @@ export function kindsOf(
     const texts: [string, string][] = binary
       ? [["f", `only ${first} right`], ["s", `only ${others[0]} right`], ["b", "both right"], ["n", "both wrong"]]
       : [[">", `${first} better`], ["<", `${others[0]} better`], ["=", "equal"]];
-    found.set("changed", { text: "Changed only", fits: (row) => isChanged(only[row] ?? "") });
-    if (binary) found.set("wrong", { text: "Wrong only", fits: (row) => "fsn".includes(only[row] || "-") });
+    found.set("changed", { text: "changed", fits: (row) => isChanged(only[row] ?? "") });
+    if (binary) found.set("wrong", { text: "wrong in a run", fits: (row) => "fsn".includes(only[row] || "-") });
     for (const [kind, text] of [...texts, ["-", "without a score on a side"] as const])
       if (known.has(kind)) found.set(kind, { text, fits: (row) => only[row] === kind });
     return found;
   }
   const at = (row: number): string[] => documents.kinds.map((kinds) => kinds[row] ?? "");
-  found.set("changed", { text: "Changed only", fits: (row) => at(row).some(isChanged) });
+  found.set("changed", { text: "changed", fits: (row) => at(row).some(isChanged) });
   if (!binary) {
     found.set("=", { text: "all equal", fits: (row) => at(row).every((kind) => kind === "=" || kind === "b" || kind === "n") });
     return found;
@@ -99,7 +99,7 @@ export function kindsOf(
     return [mine === undefined ? null : mine === "b" || mine === "f", ...kinds.map((kind) => (kind && kind !== "-" ? kind === "b" || kind === "s" : null))];
   };
   const every = (wanted: (run: number) => boolean) => (row: number) => right(row).every((one, run) => one === wanted(run));
-  found.set("wrong", { text: "Wrong only", fits: (row) => right(row).some((one) => one === false) });
+  found.set("wrong", { text: "wrong in a run", fits: (row) => right(row).some((one) => one === false) });
   found.set("b", { text: "all right", fits: every(() => true) });
   found.set("n", { text: "all wrong", fits: every(() => false) });
   documents.runs.forEach((run, number) => {
@@ -171,7 +171,8 @@ function Filters({ documents, params, change }: ListProps) {
 }
 
 /** Kinds that are one click away; of more than two runs the others are in a list. */
-const MOST_KINDS = 6;
+const MOST_KINDS = 7;
+const ONLY: Record<string, string> = { changed: "Changed only", wrong: "Wrong only" };
 
 /** One click for the documents that changed, or on which the runs agree. */
 function Kinds({ documents, params, change }: { documents: Documents; params: URLSearchParams; change: Change }) {
@@ -179,7 +180,7 @@ function Kinds({ documents, params, change }: { documents: Documents; params: UR
   const { letter } = useNames();
   const kinds = useMemo(() => {
     const rows = (documents.places[0] ?? []).map((_, row) => row);
-    return [...kindsOf(documents, letter)].map(([kind, { text, fits }]) => ({ kind, text: capital(text), documents: rows.filter(fits).length }));
+    return [...kindsOf(documents, letter)].map(([kind, { text, fits }]) => ({ kind, text: ONLY[kind] ?? capital(text), documents: rows.filter(fits).length }));
   }, [documents, letter]);
   const first = kinds.length > MOST_KINDS ? kinds.slice(0, 4) : kinds;
   const more = kinds.slice(first.length);
