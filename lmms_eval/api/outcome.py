@@ -84,6 +84,8 @@ class TaskNumbers(Struct, frozen=True):
     missing: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Number of counted documents that have no value of any metric, by stratum (``Task.strata``); under the empty name
     if the task has no strata."""
+    model: str = ""
+    """Name of the run's model, for titles; empty if it is not known."""
 
 
 class BenchmarkReport(Struct, frozen=True):

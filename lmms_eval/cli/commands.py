@@ -38,6 +38,7 @@ COMMANDS = {
         Command("recipes", "list and compare the settings that models' authors use for each benchmark", "recipes"),
         Command("check", "try tasks and models: report what is broken or missing, and how to get it", "check"),
         Command("compare", "which run is better, how certain that is, and how many documents you need", "compare"),
+        Command("table", "write runs and tasks as a table for a paper: LaTeX, Markdown, CSV or HTML", "table"),
         Command("report", "write runs as web pages that open from disk: scores, breakdowns, every sample", "report"),
         Command("view", "serve the same pages live while evaluations run", "view"),
         Command("gate", "CI check for regressions: may this run replace that one?", "gate"),

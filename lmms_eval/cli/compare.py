@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from lmms_eval.compare.suspects import Suspects
     from lmms_eval.compare.verdicts import CompareOptions, Comparison
 
-_FILES = ("plot", "json", "csv", "markdown", "flips", "suspects")
-_PICTURES = (".svg", ".png")
+_FILES = ("plot", "json", "csv", "markdown", "latex", "flips", "suspects")
+_PRINTED = ("json", "latex")
+"""Options whose content is printed in place of the table if they are ``-``."""
+_PICTURES = (".pdf", ".svg", ".png")
 _MOST_FLIP_LINES = 6
 
 
@@ -56,11 +58,18 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
     parser.add_argument("--csv", metavar="FILE")
     parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument(
+        "--latex",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        metavar="FILE",
+        help="- or without FILE: printed instead of the table",
+    )
     parser.add_argument("--flips", metavar="FILE", help="documents that changed, the largest changes first (JSONL)")
     parser.add_argument(
         "--suspects", metavar="FILE", help="documents whose reference answer may be wrong, from four or more runs (CSV)"
     )
-    parser.add_argument("--plot", metavar="FILE.svg|png", help="forest plot (matplotlib)")
+    parser.add_argument("--plot", metavar="FILE.pdf|svg|png", help="forest plot (matplotlib)")
     add_verbosity(parser)
     given = parser.read(arguments)
     files = _files(given)
@@ -86,6 +95,10 @@ def run(arguments: Sequence[str]) -> int:
         from lmms_eval.compare.table import comparison_json
 
         emit(comparison_json(comparison).rstrip("\n"))
+    elif given.latex == STANDARD_OUTPUT:
+        from lmms_eval.compare.table import comparison_latex
+
+        emit(comparison_latex(comparison).rstrip("\n"))
     else:
         from lmms_eval.compare.flips import flip_lines
         from lmms_eval.compare.table import comparison_text
@@ -122,13 +135,17 @@ def _files(given: Namespace) -> dict[str, str]:
 
     Raises ``UsageError`` if a file cannot be written or would replace an input; the message names the option.
     """
-    found = stated_files(given, _FILES)
+    if all(getattr(given, option) == STANDARD_OUTPUT for option in _PRINTED):
+        raise UsageError(f"--{' and --'.join(_PRINTED)} would both be printed: name a file for one of them")
+    found = stated_files(given, _FILES, _PRINTED)
     check_files(found, (), given.runs)
     if given.plot is not None:
         from lmms_eval.plots.figure import check_available
 
         if Path(given.plot).suffix.lower() not in _PICTURES:
-            raise UsageError(f"--plot {given.plot}: give a file that ends with {' or '.join(_PICTURES)}")
+            raise UsageError(
+                f"--plot {given.plot}: give a file that ends with {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}"
+            )
         check_available()
     return found
 
@@ -139,12 +156,20 @@ def _contents(
     """Return the contents of the files by name. Flips are generated line by line while they are written."""
     from lmms_eval.compare.flips import flips_of
     from lmms_eval.compare.suspects import suspects_csv
-    from lmms_eval.compare.table import comparison_csv, comparison_json, comparison_markdown, flips_json, forest_plot
+    from lmms_eval.compare.table import (
+        comparison_csv,
+        comparison_json,
+        comparison_latex,
+        comparison_markdown,
+        flips_json,
+        forest_plot,
+    )
 
     makers: dict[str, Callable[[str], Content]] = {
         "json": lambda _: [comparison_json(comparison)],
         "csv": lambda _: [comparison_csv(comparison)],
         "markdown": lambda _: [comparison_markdown(comparison)],
+        "latex": lambda _: [comparison_latex(comparison)],
         "plot": lambda file: forest_plot(comparison, Path(file).suffix),
         "flips": lambda _: flips_json(flips_of(pairs)),
         "suspects": lambda _: suspects_csv(suspects),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,10 +16,10 @@ Content = bytes | Iterable[str]
 """Bytes, or texts with known secrets masked."""
 
 
-def stated_files(given: Namespace, options: Sequence[str]) -> dict[str, str]:
-    """Return the files that options name, by option. ``--json -``, which prints the JSON, is left out."""
+def stated_files(given: Namespace, options: Sequence[str], printed: Collection[str] = ("json",)) -> dict[str, str]:
+    """Return the files that options name, by option. Options of ``printed`` that are ``-``, to print, are left out."""
     found = {option: getattr(given, option) for option in options if getattr(given, option) is not None}
-    return {option: name for option, name in found.items() if (option, name) != ("json", STANDARD_OUTPUT)}
+    return {option: name for option, name in found.items() if option not in printed or name != STANDARD_OUTPUT}
 
 
 def check_files(files: Mapping[str, str], inputs: Sequence[str], runs: Sequence[str]) -> None:

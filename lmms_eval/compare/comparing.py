@@ -191,7 +191,11 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     notes += anchor_notes(pairs) if options.anchors else []
     found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
-        rows = [(column, _difference(column, pair, options)) for column in pair.columns]
+        rows = [
+            (column, _difference(column, pair, options))
+            for column in pair.columns
+            if options.makes(column.task, column.metric)
+        ]
         found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
         notes += [
             f"{column.task}: no document has {column.metric} both in {pair.first.name} and in {pair.second.name}"
@@ -203,8 +207,10 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     remaining = iter(judge_family([one for rows in found for one in rows], options))
     judged = [[next(remaining) for _ in rows] for rows in found]
     cells = {column: compare_parts(pairs, column, options) for column in options.by}
-    ranks, rank_notes = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
-    notes += rank_notes
+    ranks: dict[str, list[Rank]] = {}
+    if not options.numbers:  # ranks are of all rows
+        ranks, rank_notes = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
+        notes += rank_notes
     over_prompts = [compare_prompts(pair, options) for pair in pairs]
     notes += [note for each in over_prompts for note in each.notes]
     wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
@@ -260,7 +266,7 @@ def _with_headlines(
     redrawing = Redrawing(level=1 - options.alpha, draws=options.draws, seed=options.seed)
     added = [
         _uncorrected(one, options.margin)
-        for one in find_headlines(pair.first, pair.second, shared, redrawing)
+        for one in find_headlines(pair.first, pair.second, shared, redrawing, options.makes)
         if one.row.metric in options.metrics or not options.metrics
     ]
     made = {(one.row.name, one.row.metric, one.row.filter) for one in added}

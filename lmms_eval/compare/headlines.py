@@ -365,7 +365,11 @@ class HeadlineFinding(Struct, frozen=True):
 
 
 def find_headlines(
-    first: RunRows, second: RunRows, pairs: Mapping[str, Shared], options: Redrawing = USUAL
+    first: RunRows,
+    second: RunRows,
+    pairs: Mapping[str, Shared],
+    options: Redrawing = USUAL,
+    makes: Callable[[str, str], bool] = lambda _name, _metric: True,
 ) -> list[HeadlineFinding]:
     """Compare all numbers of two runs that are not plain means over the documents of a task.
 
@@ -374,6 +378,7 @@ def find_headlines(
         second: the second run.
         pairs: the documents that both have, by task.
         options: level, redraws and seed.
+        makes: whether to compute the number of a name and metric.
 
     Raises:
         LmmsEvalError: a benchmark's rule is declared as a weighted mean and is not one.
@@ -385,7 +390,13 @@ def find_headlines(
 
     found = [*own_aggregations(tasks, first, is_owned), *group_headlines(tasks, first, second)]
     found += [headlines for benchmark in BENCHMARKS for headlines in benchmark.headlines(tasks)]
-    return [difference for headlines in found for difference in _compare(headlines, tasks, options)]
+    wanted = [one for one in found if any(makes(number.name, number.metric) for number in one.rows.values())]
+    return [
+        difference
+        for headlines in wanted
+        for difference in _compare(headlines, tasks, options)
+        if makes(difference.row.name, difference.row.metric)
+    ]
 
 
 def _compare(headlines: Headlines, tasks: Sequence[Shared], options: Redrawing) -> Iterator[HeadlineFinding]:

@@ -52,6 +52,30 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
     return notes + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
 
 
+def setting_words(task: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs between two runs of a task, by their results documents, such as ``options``.
+
+    Prompts are recorded for all tasks of a run together: they count as different if the runs' fingerprints are.
+    """
+    for word, key in (("examples", "n-shot"), ("versions of the task", "versions"), ("documents", "task_hashes")):
+        sides = [part_of(document, key).get(task) for document in (first, second)]
+        if None not in sides and sides[0] != sides[1]:
+            yield word
+    counts = [part_of(document, "n-samples", task).get("effective") for document in (first, second)]
+    if None not in counts and counts[0] != counts[1]:
+        yield "documents"
+    if any(True for _ in _in_options(task, first, second)):
+        yield "options"
+    if any(True for _ in _in_media(task, first, second)):
+        yield "media"
+    if first.get("system_instruction_sha") != second.get("system_instruction_sha"):
+        yield "system instructions"
+    elif _prompts_differ(first, second):
+        yield "prompts"
+    if _identity(part_of(first, "recipe")) != _identity(part_of(second, "recipe")):
+        yield "recipes"
+
+
 def recipe_note(first: RunRows, second: RunRows) -> str:
     """Return a sentence about the recipes of two runs; empty if they had the same one, or none."""
     one, other = first.results or {}, second.results or {}

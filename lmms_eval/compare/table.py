@@ -24,6 +24,7 @@ from lmms_eval.compare.verdicts import (
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
 from lmms_eval.stats.interval import Interval
+from lmms_eval.utils.latex import latex_document, latex_float, latex_tabular, latex_text
 from lmms_eval.utils.names import some_of
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
@@ -158,10 +159,11 @@ def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]
         by_scale.setdefault(PERCENT if row.unit == PERCENT else row.metric, []).append(row)
     for scale, rows in by_scale.items():
         factor = 100.0 if scale == PERCENT else 1.0
+        band = "" if margin is None else f"; band: up to ±{factor * margin:g}, which does not matter"
         unit = "percentage points" if scale == PERCENT else f"units of {scale}"
         yield ForestPanel(
             f"{pair.first} − {pair.second}",
-            f"difference in {unit}; a verdict describes the first run",
+            f"difference in {unit}; a verdict describes the first run{band}",
             tuple(_row(row, factor) for row in rows if math.isfinite(row.value)),
             None if margin is None else factor * margin,
         )
@@ -247,6 +249,25 @@ def comparison_markdown(comparison: Comparison) -> str:
         parts += ["\n".join(f"* {escaped(line)}" for line in section.lines)] if section.lines else []
     parts.append("\n".join(f"* {escaped(line)}" for line in closing_lines(comparison)))
     return "\n\n".join(parts) + "\n"
+
+
+def comparison_latex(comparison: Comparison) -> str:
+    """Format a comparison as LaTeX for the package booktabs: a ``table`` for each section, with its lines as notes.
+
+    The lines about the whole comparison are in the caption of the first table.
+    """
+    closing = [latex_text(f"{line}.") for line in closing_lines(comparison)]
+    floats: list[str] = []
+    for section in sections(comparison):
+        columns = [column for column in section.columns if any(cell.strip() for cell in column.cells)]
+        widths = [max(map(display_width, (column.heading, *column.cells))) + 2 for column in columns]
+        first = [section.first] if section.first else []
+        whole = [] if floats else closing
+        caption = " ".join([f"{latex_text(section.heading)}.", *map(latex_text, first), *whole])
+        lines = list(map(latex_text, section.lines))
+        title = latex_text("".join(filter(str.isascii, section.heading)))
+        floats.append(latex_float(latex_tabular(columns), title, caption, lines, sum(widths)))
+    return latex_document("\n".join(floats))
 
 
 def row_lines(row: Difference) -> Iterator[str]:

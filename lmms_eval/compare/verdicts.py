@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -36,6 +36,12 @@ class CompareOptions(Struct, frozen=True):
     """Name or source of the run that all others are compared with; empty for all pairs."""
     anchors: tuple[RunRows, ...] = ()
     """Earlier runs whose scores narrow the difference between a run that stopped early and a whole one."""
+    numbers: Collection[tuple[str, str]] = ()
+    """Name and metric of the rows to make, which form the family of the correction, without ranks; empty for all."""
+
+    def makes(self, name: str, metric: str) -> bool:
+        """Return whether a row is one of ``numbers``."""
+        return not self.numbers or (name, metric) in self.numbers
 
     def __post_init__(self) -> None:
         complaints = {

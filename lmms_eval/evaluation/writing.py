@@ -186,7 +186,8 @@ def write_results(
         *_about_judge(config, result, store, document),
     ]
     stem = record.files.benchmark if record.files is not None else None
-    reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
+    named = model_name_from_args(argument_text(config.model_args)) or config.model
+    reports = benchmark_reports(result.tasks, stem, collected.selection.groups, redact(named).rpartition("/")[2])
     for report in reports:
         document |= {part: content for part, content in report.parts.items() if part not in document}
         written += report.files

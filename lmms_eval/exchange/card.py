@@ -5,8 +5,6 @@ The content is the same in both forms, Markdown and HTML.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -24,7 +22,7 @@ from lmms_eval.results.sample import finite
 from lmms_eval.results.tables import interval_text
 from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.viewer.certainty import IN_WORDS
-from lmms_eval.viewer.page import STYLE, bundle, html_page
+from lmms_eval.viewer.page import static_page
 
 NO_RECIPE = "No recipe is recorded: the requests follow the tasks and the command line."
 NO_CONTROLS = (
@@ -64,7 +62,7 @@ class Card(Struct, frozen=True):
         """Return the card as a page that holds everything, without scripts."""
         body = "\n".join(map(_html, self.sections))
         head = f'<h1>{_text(self.title)}</h1>\n<p class="quiet wrapped">{_text(self.subtitle)}</p>'
-        return _page(self.title, f"<main>\n{head}\n{body}\n</main>")
+        return static_page(self.title, f"<main>\n{head}\n{body}\n</main>")
 
 
 def card_of(run: Run, about: Mapping[str, str]) -> Card:
@@ -303,21 +301,3 @@ def _html(section: CardSection) -> str:
 def _cell(text: str, kind: str) -> str:
     quiet = ' class="quiet"' if text.startswith(ABSENT) else ""
     return f"<td{kind}><bdi{quiet}>{_text(text)}</bdi></td>"
-
-
-_DARK = ":root[data-theme=dark]{"
-
-
-def _style() -> str:
-    """Return the style of reports, which follows the reader's choice of light or dark without a script."""
-    style = bundle(STYLE)
-    _, found, rest = style.partition(_DARK)
-    dark = f"@media (prefers-color-scheme:dark){{:root{{{rest.partition('}')[0]}}}}}" if found else ""
-    return f"{style}{dark}main>h3{{margin:24px 0 4px}}"
-
-
-def _page(title: str, body: str) -> str:
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return html_page(policy, f"<style>{style}</style>", body, _text(title))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lmms_eval.plots.figure import COLOURS, hide_spines, stacked
+from lmms_eval.plots.figure import COLOURS, INK, QUIET, dress, plain, stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PANEL_INCHES = 3.0
 _MARKERS = "osD^vPX*"
+_TITLE, _LABEL = 90, 40
 
 
 class Point(Struct, frozen=True):
@@ -63,8 +64,8 @@ def curve_panels(
         for number, curve in enumerate(curves):
             if curve.points:
                 _draw(axes, curve, number)
-        axes.set_title(heading, loc="left", fontsize=9)
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        axes.set_title(plain(heading, _TITLE), loc="left", fontsize=9, color=INK)
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, labelcolor=INK)
         _scale(axes, x, y)
         _mark(axes, regions)
     if rows:
@@ -83,7 +84,7 @@ def _draw(axes: Axes, curve: Curve, number: int) -> None:
         marker=_MARKERS[number % len(_MARKERS)],
         markersize=4,
         linewidth=1.4,
-        label=curve.label,
+        label=plain(curve.label, _LABEL),
         clip_on=False,
     )
     for is_known, run in itertools.groupby(curve.points, lambda point: None not in (point.low, point.high)):
@@ -110,11 +111,8 @@ def _scale(axes: Axes, x: Axis, y: Axis) -> None:
         axes.set_xlim(*x.limits)
     if y.limits is not None:
         axes.set_ylim(*y.limits)
-    axes.set_ylabel(y.label, fontsize=8)
-    axes.tick_params(labelsize=8)
-    axes.grid(linewidth=0.4, alpha=0.5)
-    axes.set_axisbelow(True)
-    hide_spines(axes, "top", "right")
+    axes.set_ylabel(y.label)
+    dress(axes, "both", "top", "right")
 
 
 def _mark(axes: Axes, regions: Mapping[str, tuple[float, float]]) -> None:
@@ -126,9 +124,9 @@ def _mark(axes: Axes, regions: Mapping[str, tuple[float, float]]) -> None:
         if low >= high:
             continue
         if begin > left:
-            axes.axvline(begin, color="#888888", linewidth=0.8, linestyle=":")
+            axes.axvline(begin, color=QUIET, linewidth=0.8, linestyle=":")
         middle = (low * high) ** 0.5 if is_log else (low + high) / 2
         axes.text(
             middle, 0.98, label, transform=axes.get_xaxis_transform(),
-            ha="center", va="top", fontsize=8, color="#666666",
+            ha="center", va="top", fontsize=8, color=QUIET,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from lmms_eval.plots.figure import hide_spines, stacked
+from lmms_eval.plots.figure import COLOURS, INK, QUIET, RIGHT, WRONG, dress, plain, stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 MOST_ROWS = 120
 """Most rows of a panel. The last line counts the others."""
 _ROW_INCHES, _PANEL_INCHES, _LABEL = 0.27, 1.0, 44
+_MARGIN = "#e8f0f9"
 
 Look = Literal["up", "down", "same", "open"]
 _MARKERS: dict[Look, tuple[str, str, str]] = {
-    "up": ("^", "#2c6e49", "#2c6e49"),
-    "down": ("v", "#b23a48", "#b23a48"),
-    "same": ("s", "#4c72b0", "#4c72b0"),
-    "open": ("o", "#555555", "white"),
+    "up": ("^", RIGHT, RIGHT),
+    "down": ("v", WRONG, WRONG),
+    "same": ("s", COLOURS[0], COLOURS[0]),
+    "open": ("o", QUIET, "white"),
 }
 """Marker, colour of line and edge, and filling. The shapes differ, so that the plot can be read without colours."""
 
@@ -53,24 +54,11 @@ class ForestPanel(Struct, frozen=True):
     """Half the width of the band of differences that do not matter."""
 
 
-def plain(text: str, most: int = _LABEL) -> str:
-    """Escape a text of a model or a data set so that matplotlib shows it unchanged, and cut a long one in its middle.
-
-    Mathtext's ``$`` is escaped. Control characters and marks of writing direction are shown as ``\\u001b``.
-    """
-    from lmms_eval.utils.terminal import printable
-
-    shown = " ".join(printable(text).split())
-    if len(shown) > most:
-        shown = f"{shown[: most - most // 3 - 1]}…{shown[len(shown) - most // 3 :]}"
-    return shown.replace("$", r"\$")
-
-
 def forest_panels(title: str, panels: Sequence[ForestPanel]) -> Figure:
     """Draw one panel below the other. Panels with the same axis share its limits. Raises ``PlotUnavailable``."""
     shown = [panel for panel in panels if panel.rows]
     heights = [min(len(panel.rows), MOST_ROWS + 1) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
-    figure, rows = stacked(plain(title, 110), heights, 10.5, 0.7)
+    figure, rows = stacked(title, heights, 10.5, 0.7)
     for panel, axes in zip(shown, rows, strict=True):
         _draw(axes, panel, _limits([one for one in shown if one.axis == panel.axis]))
     return figure
@@ -90,8 +78,8 @@ def _limits(panels: Sequence[ForestPanel]) -> tuple[float, float]:
 def _draw(axes: Axes, panel: ForestPanel, limits: tuple[float, float]) -> None:
     rows = panel.rows[:MOST_ROWS]
     if panel.margin is not None:
-        axes.axvspan(-panel.margin, panel.margin, color="#dfe7f3", linewidth=0, zorder=0)
-    axes.axvline(0.0, color="#333333", linewidth=1.0, zorder=1)
+        axes.axvspan(-panel.margin, panel.margin, color=_MARGIN, linewidth=0, zorder=0)
+    axes.axvline(0.0, color=INK, linewidth=1.0, zorder=1)
     for place, row in enumerate(rows):
         marker, edge, face = _MARKERS[row.look]
         if row.low is not None and row.high is not None:
@@ -102,28 +90,25 @@ def _draw(axes: Axes, panel: ForestPanel, limits: tuple[float, float]) -> None:
         )  # fmt: skip
     _label(axes, panel, len(rows))
     axes.set_xlim(*limits)
-    axes.grid(axis="x", linewidth=0.4, alpha=0.5)
-    axes.set_axisbelow(True)
-    hide_spines(axes, "top", "right", "left")
+    dress(axes, "x", "top", "right", "left")
+    axes.tick_params(axis="y", length=0)
 
 
 def _label(axes: Axes, panel: ForestPanel, count: int) -> None:
     """Label rows, columns and axis. The last line counts the rows that are not drawn."""
     folded = len(panel.rows) - count
     rows = panel.rows[:count]
-    labels = [f"{plain(row.label)}{row.remark}" for row in rows]
+    labels = [f"{plain(row.label, _LABEL)}{row.remark}" for row in rows]
     if folded:
         labels.append(f"… {folded} more rows are not drawn")
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.7)
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set_title(plain(panel.title, 90), loc="left", fontsize=9)
-    axes.set_xlabel(plain(panel.axis, 90), fontsize=8)
+    axes.set_title(plain(panel.title, 90), loc="left", fontsize=9, color=INK)
+    axes.set_xlabel(plain(panel.axis, 90))
     right = axes.twinx()  # the layout makes room for ticks, but not for texts
     right.set_yticks(range(count), [f"{plain(row.words, 60)}, n = {row.n:,}" for row in rows], fontsize=8)
     right.set_ylim(axes.get_ylim())
+    dress(right, None, "top", "right", "left", "bottom")
     right.tick_params(axis="y", length=0)
     for text, row in zip(right.get_yticklabels(), rows, strict=True):
         text.set_color(_MARKERS[row.look][1])
-    hide_spines(right, "top", "right", "left", "bottom")

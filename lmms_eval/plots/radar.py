@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from lmms_eval.plots.figure import COLOURS, hide_spines
+from lmms_eval.plots.figure import COLOURS, FEW, INK, LINE, QUIET, dress
 from lmms_eval.utils.numbers import two_decimals
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ _NICE = (1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 40.0, 50.0, 60.0, 80.0, 100.0, 150.0, 
 _RINGS = 4
 _CENTRED = 0.2
 """A spoke counts as upright if its sine, or as level if its cosine, is smaller than this."""
-_PALE, _GREY = "#c9d3e6", "#777777"
 
 
 class Rung(Struct, frozen=True):
@@ -56,35 +55,34 @@ def draw_radar(axes: Any, spokes: Sequence[str], polygons: Mapping[str, Sequence
         axes.plot(corners, around, color=colour, linewidth=1.8, marker="o", markersize=4, label=label)
         axes.fill(corners, around, color=colour, alpha=0.12)
     rings = [limit * ring / _RINGS for ring in range(1, _RINGS + 1)]
-    axes.set_rgrids(rings, [f"{ring:g}" for ring in rings], angle=180 / len(spokes), fontsize=7, color=_GREY)
+    axes.set_rgrids(rings, [f"{ring:g}" for ring in rings], angle=180 / len(spokes), fontsize=7, color=QUIET)
     axes.set_xticks(angles, [])
     for angle, spoke in zip(angles, spokes, strict=True):
         aside = math.sin(angle)  # decides the side of the circle for the text
         side = "center" if abs(aside) < _CENTRED else "left" if aside > 0 else "right"
         above = "bottom" if math.cos(angle) > _CENTRED else "top" if math.cos(angle) < -_CENTRED else "center"
-        axes.text(angle, limit * 1.05, spoke, ha=side, va=above, fontsize=9)
-    axes.grid(linewidth=0.5, alpha=0.6)
-    axes.spines["polar"].set_color("#bbbbbb")
+        axes.text(angle, limit * 1.05, spoke, ha=side, va=above, fontsize=9, color=INK)
+    axes.grid(color=LINE, linewidth=0.8)
+    axes.spines["polar"].set(color=QUIET, linewidth=0.8)
 
 
 def draw_ladder(axes: Axes, rungs: Sequence[Rung], axis: str) -> None:
     """Draw rungs as bars, the first one lowest, and marked ones dark."""
     limit = upper_limit([rung.value for rung in rungs])
     for place, rung in enumerate(rungs):
-        axes.barh(place, limit, color="none", edgecolor="#dddddd", height=0.62, linewidth=0.8)
-        axes.barh(place, min(max(rung.value, 0.0), limit), color=COLOURS[0] if rung.is_marked else _PALE, height=0.62)
+        axes.barh(place, limit, color="none", edgecolor=LINE, height=0.62, linewidth=0.8)
+        axes.barh(place, min(max(rung.value, 0.0), limit), color=COLOURS[0] if rung.is_marked else FEW, height=0.62)
         weight = "bold" if rung.is_marked else "normal"
         axes.text(limit * 1.02, place, two_decimals(rung.value), va="center", fontsize=9, fontweight=weight)
         if rung.note:
-            axes.text(limit * 0.02, place - 0.46, rung.note, va="center", fontsize=7, color=_GREY)
-    axes.set_yticks(range(len(rungs)), [rung.label for rung in rungs], fontsize=9)
+            axes.text(limit * 0.02, place - 0.46, rung.note, va="center", fontsize=7, color=QUIET)
+    axes.set_yticks(range(len(rungs)), [rung.label for rung in rungs])
     for text, rung in zip(axes.get_yticklabels(), rungs, strict=True):
         text.set_fontweight("bold" if rung.is_marked else "normal")
     axes.set_xlim(0, limit * 1.22)
     axes.set_ylim(-0.75, len(rungs) - 0.4)
     axes.set_xticks([limit * ring / _RINGS for ring in range(_RINGS + 1)])
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set_xlabel(axis, fontsize=8)
-    hide_spines(axes, "top", "right", "left")
+    axes.set_xlabel(axis)
+    dress(axes, None, "top", "right", "left")
     axes.spines["bottom"].set_bounds(0, limit)
     axes.tick_params(axis="y", length=0)

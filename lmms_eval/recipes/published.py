@@ -220,6 +220,21 @@ def published_of(model: str) -> tuple[Published, ...]:
     return tuple(_by_model().get(normalised(model), ()))
 
 
+def full_marks(unit: str) -> float | None:
+    """Return the full marks in a published unit; ``None`` if they are not known."""
+    return _UNITS.get(unit)
+
+
+def published_for(rows: Sequence[Published], task: str, metric: str) -> list[Published]:
+    """Return the published numbers of a task's or group's metric, the authors' own first."""
+    found = [
+        row
+        for row in rows
+        if row.benchmark in (task, _benchmark_of(task)) and metric in (row.metric, ACCURACY, f"{PREFIX}{row.metric}")
+    ]
+    return sorted(found, key=lambda row: _KINDS.index(row.kind) if row.kind in _KINDS else len(_KINDS))
+
+
 def models() -> tuple[str, ...]:
     """Return the names of all models with published numbers, sorted."""
     return tuple(sorted({row.model for rows in _by_model().values() for row in rows}))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from loguru import logger
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
@@ -30,16 +31,17 @@ UNSCORED = "unscored: "
 
 
 def benchmark_reports(
-    results: Iterable[TaskResult], stem: Path | None, groups: Collection[Group] = ()
+    results: Iterable[TaskResult], stem: Path | None, groups: Collection[Group] = (), model: str = ""
 ) -> list[BenchmarkReport]:
     """Return one report for each report function of the run's tasks, in the order of the tasks.
 
-    If a function raises, its report is the error message; the scores of its tasks do not depend on it.
+    ``model`` is the name of the run's model, for titles. If a function raises, its report is the error message; the
+    scores of its tasks do not depend on it.
     """
     inputs: dict[ReportFunction, dict[str, TaskNumbers]] = {}
     for result in results:
         if result.task.report is not None:
-            inputs.setdefault(result.task.report, {})[result.task.name] = _numbers(result, groups)
+            inputs.setdefault(result.task.report, {})[result.task.name] = replace(_numbers(result, groups), model=model)
     reports = []
     for function, tasks in inputs.items():
         try:

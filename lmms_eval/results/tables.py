@@ -21,7 +21,8 @@ from lmms_eval.results.baseline import SIGNIFICANT, PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap
 from lmms_eval.results.document import stream_speeds, throughput
 from lmms_eval.results.facts import aggregation_of, count_label, is_count, part_of
-from lmms_eval.utils.terminal import Column, latex_table, markdown_table, named_table, printable
+from lmms_eval.utils.latex import latex_table
+from lmms_eval.utils.terminal import Column, markdown_table, named_table, printable
 
 OPTIONAL: Mapping[str, str] = {
     "Stderr_CLT": "stderr_clt",
@@ -509,7 +510,9 @@ _LATEX_LEAVES_OUT = ("", "Stderr_CLT", "Stderr_Clustered")
 
 
 def make_latex(result_dict: Mapping[str, Any]) -> str:
-    """Format a results dictionary as a LaTeX ``tabular``, with the sources of published numbers as comments below it.
+    """Format a results dictionary as a LaTeX ``tabular`` for the package booktabs.
+
+    The sources of published numbers are comments below it.
 
     The columns are those of ``make_table``, without signs between numbers and further errors, and without the filter if
     no task has one.

@@ -70,7 +70,7 @@ def simultaneous_ranks(
     codes = unit_codes(clusters)
     sizes = np.bincount(codes)
     effective = len(matrix) ** 2 / float(np.sum(sizes.astype(float) ** 2))
-    if dominant_share(int(sizes.max()), len(matrix), len(sizes), effective):
+    if len(sizes) < 2 or dominant_share(int(sizes.max()), len(matrix), len(sizes), effective):
         return ranks_of_means(means, residuals[:1], options)  # nothing is shown
     # What leaving out a unit would change, so that large clusters count as in the error of a mean.
     left_out = unit_sums(residuals, codes) * ((len(sizes) - 1) / len(sizes) / (1 - sizes / len(matrix)))[:, None]

@@ -157,9 +157,9 @@ def _trimmed(cell: str) -> str:
     return cell.rstrip("0").rstrip(".") if "." in cell else cell
 
 
-def _layout(column: Column) -> tuple[tuple[str, ...], tuple[bool, ...], bool]:
+def column_layout(column: Column) -> tuple[tuple[str, ...], tuple[bool, ...], bool]:
     """Return the formatted cells, which of them are right-aligned, and whether the column holds only numbers."""
-    cells = tuple(re.sub(r"(?<!\s)\s*\n\s*", " ", cell).replace("|", "\\|") for cell in column.cells)
+    cells = tuple(re.sub(r"(?<!\s)\s*\n\s*", " ", cell) for cell in column.cells)
     is_number = [not column.is_text and _NUMBER.fullmatch(cell) is not None for cell in cells]
     filled = [number for number, cell in zip(is_number, cells, strict=True) if cell.strip()]
     all_numbers = bool(filled) and all(filled)
@@ -189,7 +189,8 @@ def markdown_table(columns: Sequence[Column]) -> str:
     """Return a Markdown table that ends with a newline; ``|`` and line breaks in cells are escaped."""
     parts: list[list[str]] = []
     for column in columns:
-        cells, right, all_numbers = _layout(column)
+        plain, right, all_numbers = column_layout(column)
+        cells = [cell.replace("|", "\\|") for cell in plain]
         width = max(_MIN_WIDTH, display_width(column.heading), *map(display_width, cells))
         blanks = width - display_width(column.heading)
         heading = " " * (blanks // 2) + column.heading + " " * (blanks - blanks // 2)
@@ -200,36 +201,6 @@ def markdown_table(columns: Sequence[Column]) -> str:
             lines.append(blank + cell if is_right else cell + blank)
         parts.append(lines)
     return "".join(f"|{'|'.join(line)}|\n" for line in zip(*parts, strict=True)) if parts else "||\n||\n"
-
-
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-        ">": r"\textgreater{}", "|": r"\textbar{}", "\"": r"\textquotedbl{}", "±": r"$\pm$", "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$", **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-    }
-)  # fmt: skip
-"""Characters that LaTeX would read as markup, or that its default fonts lack."""
-
-
-_MINUS = re.compile(r"(?<![\w)}.-])-(?=\d)")
-"""The sign of a number."""
-
-
-def latex_text(text: str) -> str:
-    """Return a text as LaTeX prints it, in one line."""
-    return _MINUS.sub("$-$", " ".join(printable(text).split()).translate(_LATEX))
-
-
-def latex_table(columns: Sequence[Column]) -> str:
-    """Return a LaTeX ``tabular`` that needs no package and ends with a newline; numbers are right-aligned."""
-    laid = [_layout(column) for column in columns]
-    form = "".join("r" if all_numbers else "l" for _, _, all_numbers in laid)
-    head = " & ".join(latex_text(column.heading) for column in columns)
-    rows = zip(*(cells for cells, _, _ in laid), strict=True)
-    # An empty group before a bracket keeps it from being an argument of the line break before it.
-    body = "".join(f"{{}}{' & '.join(map(latex_text, row))} \\\\\n" for row in rows)
-    return f"\\begin{{tabular}}{{{form}}}\n\\hline\n{head} \\\\\n\\hline\n{body}\\hline\n\\end{{tabular}}\n"
 
 
 def named_table(columns: Mapping[str, Iterable[str]], numbers: Collection[str] = ()) -> str:

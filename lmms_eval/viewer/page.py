@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Literal
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.results.run import Choice
+from lmms_eval.utils.terminal import printable
 
 _BUNDLE = Path(__file__).with_name("bundle")
 SCRIPT, STYLE = "app.js", "app.css"
@@ -117,6 +121,25 @@ def html_page(policy: str, head: str, body: str, title: str) -> str:
 </body>
 </html>
 """
+
+
+_DARK = ":root[data-theme=dark]{"
+
+
+def static_page(title: str, body: str) -> str:
+    """Return a page without scripts in the style of reports, which follows the reader's choice of light or dark.
+
+    Args:
+        title: the title, as text.
+        body: the body, as HTML.
+    """
+    style = bundle(STYLE)
+    _, found, rest = style.partition(_DARK)
+    dark = f"@media (prefers-color-scheme:dark){{:root{{{rest.partition('}')[0]}}}}}" if found else ""
+    style = f"{style}{dark}main>h3{{margin:24px 0 4px}}"
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return html_page(policy, f"<style>{style}</style>", body, escape(printable(title)))
 
 
 PAGE = "index.html"

@@ -126,7 +126,7 @@ def test_runs_that_no_gate_can_judge(
         (["--seed", "-1"], "--seed -1: give a number of at least 0"),
         (["--by", "size"], "--by size: no task has such a column; they have: app"),
         (["--reference", "x"], "--reference x: name one of the runs: good, other"),
-        (["--plot", "x.bmp"], "--plot x.bmp: give a file that ends with .svg or .png"),
+        (["--plot", "x.bmp"], "--plot x.bmp: give a file that ends with .pdf, .svg or .png"),
         (["--csv", "-"], "--csv -: only --json can be printed"),
         (["--csv", "empty"], "--csv empty: that is a folder"),
         (["--csv", "pipe"], "--csv pipe: that is not a regular file"),

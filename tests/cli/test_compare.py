@@ -10,6 +10,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
+from tests.tex import compiled, engines
 
 Write = Callable[..., str]
 
@@ -102,6 +103,28 @@ def test_json_on_standard_output_is_json_alone(samples: Write, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["pairs"][0]["rows"][0]["name"] == "quiz"
 
 
+def test_latex_is_written_or_printed(samples: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", samples("a", right(33)), samples("b_1", right(20)), "--draws", "500", "--latex"]
+    assert main([*words, str(tmp_path / "c.tex")]) == 0
+    capsys.readouterr()
+    text = (tmp_path / "c.tex").read_text()
+    assert text.startswith("% needs \\usepackage{booktabs") and "b\\_1 (second)" in text and "better \\\\" in text
+    assert text.count("\\begin{table*}") == text.count("\\toprule") == 1
+    assert main(words) == 0
+    assert capsys.readouterr().out == text
+    assert main([*words, "-", "--json", "-"]) == 2
+    assert "--json and --latex would both be printed" in capsys.readouterr().err
+    for engine in engines():
+        compiled(text, tmp_path / engine, engine)
+
+
+def test_a_plot_as_pdf(samples: Write, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    runs = [samples("a", right(33)), samples("b", right(20))]
+    assert main(["compare", *runs, "--draws", "500", "--plot", str(tmp_path / "p.pdf")]) == 0
+    assert (tmp_path / "p.pdf").read_bytes().startswith(b"%PDF-")
+
+
 def test_the_same_seed_gives_the_same_bytes(samples: Write, tmp_path: Path) -> None:
     graded = [[(7 * number * step) % 11 / 10 for number in range(60)] for step in (1, 3)]
     words = ["compare", samples("a", graded[0]), samples("b", graded[1]), "--draws", "500", "--json"]
@@ -139,7 +162,7 @@ def test_tasks_and_metrics_of_other_names(samples: Write, capsys: pytest.Capture
         (["--tasks", "w"], "--tasks: no run has w"),
         (["--task", "w"], "--task w: write A=B"),
         (["--reference", "w"], "--reference w: name one of the runs"),
-        (["--plot", "x.pdf"], "--plot x.pdf: give a file that ends with .svg or .png"),
+        (["--plot", "x.gif"], "--plot x.gif: give a file that ends with .pdf, .svg or .png"),
         (["--csv", "same", "--markdown", "./same"], "--csv writes the same file"),
     ],
 )

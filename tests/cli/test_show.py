@@ -30,7 +30,7 @@ def test_the_table_again(run: str, capsys) -> None:
 
 def test_the_table_as_latex(run: str, capsys) -> None:
     text = shown(capsys, run, "--latex")
-    assert text.startswith("\\begin{tabular}")
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}")
     assert "{}quiz & " in text
     assert main(["show", run, "quiz", "--latex"]) == 2
     assert "leave tasks, samples and --json out" in capsys.readouterr().err

@@ -45,6 +45,12 @@ def test_a_report_that_raises_is_named_and_the_others_are_made():
     assert second.text == "good"
 
 
+def test_reports_know_the_model():
+    seen = {}
+    benchmark_reports([finished("a", lambda tasks, stem: seen.update(tasks))], None, model="org/model")
+    assert seen["a"].model == "org/model"
+
+
 def test_a_function_may_have_nothing_to_report():
     assert benchmark_reports([finished("a", lambda tasks, stem: None)], None) == []
 

@@ -60,3 +60,10 @@ def test_a_cluster_of_most_documents_leaves_all_ranks_open() -> None:
     scores = np.array([[1.0, 0.0]] * 40 + [[0.0, 1.0]] * 3)
     ranks = simultaneous_ranks(scores, ["a"] * 40 + ["b", "c", "d"], PairOptions(draws=400))
     assert [(one.best, one.worst) for one in ranks] == [(1, 2), (1, 2)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_cluster_shows_no_rank() -> None:
+    scores = np.array([[1.0, 0.0, 0.5], [1.0, 0.0, 0.25], [0.0, 1.0, 0.5]])
+    found = simultaneous_ranks(scores, ["a", "a", "a"], PairOptions(draws=100))
+    assert [(rank.best, rank.worst) for rank in found] == [(1, 3)] * 3

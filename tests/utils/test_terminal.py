@@ -17,7 +17,7 @@ from loguru import logger
 from lmms_eval.cli.output import complain, emit, report_error
 from lmms_eval.errors import DataError
 from lmms_eval.utils.logging import configure_logging, log_lines
-from lmms_eval.utils.terminal import Column, coloured, display_width, latex_table, latex_text, printable
+from lmms_eval.utils.terminal import coloured, display_width, printable
 from tests.cases import for_each
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\u202egnp.exe\u2066\x7f\b"
@@ -100,28 +100,6 @@ def test_warnings_and_uncaught_errors_are_escaped_too() -> None:
     assert ended.returncode == 1
     assert is_harmless(ended.stderr) and ended.stderr.count(SHOWN) == 4
     assert "sk-very-secret" not in ended.stderr
-
-
-LATEX = {
-    "markup": ("a_b & 5% of {x}", r"a\_b \& 5\% of \{x\}"),
-    "a command": (r"\input{/etc/passwd}", r"\textbackslash{}input\{/etc/passwd\}"),
-    "signs": ("↑ ± -1.5 GPT-4 [-2, -1]", r"$\uparrow$ $\pm$ $-$1.5 GPT-4 [$-$2, $-$1]"),
-    "two lines": ("a\n%b", r"a \%b"),
-    "what a terminal would act on": ("\x1b[2J", r"\textbackslash{}u001b[2J"),
-}
-
-
-@for_each("text, found", LATEX.values(), ids=LATEX)
-def test_texts_in_latex(text: str, found: str) -> None:
-    assert latex_text(text) == found
-
-
-def test_a_table_in_latex() -> None:
-    made = latex_table([Column("Name", ("a_b", "[c]"), True), Column("N", ("1", "2.5"))])
-    assert made.splitlines() == [
-        r"\begin{tabular}{lr}", r"\hline", r"Name & N \\", r"\hline", r"{}a\_b & 1.0 \\", r"{}[c] & 2.5 \\", r"\hline",
-        r"\end{tabular}",
-    ]  # fmt: skip
 
 
 @for_each(

@@ -92,8 +92,7 @@ class _Levels(Struct, frozen=True):
         written = [str(folder), *map(str, text.write(self.ranked, self.found, folder))]
         target = folder / f"{sanitize_model_name(model, full_path=True)}_levels.png"
         try:
-            picture.draw(self.ranked, target, remark)
-            written.append(str(target))
+            written += map(str, picture.draw(self.ranked, target, remark))
         except PlotUnavailable as absent:
             logger.info("{}", absent)
         return written + _write_results(self.filled.table, model, folder)

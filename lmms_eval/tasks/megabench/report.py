@@ -46,7 +46,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         known = demo_labels() if name == DEMO else labels()
         found = breakdown(results, known)
         gaps = [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
-        title = f"MEGA-Bench, {name.replace('_', ' ')} set"
+        heading = title = f"MEGA-Bench, {name.replace('_', ' ')} set"
         if gaps:
             title += f": partial, no leaderboard number ({'; '.join(gaps)})"
         missing: Counter[str] = Counter()
@@ -62,7 +62,8 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
             output.write(folder, results, found)
             files.append(str(folder))
             try:
-                files += [str(path) for path in output.plot(found, folder, "MEGA-Bench")]
+                model = f": {numbers[0].model}" if numbers[0].model else ""
+                files += [str(path) for path in output.plot(found, folder, f"{heading}{model}")]
             except PlotUnavailable as absent:
                 logger.info("{}", absent)
     if not texts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.plots.curve import Axis, Curve, Point, curve_panels
-from lmms_eval.plots.figure import PlotUnavailable, save
+from lmms_eval.plots.figure import PlotUnavailable, save, shown_limits
 from lmms_eval.plots.grid import CellGrid, grid_panels
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.submissions import write_whole
@@ -31,8 +31,8 @@ REPORT, SCORES, IMAGES = "report.json", "scores.csv", "images.csv"
 CURVE, NEEDLES = "score_by_images", "needle_grid"
 """File names of the pictures, without extension."""
 TICKS = (2, 3, 4, 5, 8, 12, 20, 32, 48, 72, 109)
-WIDEST = 120.0
-"""Right end of the axis of pictures: the benchmark has up to 109."""
+LEAST_WIDTH = 8.0
+"""Least right end of the axis of pictures."""
 SCOPE_NAMES = {
     REALISTIC: "realistic (T-1 to S-5)",
     "N-1": "N-1 text needle",
@@ -52,44 +52,51 @@ def write(overview: Overview, folder: Path) -> None:
         write_whole(folder / name, text, survives_power_loss=False)
 
 
-def draw(overview: Overview, folder: Path) -> list[Path]:
+def draw(overview: Overview, folder: Path, model: str = "") -> list[Path]:
     """Draw the curve over the number of pictures, and the grids of needles if there are any.
+
+    ``model`` is the model's name for the titles.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
+    heading = f"{title(overview)}: {model}" if model else title(overview)
     pooled = [pool for pool in overview.curve if pool.scope == ALL]
-    rules = (
-        Curve("official", tuple(_point(pool, is_fixed=False) for pool in pooled)),
-        Curve("fixed", tuple(_point(pool, is_fixed=True) for pool in pooled), is_dashed=True),
-    )
+    rules = (_curve("official", pooled), _curve("fixed", pooled, is_fixed=True))
     parts = [
-        Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
-        for scope, name in SCOPE_NAMES.items()
+        _curve(name, [pool for pool in overview.curve if pool.scope == scope]) for scope, name in SCOPE_NAMES.items()
     ]
+    ends = [end for curve in (*rules, *parts) for point in curve.points for end in (point.y, point.high) if end]
     regions = {level: (low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()}
     figure = curve_panels(
-        title(overview),
+        heading,
         {"All data sets, pooled by sample": rules, "By part, official rules, pooled by sample": parts},
         Axis(
             "pictures in the sample",
-            limits=(1.8, max([WIDEST, *(1.1 * pool.images for pool in overview.curve)])),
+            limits=(1.8, max([LEAST_WIDTH, *(1.1 * pool.images for pool in overview.curve)])),
             is_log=True,
             ticks=TICKS,
         ),
-        Axis("accuracy or ROUGE-L, %; 95 % band", limits=(0, 100)),
+        Axis("accuracy or ROUGE-L, %; 95 % band", limits=shown_limits((0, 100), ends)),
         regions,
     )
     try:
         files = save(figure, folder / CURVE)
         if overview.grids:
-            grids = [CellGrid(grid.dataset, grid.depths, grid.lengths, grid.cells) for grid in overview.grids]
+            grids = [
+                CellGrid(grid.dataset, grid.depths, grid.lengths, grid.cells, grid.counts) for grid in overview.grids
+            ]
             labels = ("depth of the needle", "length of the context", "official score, %")
-            files += save(grid_panels(title(overview), grids, *labels), folder / NEEDLES)
+            files += save(grid_panels(heading, grids, *labels), folder / NEEDLES)
     except OSError as error:
         raise DataError(f"the plots cannot be written to {folder}: {error.strerror or error}") from error
     return files
+
+
+def _curve(name: str, pools: Sequence[CountPool], is_fixed: bool = False) -> Curve:
+    points = tuple(_point(pool, is_fixed) for pool in pools)
+    return Curve(f"{name} (n = {sum(pool.samples for pool in pools)})", points, is_dashed=is_fixed)
 
 
 def _point(pool: CountPool, is_fixed: bool) -> Point:
@@ -121,7 +128,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
             write(overview, folder)
             files.append(str(folder))
             try:
-                files += [str(path) for path in draw(overview, folder)]
+                files += [str(path) for path in draw(overview, folder, next(iter(tasks.values())).model)]
             except PlotUnavailable as absent:
                 logger.info("{}", absent)
     return BenchmarkReport("\n\n".join(texts), {"milebench_report": parts}, tuple(files)) if texts else None

@@ -57,7 +57,10 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         texts.append("\n".join([title, NOTICE, "", _table(found.categories), _table(found.fields), *lines]))
         parts[name] = content
         if stem is not None:
-            files += _write(stem.with_name(f"{stem.name}_{name}"), found, content)
+            model = next(tasks[member].model for member in members)
+            heading = "MMIE, demonstration data" if name.endswith("demo") else "MMIE"
+            heading = f"{heading}: {model}" if model else heading
+            files += _write(stem.with_name(f"{stem.name}_{name}"), found, content, heading)
     if not texts:
         return None
     return BenchmarkReport("\n".join(texts), {"mmie_report": parts}, tuple(files))
@@ -172,8 +175,11 @@ def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> list[str]:
-    """Write JSON, CSV and, if it can be drawn, the plot; return the paths of folder and plot."""
+def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any], heading: str) -> list[str]:
+    """Write JSON, CSV and, if it can be drawn, the plot; return the paths of folder and plot.
+
+    ``heading`` is the title of the plot.
+    """
     names = [name for name in CategoryRow().as_dict() if name not in ("interval", "percent_interval", "sums")]
     lines: list[list[Any]] = [["kind", "name", *names, "low", "high"]]
     panels: dict[str, list[Bar]] = {}
@@ -187,7 +193,7 @@ def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> li
             lines.append([kind, name, *(values[key] for key in names), *(values["interval"] or ("", ""))])
             if row.mean is not None:
                 low, high = (percent(end) for end in row.ends or (None, None))
-                bars.append(Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW))
+                bars.append(Bar(f"{name} (n = {row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW))
         if len(rows) > 1:
             panels[part] = bars
     texts = {"report.json": json.dumps(content, indent=2), "scores.csv": csv_text(lines)}
@@ -195,7 +201,8 @@ def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> li
         for name, text in texts.items():
             with replacing(folder / name) as file:
                 file.write(text.encode("utf-8", "replace"))
-        figure = bar_panels("MMIE", panels, "mean score in percent", (0.0, 100.0))
+        axis = "mean score over n samples in percent, with 95 % interval"
+        figure = bar_panels(heading, panels, axis, (0.0, 100.0), f"fewer than {FEW} samples")
         return [str(folder), *map(str, save(figure, folder / "scores"))]
     except PlotUnavailable as absent:
         logger.info("{}", absent)

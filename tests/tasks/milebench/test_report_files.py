@@ -23,10 +23,14 @@ def test_files_hold_what_the_overview_says(tmp_path: Path) -> None:
 def test_pictures_of_the_curve_and_of_needles(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plain = overview(summary("TQA", [1.0, 0.0], 200))
-    assert [path.name for path in report.draw(plain, tmp_path)] == ["score_by_images.png", "score_by_images.svg"]
+    assert [path.name for path in report.draw(plain, tmp_path)] == [
+        "score_by_images.png",
+        "score_by_images.svg",
+        "score_by_images.pdf",
+    ]
     needles = overview(summarise([value(1, needle_depth=0, needle_length=5)], "TextNeedleInAHaystack"))
     drawn = report.draw(needles, tmp_path)
-    assert [path.name for path in drawn][2:] == ["needle_grid.png", "needle_grid.svg"]
+    assert [path.name for path in drawn][3:] == ["needle_grid.png", "needle_grid.svg", "needle_grid.pdf"]
     assert all(path.stat().st_size > 1000 for path in drawn)
 
 

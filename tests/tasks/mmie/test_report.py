@@ -110,7 +110,13 @@ def test_files(tmp_path: Path) -> None:
     made = report({"mmie": numbers(SAMPLES)}, tmp_path / "stamp")
     assert made is not None
     folder = tmp_path / "stamp_mmie"
-    assert {path.name for path in folder.iterdir()} == {"report.json", "scores.csv", "scores.png", "scores.svg"}
+    assert {path.name for path in folder.iterdir()} == {
+        "report.json",
+        "scores.csv",
+        "scores.png",
+        "scores.svg",
+        "scores.pdf",
+    }
     with (folder / "scores.csv").open(newline="") as file:
         rows = {(row["kind"], row["name"]): row for row in csv.DictReader(file)}
     assert rows["category", "AVG"]["mean"] == "3.5" and rows["category", "AVG"]["unparsable"] == "1"

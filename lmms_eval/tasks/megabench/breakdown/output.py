@@ -12,7 +12,7 @@ from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.submissions import write_whole
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskMean, read_folder, read_scores
-from lmms_eval.tasks.megabench.breakdown.statistics import ModelBreakdown, TaskGroup, breakdown
+from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, ModelBreakdown, TaskGroup, breakdown
 from lmms_eval.tasks.megabench.facts import demo_labels, labels
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -115,7 +115,7 @@ def table(found: ModelBreakdown) -> str:
 
 
 def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
-    """Draw every keyword's score with its interval; returns the PNG and the SVG file.
+    """Draw every keyword's score with its interval; returns the files.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
@@ -127,13 +127,15 @@ def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
     def bar(name: str, keyword: TaskGroup) -> Bar:
         found = keyword.interval
         low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
-        return Bar(f"{name} ({keyword.tasks})", keyword.score, low, high, keyword.is_small)
+        return Bar(f"{name} (n = {keyword.tasks})", keyword.score, low, high, keyword.is_small)
 
     panels = {
         TITLES[dimension]: [bar(name, keyword) for name, keyword in keywords.items()]
         for dimension, keywords in found.keywords.items()
     }
-    figure = bar_panels(f"{title}: overall {found.overall.score:.4f}", panels, "mean score of the tasks, 95 % interval")
+    overall = f"{title}, overall {found.overall.score:.3f}"
+    axis = "mean score over n tasks, with 95 % interval"
+    figure = bar_panels(overall, panels, axis, pale=f"fewer than {SMALL_N} tasks")
     try:
         return save(figure, folder / PLOT)
     except OSError as error:

@@ -84,11 +84,17 @@ def test_values_of_the_reference_profile_may_be_anything():
     assert overlaps(made) == []
 
 
+def test_a_demonstration_says_so():
+    made = figure(rank_paper("m", FULL), "demonstration data")
+    assert made.get_suptitle().splitlines() == ["General-Level: m (profile paper, scope A)", "demonstration data"]
+    assert overlaps(made) == []
+
+
 def test_both_files_are_written_the_same_each_time(tmp_path):
     ranked = replace(rank_paper("m", FULL), model="Qwen2.5-7B $x$ $")  # no formula
     for name in ("Qwen2.5-7B_a", "Qwen2.5-7B_b"):
         found = draw(ranked, tmp_path / f"{name}.png")
-        assert [path.name for path in found] == [f"{name}.png", f"{name}.svg"]
+        assert [path.name for path in found] == [f"{name}.png", f"{name}.svg", f"{name}.pdf"]
     one, other = sorted(tmp_path.glob("*.png"))
     assert one.read_bytes() == other.read_bytes()
     assert "Qwen2.5-7B $x$ $" in figure(ranked).get_suptitle()
