@@ -12,6 +12,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched, painted, until
+from tests.viewer.test_accessibility import AXE, faults
 from tests.viewer.test_comparison import divided, table, three  # noqa: F401
 from tests.viewer.test_pages import status
 
@@ -41,10 +42,11 @@ def ids(page: Any) -> list[str]:
 
 
 def said(page: Any) -> list[list[str]]:
-    """Name of the run, score and answer of each side, each of which begins with the run's letter."""
-    words = [side.inner_text().split()[:4] for side in page.query_selector_all(".side")]
+    """Name of the run, score and answer of each side, each of which begins with the run's letter and has a verdict."""
+    words = [side.inner_text().split()[:5] for side in page.query_selector_all(".side")]
     assert [one[0] for one in words] == [*"ABCDE"][: len(words)]
-    return [one[1:] for one in words]
+    assert all(one[2] == {"0": "wrong", "1": "correct"}[one[3]] for one in words)
+    return [[one[1], *one[3:]] for one in words]
 
 
 def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None:
@@ -192,7 +194,7 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     assert [side[:2] for side in said(page)] == [["a", "1"], ["b", "0"], ["c", "0"]]
     page.click("text=List")
     page.wait_for_selector(".pairwise a")
-    page.click("[aria-label^='c against b']")
+    page.click(".pairwise a:has-text('c against b')")
     page.wait_for_selector(".kinds")
     assert "run=c&run=b&base=b" in page.url
     page = watched.open(of_three, address(("run", "a"), ("run", "b"), ("run", "c"), ("base", "c")))
@@ -200,6 +202,17 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 2
     page.click("[aria-label=Scores] a[aria-label=text]")
     page.wait_for_selector("h2:has-text('text f1')")
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="`make viewer` installs axe-core")
+def test_several_runs_are_compared_accessibly(of_three: Path, chromium: Any) -> None:
+    for place in ("#/", address(("task", "quiz"), ("metric", "acc,none"))):
+        page = chromium.new_page()
+        page.goto(f"{(of_three / 'index.html').as_uri()}{place}")
+        page.wait_for_selector("#runs tbody td, .pairwise a")
+        painted(page)
+        assert faults(page) == []
+        page.close()
 
 
 def test_several_runs_have_letters_signs_and_words(tmp_path: Path, watched: Watched) -> None:

@@ -197,7 +197,8 @@ function PairCell({ first, second, found, changed, reason, params }: PairCellPro
   if (!found) return <span class="quiet" title={plain(reason || "no such number of these runs")}>–</span>;
   const to = changedParams(params, { run: [first.name, second.name], base: second.name, task: found.name, metric: keyOf(found), flip: null });
   return (
-    <a href={pageAddress("compare", to)} aria-label={plain(`${first.name} against ${second.name}: ${found.verdict}`)}>
+    <a href={pageAddress("compare", to)}>
+      <span class="unseen">{plain(`${first.name} against ${second.name}: `)}</span>
       <Size row={found} />
       {changed && (
         <small class="line">

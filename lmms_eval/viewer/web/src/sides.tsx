@@ -1,7 +1,7 @@
 // One document of several runs side by side: what was asked once, and what each run answered.
 import type { Change } from "./compare";
 import { useLoaded, Waiting } from "./common";
-import { Status } from "./cells";
+import { VerdictLabel } from "./cells";
 import { chosenDocuments, documentAddress, listAddress, ScoreOf, useChoice } from "./documents";
 import { useColumns, useRow } from "./listed";
 import { changedParams, useDocuments, type Difference, type Documents, type Summary } from "./pairs";
@@ -14,6 +14,7 @@ import { Asked as Conversation } from "./conversation";
 import { Steps } from "./sample";
 import { Metrics } from "./scores";
 import { labelOf } from "./amounts";
+import { verdictOf } from "./table";
 import { Text, told } from "./text";
 import type { RunEntry, Sample, TaskEntry } from "./types";
 
@@ -144,7 +145,10 @@ function Side({ documents, document, run, loaded, asked, marked }: SideProps) {
   const entry = documents.runs[run] as RunEntry;
   const table = documents.tables[run];
   const place = documents.places[run]?.[document] ?? -1;
-  useColumns(table, ["id", "status"], [place]);
+  const score = `s.${documents.columns[run] ?? ""}`;
+  useColumns(table, ["id", "status", score], [place]);
+  const status = table?.text("status", place);
+  const verdict = status === "failed" || status === "unscored" ? status : table ? verdictOf(table.number(score, place), table.facts(0, score)?.ends) : null;
   const title = (
     <h2>
       <a href={address([entry.name, table?.tasks[0]?.name, table?.text("id", place)])}>
@@ -168,7 +172,7 @@ function Side({ documents, document, run, loaded, asked, marked }: SideProps) {
     <section class="side">
       {title}
       <p>
-        <ScoreOf documents={documents} row={document} run={run} /> {table && table.status(place) !== 0 && <Status status={table.status(place)} />}
+        {verdict && <VerdictLabel verdict={verdict} />} <ScoreOf documents={documents} row={document} run={run} />
       </p>
       {sample ? (
         <>
