@@ -29,6 +29,7 @@ from lmms_eval.errors import (
     MissingOptionalDependencyError,
     UnknownNameError,
 )
+from lmms_eval.tasks.data.hub import OFFLINE_IS_SET
 from lmms_eval.tasks.yaml import included
 from lmms_eval.utils.addresses import is_loopback
 from lmms_eval.utils.installed import (
@@ -166,6 +167,7 @@ NO_PACKAGE, NO_NAME = "package missing", "name not in this version"
 OTHER_VERSION = "package of another version"
 NO_VARIABLE, NO_PROGRAM = "environment variable missing", "program missing"
 NOT_SCORED = "cannot be scored here"
+NO_ANSWER = "the model does not answer"
 _DISTRIBUTIONS = {
     "Levenshtein": "levenshtein", "PIL": "pillow", "azure": "azure-identity", "azure.identity": "azure-identity",
     "azure.storage": "azure-storage-blob", "bs4": "beautifulsoup4", "cv2": "opencv-python-headless",
@@ -210,6 +212,7 @@ def finding(step: str, error: BaseException) -> Finding:
             from datasets import config
 
             cache = config.HF_DATASETS_CACHE
+            message = message.replace(f", and {OFFLINE_IS_SET}", "")  # by the check itself
             message += f"; a check looks into the cache only ({cache}): an evaluation with a network fetches it"
         return Finding(step, "skipped", NO_DATA, _lacking(error), message)
     if step in _PREPARED and any(map(_is_gone, chain)):
@@ -401,6 +404,13 @@ def of_reason(step: str, reason: str) -> Finding:
     if name := _absent_key(reason):
         return Finding(step, "failed", NO_VARIABLE, f"{name}: set this environment variable", reason)
     return Finding(step, "failed", "scoring raises", reason, reason)
+
+
+def of_request(step: str, reason: str) -> Finding:
+    """Explain why a model gave no answer."""
+    text = f"{NO_ANSWER}: {reason}"
+    found = of_reason(step, text)
+    return found if found.kind != "scoring raises" else Finding(step, "failed", NO_ANSWER, reason, text)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

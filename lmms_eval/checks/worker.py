@@ -24,6 +24,7 @@ from lmms_eval.checks.findings import (
     finding,
     is_this_machine,
     of_reason,
+    of_request,
     refuse_connections,
 )
 from lmms_eval.checks.workers import spec_of
@@ -149,7 +150,7 @@ def _answers(model: Model, options: TaskOptions, begin: Begin) -> Iterator[Findi
                 return
         if result.outcome.failed:
             reason = first_reason(result)
-            yield of_reason(step, f"the model does not answer: {reason}")
+            yield of_request(step, reason)
             return
         yield Finding(step)
 

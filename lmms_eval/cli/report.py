@@ -14,6 +14,7 @@ from lmms_eval.cli.arguments import (
     read_choice,
 )
 from lmms_eval.cli.output import complain, emit
+from lmms_eval.utils.names import counted
 
 _MOST_PROBLEMS = 8
 
@@ -54,5 +55,6 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"and {len(report.problems) - _MOST_PROBLEMS} more: the report's first page lists them")
     if report.missing_media:
         complain(f"{report.missing_media} pictures, videos or sounds are not shown: the samples say why")
-    emit(f"{report.runs} runs, {report.samples} samples: open {report.page}")
+    runs, samples = counted(report.runs, "run"), counted(report.samples, "sample")
+    emit(f"{runs}, {samples}: open {report.page}")
     return 0

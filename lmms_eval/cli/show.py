@@ -192,7 +192,7 @@ def _show_sample(given: Namespace, found: Run) -> None:
         return
     numbers = [] if given.filter else [at for at, one in enumerate(task.index.doc_ids) if one == sample.doc_id]
     others = [task.at(number) for number in numbers[1:]]
-    emit([sample_text(sample), *(["", pipelines_text(others)] if others else [])])
+    emit([sample_text(sample, lambda place: _located(place, found)), *(["", pipelines_text(others)] if others else [])])
 
     show_pictures(_located(place, found) for place in sample.media)
 

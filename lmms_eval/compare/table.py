@@ -346,13 +346,20 @@ def closing_lines(comparison: Comparison) -> Iterator[str]:
         f"difference: first - second, pp: percentage points, in brackets the {level} interval; "
         "verdict describes the first run"
     )
+    has_least = any(_least(row) is not None for pair in comparison.pairs for row in pair.rows)
+    least = "; n ≥: documents needed for 80 % power" if has_least else ""
     yield (
         f"p: two-sided, corrected over {tests} {'test' if tests == 1 else 'tests'} (Holm); verdicts at "
-        f"{comparison.alpha:g}; n ≥: documents needed for 80 % power"
+        f"{comparison.alpha:g}{least}"
     )
     if comparison.margin is not None:
         yield f"equivalent: the difference is shown to lie within ±{comparison.margin:g} (two one-sided tests)"
     yield from comparison.notes
+
+
+def _least(row: Difference) -> int | None:
+    """Return the least number of documents that a row names with its verdict."""
+    return row.needed if row.needed_least is None else row.needed_least
 
 
 def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
@@ -370,7 +377,7 @@ def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
             texts = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in ends)
             within = f"[{', '.join(texts)}]"
         differences.append(f"{difference_text(row.value, row)} {within}")
-    least = [row.needed if row.needed_least is None else row.needed_least for row in rows]
+    least = [_least(row) for row in rows]
     words = [row.shown_verdict for row in rows]
     verdicts = [text if n is None else f"{text} (n ≥ {n:,})" for text, n in zip(words, least, strict=True)]
     return [

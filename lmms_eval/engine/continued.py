@@ -23,6 +23,7 @@ from lmms_eval.engine.records import media_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.media.sent import recording, unrecorded
+from lmms_eval.utils.names import counted
 
 DOCUMENTS = 8
 """Number of answered documents per task that are rendered again, at even distances."""
@@ -33,14 +34,16 @@ PATIENCE_S = 20.0
 def check_continued(tasks: Sequence[Task], model: Model, store: RunStore, is_first: bool = True) -> None:
     """Compare the journals with the prompts of now; documents with changed media will be asked again.
 
-    ``is_first``: compare prompts too, which only one process of a launch needs to do. Raises ``UsageError`` if the
-    prompt of a document has changed.
+    ``is_first``: compare prompts too and report the number of kept answers, which only one process of a launch needs
+    to do. Raises ``UsageError`` if the prompt of a document has changed.
     """
     _ask_again_changed_media(tasks, model, store)
     if is_first:
         deadline, answered = time.monotonic() + PATIENCE_S, store.answered()
         for task in tasks:
             _check_task(task, model, store, answered.get(task.name, []), deadline)
+        if store.resumed_responses:
+            logger.info("{} of earlier starts kept", counted(store.resumed_responses, "answer"))
 
 
 def _ask_again_changed_media(tasks: Sequence[Task], model: Model, store: RunStore) -> None:

@@ -224,7 +224,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
     stamp = earlier.get("stamp")
     files = None if base is None else ResultFiles(base, stamp) if stamp else reserve(base, date)
     if earlier:
-        logger.info("continuing the run of {} in {}", earlier.get("date", "an unknown date"), folder.path)
+        logger.info("continuing the run of {} in {}", str(earlier.get("date", "an unknown date"))[:19], folder.path)
     record = {
         "key": collected.key,
         "state": "running",

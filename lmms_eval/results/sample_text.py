@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.results.facts import part_of
+from lmms_eval.results.facts import is_count, part_of
 from lmms_eval.results.reading import noted_rule
 from lmms_eval.results.sample import (
     Conversation,
@@ -19,7 +19,7 @@ from lmms_eval.results.sample import (
     thoughts_text,
     without_thoughts,
 )
-from lmms_eval.utils.names import some_of
+from lmms_eval.utils.names import counted, some_of
 from lmms_eval.utils.terminal import escaped, named_table
 
 
@@ -42,7 +42,7 @@ def is_plain(messages: Conversation) -> bool:
     return len(messages) < 2 and all(message.role == "user" for message in messages) and kinds == sorted(kinds)
 
 
-def media_lines(media: Sequence[Any], is_numbered: bool = False) -> Iterator[str]:
+def media_lines(media: Iterable[Any], is_numbered: bool = False) -> Iterator[str]:
     """Describe the media that were sent, one line each."""
     for number, one in enumerate(media, 1):
         if isinstance(one, Mapping):
@@ -157,8 +157,10 @@ _LONGEST = 60
 _LONGEST_LINE = 200
 
 
-def sample_text(sample: Sample) -> str:
+def sample_text(sample: Sample, located: Callable[[str], str] = str) -> str:
     """Format a sample: prompt, media, answer, reference, metrics, judge's replies, tokens.
+
+    ``located`` returns the path of a file that the run keeps.
 
     The caller must escape control characters before printing (``utils.terminal.printable``).
     """
@@ -166,7 +168,7 @@ def sample_text(sample: Sample) -> str:
     facts += [f"filter {sample.filter}"] if sample.filter else []
     facts += [sample.outcome] if sample.outcome != sample.status else []
     parts = [", ".join(facts)]
-    for heading, text in _texts(sample):
+    for heading, text in _texts(sample, located):
         if text:
             parts.append(f"--- {heading}\n{text}")
     return "\n\n".join(parts)
@@ -183,23 +185,25 @@ def pipelines_text(samples: Sequence[Sample]) -> str:
     return "\n\n".join(parts)
 
 
-def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
+def _texts(sample: Sample, located: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     attempts = sample.record.get("attempts")
     times = f"\nsent {attempts} times" if sample.reason and isinstance(attempts, int) else ""
     yield "reason", sample.reason + times
-    yield from _asked(sample)
+    yield from _asked(sample, located)
     if not sample.repeats:
         yield "thoughts", _folded(sample.thoughts)
     yield "answer", "" if sample.repeats else sample.answer
     yield "no answer", sample.blank
     yield "parsed answer", sample.prediction if sample.prediction != sample.answer else ""
     yield "target", sample.target
-    yield "metrics", "\n".join(f"{name}: {_value(value)}" for name, value in sample.metrics.items())
+    scores = {name: value for name, value in sample.metrics.items() if not is_count(name, value)} or sample.metrics
+    yield "metrics", "\n".join(f"{name}: {_value(value)}" for name, value in scores.items())
     for number, repeat in enumerate(sample.repeats, 1):
         yield f"repeat {number}", _repeat(repeat)
     yield from _judgements(sample.whole.get("judge"))
     tokens = {"in": sample.tokens.input, "out": sample.tokens.output, "reasoning": sample.tokens.reasoning}
-    facts = [f"{count} tokens {name}" for name, count in tokens.items() if count is not None]
+    shown = {name: count for name, count in tokens.items() if count or (count == 0 and name != "reasoning")}
+    facts = [f"{counted(count, 'token')} {name}" for name, count in shown.items()]
     facts += [f"{sample.elapsed:.2f} s"] if sample.elapsed is not None else []
     facts += [f"ended by {sample.finish_reason}"] if sample.finish_reason else []
     facts += [f"read by: {rule}"] if (rule := noted_rule(sample)) else []
@@ -208,24 +212,31 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
     yield "document", "\n".join(f"{name}: {_short(value)}" for name, value in sample.doc.items())
 
 
-def _asked(sample: Sample) -> Iterator[tuple[str, str]]:
+def _asked(sample: Sample, located: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     sent = sample.record.get("sent_media")
     media = sent if isinstance(sent, list) else []
     conversations = sample.conversations
     if all(is_plain(messages) for messages in conversations):
         yield "prompt", sample.prompt
-        yield "media", "\n".join(media_lines(media) if media else sample.media)
+        yield "media", "\n".join(media_lines(_with_paths(media, located)) if media else sample.media)
         return
     for number, messages in enumerate(conversations, 1):
         of_which = f" of repeat {number}" if len(conversations) > 1 else ""
         yield f"messages{of_which}", conversation_text(messages, media)
-    yield "media", "\n".join(media_lines(media, is_numbered=True))
+    yield "media", "\n".join(media_lines(_with_paths(media, located), is_numbered=True))
+
+
+def _with_paths(media: Sequence[Any], located: Callable[[str], str]) -> Iterator[Any]:
+    """Yield the media, with the paths of the files that the run keeps of them."""
+    for medium in media:
+        kept = medium.get("stored") if isinstance(medium, Mapping) else None
+        yield {**medium, "stored": [located(str(place)) for place in kept]} if isinstance(kept, list) else medium
 
 
 def _repeat(repeat: SampleRepeat) -> str:
     """Format one of several answers with its own scores, tokens and time."""
     facts = [f"{name}: {_value(value)}" for name, value in repeat.metrics.items()]
-    facts += [f"{repeat.tokens.output} tokens out"] if repeat.tokens.output is not None else []
+    facts += [f"{counted(repeat.tokens.output, 'token')} out"] if repeat.tokens.output is not None else []
     facts += [f"{repeat.elapsed:.2f} s"] if repeat.elapsed is not None else []
     facts += [f"ended by {repeat.finish_reason}"] if repeat.finish_reason else []
     thoughts = _folded(thoughts_text(repeat.thoughts))

@@ -21,6 +21,7 @@ from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.plan import sample_mark
 from lmms_eval.engine.uncertainty import NO_JUDGE_REPEATS, NO_REPEATS
 from lmms_eval.results.document import RunFacts, cost_lines
+from lmms_eval.results.facts import is_count
 from lmms_eval.stats.interval import BENCHMARK, GENERALISED, Estimand
 from lmms_eval.utils.names import some_of
 from lmms_eval.utils.redaction import redact
@@ -134,7 +135,8 @@ def _limited(run: RunScores, config: RunConfig) -> list[str]:
     """Return a line about tasks with their first documents only, which are no random sample."""
     plans = [result.plan for result in run.tasks if not result.task.control_of]
     limited = [plan for plan in plans if plan.requested < plan.original]
-    if config.limit in (None, -1) or not limited:
+    has_interval = any(metric.interval and metric.value is not None for one in run.tasks for metric in one.metrics)
+    if config.limit in (None, -1) or not limited or not has_interval:
         return []
     first, more = limited[0], len(limited) - 1
     documents = "document" if first.requested == 1 else f"{first.requested:,} documents"
@@ -338,7 +340,8 @@ def _task_notes(result: TaskResult) -> list[str]:
     for metric in result.metrics:
         lines += [f"{name}: {metric.metric}: {note}" for note in metric.notes]
         partial, interval = metric.partial, metric.interval
-        if metric.value is None and partial is not None and not isinstance(partial, dict | list):
+        is_score = isinstance(partial, int | float) and not is_count(metric.metric, partial)
+        if metric.value is None and is_score:
             number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)
             around = "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
             lines.append(

@@ -120,3 +120,8 @@ def some_of(items: Sequence[str], most: int, separator: str = ", ") -> str:
     """Join the first items, and state how many more there are."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return f"{separator.join(items[:most])}{more}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 run`` and ``1,200 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

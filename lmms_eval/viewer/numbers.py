@@ -60,15 +60,30 @@ def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = ""
 
 
 def _megabench(document: Mapping[str, Any]) -> Iterator[Plain]:
+    reasons = _reasons(document)
     for name in part_of(document, "megabench_breakdown"):
         parts = _part(document, "megabench_breakdown", name, "intervals", "model_summary")
         sides = {side: part for side in ("core", "open") if (part := part_of(parts, side))}
         tasks = sum(_count(part, "num_eval_tasks") for part in sides.values())
+        gaps = _part(document, "megabench_breakdown", name).get("gaps")
+        withheld = next((gap for gap in gaps if gap in reasons), None) if isinstance(gaps, list) else None
         shown = {"overall": part_of(parts, "overall"), **(sides if len(sides) > 1 else {})}
         for metric, part in shown.items():
             task = f"MEGA-Bench, {name.replace('_', ' ')} set"
             n = part.get("num_eval_tasks", tasks)
-            yield _row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval")) | {"over": TASKS}
+            row = _row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval")) | {"over": TASKS}
+            yield row if withheld is None else row | _withheld(row, withheld)
+
+
+def _withheld(row: Plain, reason: str) -> Plain:
+    """Return the fields of a row whose score is withheld."""
+    return {"value": None, "low": None, "high": None, "about": "", "partial": row["value"], "withheld": reason}
+
+
+def _reasons(document: Mapping[str, Any]) -> set[str]:
+    """Return why scores of tasks are withheld."""
+    partial = [_part(document, "outcomes", name, "partial") for name in part_of(document, "outcomes")]
+    return {str(part_of(parts, key).get("reason")) for parts in partial for key in parts}
 
 
 def _milebench(document: Mapping[str, Any]) -> Iterator[Plain]:

@@ -9,8 +9,9 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.checks.findings import Finding, finding, of_reason
-from lmms_eval.errors import TaskError
+from lmms_eval.checks.findings import Finding, finding, of_reason, of_request
+from lmms_eval.errors import MissingDataError, TaskError
+from lmms_eval.tasks.data.hub import OFFLINE_IS_SET
 from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
@@ -103,6 +104,21 @@ def test_data_that_the_libraries_do_not_get_offline(tmp_path: Path) -> None:
     text = "ConnectionError: a frame of signs; Couldn't reach 'x/y' on the Hub (OfflineModeIsEnabled)"
     found = imported(tmp_path, f"raise OSError({text!r})\n")
     assert (found.status, found.kind) == ("skipped", "data not downloaded")
+
+
+def test_data_that_only_the_check_does_not_ask_for() -> None:
+    cause = ConnectionError("the hub")
+    error = MissingDataError(f"data set 'x/y' is not on this machine, and {OFFLINE_IS_SET}: fetch it")
+    error.__cause__ = cause
+    message = finding("data", error).message
+    assert message.startswith("data set 'x/y' is not on this machine: fetch it; a check looks into the cache only (")
+
+
+def test_a_model_without_an_answer() -> None:
+    found = of_request("text", "failed: connection: cannot reach http://x")
+    assert (found.status, found.kind) == ("failed", "the model does not answer")
+    assert found.message == "the model does not answer: failed: connection: cannot reach http://x"
+    assert of_request("text", "NOBODYS_API_KEY is not set").kind == "environment variable missing"
 
 
 def test_what_no_sandbox_confines_is_skipped(tmp_path: Path) -> None:

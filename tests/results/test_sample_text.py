@@ -21,6 +21,19 @@ def test_one_sample_tells_everything_in_order() -> None:
     assert places == sorted(places)
 
 
+def test_kept_pictures_have_their_path_and_counts_no_line() -> None:
+    media = [
+        {"type": "image", "stored": ["media/a.png"], "width": 4, "height": 3},
+        {"type": "image", "path": "/m/b.png"},
+    ]
+    tokens = [{"input_tokens": 7, "output_tokens": 1, "reasoning_tokens": 0}]
+    record = sample(1, sent_media=media, token_counts=tokens)
+    text = sample_text(Sample("quiz", record | {"scored": 1.0, "submission": {"id": 1}}), lambda place: f"out/{place}")
+    assert "--- media\nimage: out/media/a.png, 4 x 3\nimage: /m/b.png\n" in text
+    assert "acc: 1.0" in text and "scored: 1" not in text and "submission" not in text
+    assert "\n7 tokens in, 1 token out, " in text and "reasoning" not in text
+
+
 def test_thoughts_are_folded_and_apart_from_the_answer() -> None:
     thoughts = "begin " + "x" * 1000 + " end"
     record = sample(1, resps=f"<think>{thoughts}</think>\n\nsaid 1", thoughts=thoughts)

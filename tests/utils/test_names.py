@@ -13,7 +13,7 @@ from lmms_eval.utils import (
     sanitize_model_name,
     shard_indices,
 )
-from lmms_eval.utils.names import file_part, task_of_part
+from lmms_eval.utils.names import counted, file_part, task_of_part
 from tests.cases import for_each
 
 
@@ -24,6 +24,10 @@ def test_shards_deal_out_every_document_once(n: int, world: int, limit: int | No
     assert len(shards) == world
     assert sorted(index for shard in shards for index in shard) == list(range(offset, end))
     assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+def test_counted() -> None:
+    assert [counted(number, "run") for number in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
 
 
 @given(st.text())

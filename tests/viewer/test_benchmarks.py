@@ -12,6 +12,7 @@ import pytest
 import lmms_eval.viewer
 from lmms_eval.cli.main import main
 from lmms_eval.results.breakdown import FEW
+from lmms_eval.viewer.numbers import headlines
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched
@@ -131,8 +132,18 @@ def test_numbers_of_a_demonstration_are_those_of_its_document(reports: Path, wat
 
 
 def test_pages_mark_few_documents_as_the_cells_do() -> None:
-    source = (Path(lmms_eval.viewer.__file__).parent / "web/src/charts.tsx").read_text()
+    source = (Path(lmms_eval.viewer.__file__).parent / "web/src/amounts.ts").read_text()
     assert f"const FEW = {FEW};" in source
+
+
+def test_the_overall_number_of_a_withheld_task_is_withheld() -> None:
+    parts = {"core": {"num_eval_tasks": 2}, "overall": {"score": 0.25, "ci95": [0.1, 0.4]}}
+    found = {"gaps": ["19 of 59 failed", "core: 2 tasks"], "intervals": {"model_summary": parts}}
+    outcomes = {"megabench_demo": {"partial": {"macro_mean,none": {"value": 0.2, "reason": "19 of 59 failed"}}}}
+    document = {"megabench_breakdown": {"demo": found}}
+    assert [row["value"] for row in headlines(document)] == [0.25]
+    (row,) = headlines(document | {"outcomes": outcomes})
+    assert (row["value"], row["low"], row["partial"], row["withheld"]) == (None, None, 0.25, "19 of 59 failed")
 
 
 def test_megabench_shows_its_dimensions_at_once(reports: Path, watched: Watched) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +34,8 @@ STATUS_OF_TYPE: Mapping[str, int] = {
 """The status that Anthropic gives a request for an error of this type."""
 _BAD_KEY = b"API_KEY_INVALID"
 """Gemini reports a wrong key as a bad request."""
+_OF_CONNECTOR = re.compile(r"^Cannot connect to host \S+ ssl:\S+ \[(.+)\]$", re.DOTALL)
+"""Matches aiohttp's message, whose host and ssl repeat the address or do not concern it."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 _UNREACHABLE = frozenset({
     "ConnectError", "ConnectTimeout", "ClientConnectorError", "ClientConnectorDNSError", "ConnectionRefusedError",
@@ -201,7 +204,7 @@ class Failures:
     def of_transport(self, error: BaseException) -> AttemptError:
         """Convert an error without an answer, or with an answer that the package could not read."""
         names = error_names(error)
-        reason = shorten(str(error)) or type(error).__name__
+        reason = shorten(_OF_CONNECTOR.sub(r"\1", str(error))) or type(error).__name__
         if names & _UNREACHABLE:
             message = f"cannot reach {self.shown}: {reason}; is the server running, and is base_url right?"
             return self.redacted(AttemptError("connection", message, unreachable=True))

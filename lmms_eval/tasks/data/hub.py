@@ -136,6 +136,8 @@ def stated_features(stated: Any) -> Any:
     return datasets.Features({**kinds, **lists})
 
 
+OFFLINE_IS_SET = "HF_HUB_OFFLINE is set"
+"""Why the hub is not asked."""
 _REACH_S = 5.0
 """Seconds that a connection to the hub may take."""
 _KEPT_S = 60.0
@@ -176,7 +178,7 @@ def hub_access(what: str) -> Iterator[None]:
 
     loaded = [constants, *([sys.modules["datasets"].config] if "datasets" in sys.modules else [])]
     offline = [one.HF_HUB_OFFLINE for one in loaded]
-    reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else unreachable(constants.ENDPOINT)
+    reason = OFFLINE_IS_SET if constants.HF_HUB_OFFLINE else unreachable(constants.ENDPOINT)
     for one in loaded if reason else ():
         one.HF_HUB_OFFLINE = True
     try:

@@ -305,14 +305,16 @@ class Watch:
             return set()
         run = run or UnfinishedRun(place, number, self._options, self._media)  # without results, the journals are shown
         if known is None:
-            self._names.append(self._free_name(run.name, place))
+            self._names.append(self._free_name(run.name, place, results))
         self._seen[place] = _Seen(run, results, mark)
         return {"*"}
 
-    def _free_name(self, name: str, place: Path) -> str:
+    def _free_name(self, name: str, place: Path, results: Path | None) -> str:
         """Return a unique name, which stays when other runs are found later."""
         inner = place.parent.parent if place.parent.name == RUNS else place.parent
-        for free in (name, f"{name}@{inner.name}"):
+        stamp = None if results is None else results_date(results.name)
+        labels = [label for label in (inner.name, stamp) if label and label != name]
+        for free in (name, *[f"{name}@{label}" for label in labels]):
             if free not in self._names:
                 return free
         count = 2

@@ -222,8 +222,8 @@ def test_a_dead_server_is_named_and_given_up_soon() -> None:
     response = ask(model, [make_request("one")])["one"]
     assert response.error is not None and response.error.kind == "connection"
     assert response.attempts == 1 + asking.RETRIES_UNSEEN
-    assert f"http://127.0.0.1:{port}/v1/chat/completions" in response.error.message
-    assert "is the server running" in response.error.message
+    reason = f"cannot reach http://127.0.0.1:{port}/v1/chat/completions: Connect call failed ('127.0.0.1', {port})"
+    assert response.error.message == f"{reason}; is the server running, and is base_url right?"
 
 
 def test_a_server_that_dies_gets_all_retries() -> None:

@@ -192,6 +192,18 @@ def test_runs_appear_and_end_under_one_name(tmp_path: Path) -> None:
         assert [run["live"]["done"] for run in runs] == [1, 1]
 
 
+def test_two_runs_of_a_model_in_one_folder_have_their_dates(tmp_path: Path) -> None:
+    from lmms_eval.cli.main import main
+
+    words = ["--model", "baseline", "--model_args", "strategy=gold", "--tasks", "milebench_demo", "--no_media"]
+    for limit in ("1", "2"):
+        assert main([*words, "--limit", limit, "--output_path", str(tmp_path / "baseline"), "--log_samples"]) == 0
+    with view_of(tmp_path, "--no_browser") as view, httpx.Client(base_url=view.root, trust_env=False) as client:
+        client.get(view.address)
+        first, second = [run["name"] for run in get(client, "runs")["runs"]]
+    assert second.removeprefix(f"{first}@")[:8].isdigit()
+
+
 def test_a_browser_is_opened_where_it_can_be_seen() -> None:
     assert can_open_browser({"DISPLAY": ":0"})
     assert can_open_browser({"WAYLAND_DISPLAY": "wayland-0"})
