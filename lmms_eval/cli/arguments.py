@@ -30,6 +30,10 @@ _asked: list[CommandParser] | None = None
 """If set, parsers are collected here instead of printing their help."""
 
 
+_UNKNOWN = "unrecognized arguments: "
+"""Begin of argparse's message about words that it does not know."""
+
+
 class CommandParser(argparse.ArgumentParser):
     """Parser that raises ``UsageError`` for a wrong command line."""
 
@@ -49,7 +53,18 @@ class CommandParser(argparse.ArgumentParser):
         return given
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message.removeprefix('argument ')}; see {self.prog} --help")
+        message = message.removeprefix("argument ") + self._nearest_flag(message)
+        raise UsageError(f"{self.prog}: {message}; see {self.prog} --help")
+
+    def _nearest_flag(self, message: str) -> str:
+        """Return a hint for a message of argparse about an unknown flag; empty if no flag resembles it."""
+        import difflib
+
+        words = message.removeprefix(_UNKNOWN).split()
+        if not message.startswith(_UNKNOWN) or not words[0].startswith("-"):
+            return ""
+        close = difflib.get_close_matches(words[0].partition("=")[0], self._option_string_actions, n=1)
+        return f"; did you mean {close[0]}?" if close else ""
 
 
 def command_parser(name: str, description: str = "") -> CommandParser:
