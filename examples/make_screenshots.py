@@ -64,7 +64,7 @@ def write_reports(folder: Path) -> None:
     program = [sys.executable, "-m", "lmms_eval"]
     for command in (
         [sys.executable, str(REPOSITORY / "examples" / "demo.py"), "--out", "out"],
-        [*program, "report", "out/hf", "out/gold", "--out", "report"],
+        [*program, "report", "out", "--out", "report"],
         [*program, *REPEATED, "--include_path", str(REPOSITORY / "examples" / "task"), *REDUCED],
         [*program, "report", "out/repeats", "--out", "certain"],
     ):
