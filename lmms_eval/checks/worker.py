@@ -296,8 +296,8 @@ def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[
     for pair in pairs:
         best, worst = ends(pair.definition)
         if best is not None and worst is not None and not min(best, worst) <= pair.gold <= max(best, worst):
-            span = f"{min(best, worst):g} to {max(best, worst):g}"
-            yield f"{pair.name} of reference answers is {pair.gold:g}, outside of the range {span} that metric_list states"
+            span = f"the range {min(best, worst):g} to {max(best, worst):g} that metric_list states"
+            yield f"{pair.name} of reference answers is {pair.gold:g}, outside of {span}"
         elif best is not None and not math.isclose(pair.gold, best, abs_tol=1e-6):
             yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
         elif best is None and not distinguishes:

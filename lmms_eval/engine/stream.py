@@ -235,8 +235,8 @@ class Stream:
                 while not self._ready and not self._ended():
                     if self._is_deadlock():
                         raise ModelError(
-                            f"the model's respond took {len(self._held)} requests and waits for more without a response "
-                            "to them: yield a Response for each request of a batch before the next take "
+                            f"the model's respond took {len(self._held)} requests and waits for more without a "
+                            "response to them: yield a Response for each request of a batch before the next take "
                             "(docs/model_guide.md)"
                         )
                     # ``has_open`` can change without a notification if a model dies: check again.
