@@ -150,7 +150,7 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
 
 
 def _user_lines(error: BaseException) -> list[str]:
-    """Return the frames of the user's code through which an error came, outermost first; empty for a missing package."""
+    """Return frames of the user's code that an error came through, outermost first; empty for a missing package."""
     if isinstance(error, MissingOptionalDependencyError):
         return []
     from lmms_eval.utils.user_code import frame_lines, user_frames
