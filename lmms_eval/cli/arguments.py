@@ -30,6 +30,10 @@ _asked: list[CommandParser] | None = None
 """If set, parsers are collected here instead of printing their help."""
 
 
+_UNKNOWN = "unrecognized arguments: "
+"""Begin of argparse's message about words that it does not know."""
+
+
 class CommandParser(argparse.ArgumentParser):
     """Parser that raises ``UsageError`` for a wrong command line."""
 
@@ -49,7 +53,18 @@ class CommandParser(argparse.ArgumentParser):
         return given
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message.removeprefix('argument ')}; see {self.prog} --help")
+        message = message.removeprefix("argument ") + self._nearest_flag(message)
+        raise UsageError(f"{self.prog}: {message}; see {self.prog} --help")
+
+    def _nearest_flag(self, message: str) -> str:
+        """Return a hint for a message of argparse about an unknown flag; empty if no flag resembles it."""
+        import difflib
+
+        words = message.removeprefix(_UNKNOWN).split()
+        if not message.startswith(_UNKNOWN) or not words[0].startswith("-"):
+            return ""
+        close = difflib.get_close_matches(words[0].partition("=")[0], self._option_string_actions, n=1)
+        return f"; did you mean {close[0]}?" if close else ""
 
 
 def command_parser(name: str, description: str = "") -> CommandParser:
@@ -98,11 +113,11 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
         action="append",
         default=[],
         metavar="DIR",
-        help="folder with more task YAML files; may be given several times",
+        help="folder with more task YAML files; repeatable",
     )
     parser.add_argument(
         "--pack_first", "--pack-first", action="store_true",
-        help="a name that a pack and this package have is the pack's",
+        help="if a pack and this package share a name, take the pack's",
     )  # fmt: skip
     add_plugins_flag(parser)
     add_verbosity(parser, verbosity)
@@ -121,27 +136,33 @@ def add_media_flags(parser: CommandParser) -> None:
         default="thumbnails",
         choices=("thumbnails", "full"),
         metavar="KIND",
-        help="full: also the original pictures; default: %(default)s",
+        help="media to include: thumbnails, or full for the original pictures too; default: %(default)s",
     )
-    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    media.add_argument("--no_media", action="store_true", help="leave out pictures, frames and sounds")
     parser.add_argument(
         "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
-        help="show media below this folder for runs without their record, too; repeatable",
+        help="folder whose media may be shown for runs that have not recorded them; repeatable",
     )  # fmt: skip
 
 
 def add_redact_flag(parser: CommandParser) -> None:
     """Add ``--redact``."""
     parser.add_argument(
-        "--redact", action="append", default=[], metavar="KEY", help="leave out the values of this key; repeatable"
+        "--redact",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="key of the samples whose values are left out; repeatable",
     )
 
 
 def add_choice_flags(parser: CommandParser) -> None:
     """Add ``--ids`` and ``--where``."""
-    parser.add_argument("--ids", metavar="FILE|N,N-N", help="only these documents; also TASK:1,2;TASK2:5")
     parser.add_argument(
-        "--where", metavar="EXPRESSION", help="only samples that match: \"topic == 'art' and score < 1\""
+        "--ids", metavar="FILE|N,N-N", help="documents to keep: numbers and ranges, TASK:1,2;TASK2:5, or a file of them"
+    )
+    parser.add_argument(
+        "--where", metavar="EXPRESSION", help="keep only samples that match, such as \"topic == 'art' and score < 1\""
     )
 
 
@@ -197,7 +218,9 @@ class TaskSources(Struct, frozen=True):
 
 def add_plugins_flag(parser: CommandParser) -> None:
     """Add ``--plugins``."""
-    parser.add_argument("--plugins", metavar="NAME,NAME", help="packages, files and folders with models and tasks")
+    parser.add_argument(
+        "--plugins", metavar="NAME,NAME", help="packages with models and tasks, or files and folders with models"
+    )
 
 
 def plugins_of(given: Namespace) -> tuple[str, ...]:

@@ -17,12 +17,16 @@ _DAY_S = 86_400.0
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("cache", "look into, prune or check a response cache (--use_cache)")
-    parser.add_argument("action", choices=("stats", "prune", "verify"), help="what to do")
+    parser.add_argument(
+        "action",
+        choices=("stats", "prune", "verify"),
+        help="count the responses, delete some, or look for damage and repair it",
+    )
     parser.add_argument("path", metavar="PATH", help="the folder or .db file that --use_cache names")
     parser.add_argument(
-        "--older-than", "--older_than", type=float, metavar="DAYS", help="prune: responses that are older"
+        "--older-than", "--older_than", type=float, metavar="DAYS", help="prune: delete responses older than this"
     )
-    parser.add_argument("--model", metavar="NAME", help="prune: responses of this model, named as in stats")
+    parser.add_argument("--model", metavar="NAME", help="prune: delete responses of this model, as stats names it")
     given = parser.read(arguments)
     is_pruning = given.action == "prune"
     if is_pruning != (given.older_than is not None or given.model is not None):

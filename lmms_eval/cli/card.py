@@ -22,10 +22,12 @@ def run(arguments: Sequence[str]) -> int:
     parser = command_parser("card")
     parser.add_argument("run", metavar="RUN", help="output folder, results file, or FOLDER/STAMP")
     parser.add_argument(
-        "--out", metavar="FILE", help="FILE.md or FILE.html, or both without an ending; default: MODEL_STAMP_card"
+        "--out",
+        metavar="FILE",
+        help="file to write: FILE.md or FILE.html; without an ending, both; default: MODEL_STAMP_card",
     )
     parser.add_argument(
-        "--about", metavar="FILE", help="YAML file: answers to items of the checklists that a run cannot know, by key"
+        "--about", metavar="FILE", help="YAML file with answers, by key, to checklist items that a run cannot know"
     )
     given = parser.read(arguments)
     from lmms_eval.exchange.card import card_of

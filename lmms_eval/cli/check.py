@@ -25,17 +25,33 @@ _TASK_TIMEOUT_S, _MODEL_TIMEOUT_S = 60.0, 600.0
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("check", "try tasks and models here: no network, nothing downloaded, no model asked")
-    parser.add_argument("--tasks", help="names, groups, tags, wildcards (all, if no --model is given)")
-    parser.add_argument("--model", help="model name or alias, also of a plugin: imported, built, asked two questions")
+    parser.add_argument(
+        "--tasks", help="names, groups, tags or wildcards to check; default: all, or none if --model is given"
+    )
+    parser.add_argument("--model", help="model name or alias to check: it is imported, built, and asked two questions")
     parser.add_argument("--model_args", "--model-args", default="", metavar="K=V,...", help="arguments of the model")
-    parser.add_argument("--force_simple", "--force-simple", action="store_true", help="its simple class, if it has two")
-    parser.add_argument("-b", "--batch_size", "--batch-size", default=1, help="of the model (1)")
-    parser.add_argument("--device", help="of the model")
+    parser.add_argument(
+        "--force_simple", "--force-simple", action="store_true", help="check the simple class of a model that has two"
+    )
+    parser.add_argument(
+        "-b", "--batch_size", "--batch-size", default=1, help="batch size of the model; default: %(default)s"
+    )
+    parser.add_argument("--device", help="device of the model: cuda, cuda:1, cpu, mps")
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data of benchmarks")
-    parser.add_argument("--documents", type=_positive, default=3, metavar="N", help="first documents to try (3)")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each task (60) and for the model (600)")
-    parser.add_argument("--processes", type=_positive, metavar="N", help="at a time (one a core, at most 16)")
-    parser.add_argument("--strict", action="store_true", help="warnings end with code 2 too")
+    parser.add_argument(
+        "--documents",
+        type=_positive,
+        default=3,
+        metavar="N",
+        help="documents to try of each task, from the first; default: %(default)s",
+    )
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="time limit; default: 60 for each task, 600 for the model"
+    )
+    parser.add_argument(
+        "--processes", type=_positive, metavar="N", help="tasks checked at a time; default: number of cores, at most 16"
+    )
+    parser.add_argument("--strict", action="store_true", help="end with exit code 2 for warnings too")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_catalogue_flags(parser, "ERROR")
     given = parser.read(arguments)

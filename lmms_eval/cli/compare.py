@@ -30,19 +30,37 @@ _MOST_FLIP_LINES = 6
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("compare")
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="output folder, results or samples file, foreign file")
-    parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="only these")
     parser.add_argument(
-        "--task", action="append", default=[], metavar="A=B", help="the task B of one run is A in the other"
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="run to compare: output folder, results or samples file, or a file of another harness",
+    )
+    parser.add_argument(
+        "--tasks", default="", metavar="TASK[,TASK]", help="tasks to compare; default: all that the runs share"
+    )
+    parser.add_argument(
+        "--task",
+        action="append",
+        default=[],
+        metavar="A=B",
+        help="treat task B of one run as task A of the other; repeatable",
     )
     parser.add_argument(
         "--metric",
         default="",
         metavar="METRIC[,A=B]",
-        help="only these; A=B: the metric B of one run is A in the other",
+        help="metrics to compare; A=B treats metric B of one run as metric A of the other; default: all",
     )
-    parser.add_argument("--by", default="", metavar="COLUMN[,COLUMN]", help="also by the values of metadata columns")
-    parser.add_argument("--reference", default="", metavar="RUN", help="compare all others with it, not all pairs")
+    parser.add_argument(
+        "--by",
+        default="",
+        metavar="COLUMN[,COLUMN]",
+        help="metadata columns; also compare the documents of each of their values",
+    )
+    parser.add_argument(
+        "--reference", default="", metavar="RUN", help="compare the other runs with this one, instead of every pair"
+    )
     parser.add_argument(
         "--anchors",
         default="",
@@ -50,26 +68,51 @@ def run(arguments: Sequence[str]) -> int:
         help="earlier runs whose scores narrow the difference between a run that stopped early and a whole one",
     )
     parser.add_argument(
-        "--margin", type=float, metavar="X", help="smaller differences do not matter (scores from 0 to 1: 0.01 is 1 pp)"
+        "--margin",
+        type=float,
+        metavar="X",
+        help="smallest difference that matters, in units of the score (from 0 to 1: 0.01 is one point of 100)",
     )
-    parser.add_argument("--alpha", type=float, default=0.05, metavar="X", help="default: %(default)s")
-    parser.add_argument("--draws", type=int, default=10_000, metavar="N", help="redraws; default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the redraws; default: %(default)s")
-    parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
-    parser.add_argument("--csv", metavar="FILE")
-    parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument(
+        "--alpha", type=float, default=0.05, metavar="X", help="significance level; default: %(default)s"
+    )
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="resamplings for intervals without a formula; default: %(default)s",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="random seed of the resamplings; default: %(default)s",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the comparison as JSON; -: print it instead of the table")
+    parser.add_argument("--csv", metavar="FILE", help="write the table as CSV")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table as Markdown")
     parser.add_argument(
         "--latex",
         nargs="?",
         const=STANDARD_OUTPUT,
         metavar="FILE",
-        help="- or without FILE: printed instead of the table",
+        help="write the table as LaTeX; - or no FILE: print it instead of the table",
     )
-    parser.add_argument("--flips", metavar="FILE", help="documents that changed, the largest changes first (JSONL)")
     parser.add_argument(
-        "--suspects", metavar="FILE", help="documents whose reference answer may be wrong, from four or more runs (CSV)"
+        "--flips", metavar="FILE", help="write the documents whose score changed, largest changes first (JSONL)"
     )
-    parser.add_argument("--plot", metavar="FILE.pdf|svg|png", help="forest plot (matplotlib)")
+    parser.add_argument(
+        "--suspects",
+        metavar="FILE",
+        help="write the documents whose reference answer may be wrong (CSV); needs four or more runs",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE.pdf|svg|png",
+        help="draw the differences with their intervals (forest plot; needs matplotlib)",
+    )
     add_verbosity(parser)
     given = parser.read(arguments)
     files = _files(given)

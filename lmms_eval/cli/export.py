@@ -41,24 +41,45 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> CommandParser:
     parser = command_parser("export")
     parser.add_argument(
-        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+        "run",
+        metavar="RUN",
+        help="run to export: output folder, results file, FOLDER/STAMP, samples file, or .runs/KEY",
     )
-    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="only this one")
-    parser.add_argument("--to", required=True, choices=(*_TABLES, EEE, HUB), help=f"{EEE}: records of Every Eval Ever")
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="task whose samples to write; default: all")
     parser.add_argument(
-        "--out", metavar="FILE|FOLDER", help="default: MODEL_STAMP.FORM, or the folder FORM, in the current folder"
+        "--to",
+        required=True,
+        choices=(*_TABLES, EEE, HUB),
+        help=f"form to write; {EEE}: records of Every Eval Ever; {HUB}: results for the hub",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE|FOLDER",
+        help="file or folder to write; default, in the current folder: MODEL_STAMP.FORM, or the folder FORM",
     )
     add_choice_flags(parser)
-    parser.add_argument("--organization", metavar="NAME", help=f"{EEE}: who provides the records; default: unknown")
-    parser.add_argument("--relationship", choices=_RELATIONSHIPS, help=f"{EEE}: evaluator and model; default: other")
-    parser.add_argument("--developer", metavar="NAME", help=f"{EEE}: of the model, if its name does not state it")
     parser.add_argument(
-        "--task_id", action="append", default=[], metavar="TASK=ID", help=f"{HUB}: the data set's own name of a task"
+        "--organization", metavar="NAME", help=f"{EEE}: organization that provides the records; default: unknown"
     )
-    parser.add_argument("--source_url", metavar="URL", help=f"{HUB}: address of further information")
+    parser.add_argument(
+        "--relationship",
+        choices=_RELATIONSHIPS,
+        help=f"{EEE}: relationship of the evaluator to the model; default: other",
+    )
+    parser.add_argument(
+        "--developer", metavar="NAME", help=f"{EEE}: developer of the model, if the model's name does not state it"
+    )
+    parser.add_argument(
+        "--task_id",
+        action="append",
+        default=[],
+        metavar="TASK=ID",
+        help=f"{HUB}: the name that the data set itself gives a task; repeatable",
+    )
+    parser.add_argument("--source_url", metavar="URL", help=f"{HUB}: address of a page about the results")
     parser.add_argument(
         "--push", nargs="?", const=_OF_RUN, metavar="OWNER/MODEL",
-        help=f"{HUB}: propose them to this repository; default: that of the run's model",
+        help=f"{HUB}: propose the results to this repository; without a name, to that of the run's model",
     )  # fmt: skip
     return parser
 

@@ -119,11 +119,15 @@ def run(arguments: Sequence[str]) -> int:
     parser = command_parser("fetch", "get and check what tasks need; nothing is ever fetched while scoring")
     parser.add_argument(
         "what", metavar="TASKS",
-        help="tasks, groups or tags (comma list); nltk: English sentences (punkt_tab) and nouns (wordnet)",
+        help="tasks, groups or tags, with commas; or nltk: NLTK's data (punkt_tab, wordnet)",
     )  # fmt: skip
-    parser.add_argument("--to", metavar="DIR", help="of nltk: folder (the first of NLTK_DATA, else ~/nltk_data)")
+    parser.add_argument(
+        "--to", metavar="DIR", help="nltk: folder to install into; default: the first of NLTK_DATA, else ~/nltk_data"
+    )
     parser.add_argument("--dry-run", "--dry_run", action="store_true", help="show what would be fetched, and its size")
-    parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data: what it has is kept")
+    parser.add_argument(
+        "--data_root", "--data-root", metavar="DIR", help="folder with local data, which is not downloaded again"
+    )
     add_catalogue_flags(parser, "ERROR")
     given = parser.read(arguments)
     if given.what != "nltk":

@@ -15,12 +15,18 @@ _FILES = ("junit", "markdown", "json")
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("gate")
-    parser.add_argument("--policy", required=True, metavar="FILE", help="YAML: tasks, metric, margin, alpha, ...")
-    parser.add_argument("run", metavar="RUN", help="output folder, results or samples file, foreign file")
-    parser.add_argument("base", metavar="BASE", help="the run to compare it with")
-    parser.add_argument("--junit", metavar="FILE", help="JUnit XML")
-    parser.add_argument("--markdown", metavar="FILE", help="summary, such as for $GITHUB_STEP_SUMMARY")
-    parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
+    parser.add_argument(
+        "--policy", required=True, metavar="FILE", help="YAML file with the rules: tasks, metric, margin, alpha, ..."
+    )
+    parser.add_argument(
+        "run", metavar="RUN", help="the new run: output folder, results or samples file, or a file of another harness"
+    )
+    parser.add_argument("base", metavar="BASE", help="the run that it may replace, in the same forms")
+    parser.add_argument("--junit", metavar="FILE", help="write the outcome as JUnit XML, for test reports")
+    parser.add_argument(
+        "--markdown", metavar="FILE", help="write a summary in Markdown, such as to $GITHUB_STEP_SUMMARY"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the outcome as JSON; -: print it instead of the table")
     add_verbosity(parser)
     given = parser.read(arguments)
     files = stated_files(given, _FILES)

@@ -53,19 +53,52 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
         "1: ask a model and write prediction.json next to each annotation; 2: score (register); 3: levels (rank)",
     )
     add = parser.add_argument
-    add("--step", default=STEPS, metavar="N", help="digits of the steps to run: 1, 12, 23, ... (123)")
-    add("--model", metavar="NAME", help="back end that answers (step 1)")
-    add("--model_args", "--model-args", default="", metavar="K=V,...", help="its arguments")
-    add("--dataset", type=Path, default=Path("General-Bench-Openset"), metavar="DIR", help="(General-Bench-Openset)")
-    add("--tasks", default="general_bench", metavar="NAMES", help="which tasks are asked (general_bench)")
-    add("--name", metavar="NAME", help="of the model's column and files (the model's)")
-    add("-p", "--prediction", default="prediction.json", metavar="FILE", help="name of the predictions' files")
-    add("--output", type=Path, default=Path("outcome"), metavar="DIR", help="(outcome)")
-    add("--profile", choices=("paper", "reference"), default="paper", help="of steps 2 and 3 (paper)")
-    add("--task_kwargs", "--task-kwargs", default="", metavar="K=V,...", help="options of the tasks, for steps 1 and 2")
-    add("--judge_model", "--judge-model", metavar="NAME", help="judge of the one judged metric, for steps 1 and 2")
-    add("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
-    add("--judge_args", "--judge-args", metavar="K=V,...", help="further arguments of its back end")
+    add(
+        "--step",
+        default=STEPS,
+        metavar="N",
+        help="digits of the steps to run, such as 1, 12 or 23; default: %(default)s",
+    )
+    add("--model", metavar="NAME", help="model that answers in step 1, as for lmms-eval --model")
+    add("--model_args", "--model-args", default="", metavar="K=V,...", help="arguments of the model")
+    add(
+        "--dataset",
+        type=Path,
+        default=Path("General-Bench-Openset"),
+        metavar="DIR",
+        help="folder of the data set; default: %(default)s",
+    )
+    add("--tasks", default="general_bench", metavar="NAMES", help="tasks to ask in step 1; default: %(default)s")
+    add("--name", metavar="NAME", help="name of the workbook's column and of the files; default: the model's name")
+    add(
+        "-p",
+        "--prediction",
+        default="prediction.json",
+        metavar="FILE",
+        help="file name of the predictions; default: %(default)s",
+    )
+    add("--output", type=Path, default=Path("outcome"), metavar="DIR", help="folder to write to; default: %(default)s")
+    add(
+        "--profile",
+        choices=("paper", "reference"),
+        default="paper",
+        help="rules of steps 2 and 3: the paper's, or those of the authors' scripts; default: %(default)s",
+    )
+    add(
+        "--task_kwargs",
+        "--task-kwargs",
+        default="",
+        metavar="K=V,...",
+        help="settings of the tasks, for steps 1 and 2, such as weights=DIR",
+    )
+    add(
+        "--judge_model",
+        "--judge-model",
+        metavar="NAME",
+        help="judge of the metric that needs one, for steps 1 and 2: NAME or PROVIDER:NAME",
+    )
+    add("--judge_base_url", "--judge-base-url", metavar="URL", help="address of the judge's server")
+    add("--judge_args", "--judge-args", metavar="K=V,...", help="further arguments of the judge's back end")
     given, further = parser.parse_known_args(list(words))
     if not given.step or set(given.step) - set(STEPS):
         raise UsageError(f"--step {given.step}: give digits of steps: 1 (predictions), 2 (scores), 3 (levels)")
@@ -123,9 +156,9 @@ def list_tasks(words: Sequence[str]) -> int:
     parser = command_parser("general-bench tasks", "what a data set's folder holds")
     parser.add_argument(
         "-d", "--dataset", type=Path, default=Path("General-Bench-Openset"), metavar="DIR",
-        help="(General-Bench-Openset)",
+        help="folder of the data set; default: %(default)s",
     )  # fmt: skip
-    parser.add_argument("--subset", choices=("open", "closed"), help="which set, if the folder has both (the open one)")
+    parser.add_argument("--subset", choices=("open", "closed"), help="which set, if the folder has both; default: open")
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.data.scanning import match, scan
@@ -162,21 +195,39 @@ def register(words: Sequence[str]) -> int:
     )
     parser.add_argument(
         "-d", "--dataset", type=Path, default=Path("General-Bench-Openset"), metavar="DIR",
-        help="data set's folder with predictions or result files, or one result file (General-Bench-Openset)",
+        help="folder of the data set with predictions or result files, or one result file; default: %(default)s",
     )  # fmt: skip
-    parser.add_argument("-p", "--prediction", default="prediction.json", metavar="NAME", help="name of those files")
     parser.add_argument(
-        "-t", "--template", type=Path, metavar="FILE", help="workbook to fill (the benchmark's empty one)"
+        "-p",
+        "--prediction",
+        default="prediction.json",
+        metavar="NAME",
+        help="file name of the predictions or results; default: %(default)s",
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path("outcome"), metavar="DIR", help="(outcome)")
+    parser.add_argument(
+        "-t", "--template", type=Path, metavar="FILE", help="workbook to fill; default: the benchmark's empty one"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("outcome"),
+        metavar="DIR",
+        help="folder to write to; default: %(default)s",
+    )
     parser.add_argument(
         "--task_kwargs", "--task-kwargs", default="", metavar="K=V,...",
-        help="options of the tasks: weights=DIR, download=true, ratings=FILE, field_maps=FILE, subset=closed, ...",
+        help="settings of the tasks: weights=DIR, download=true, ratings=FILE, field_maps=FILE, subset=closed, ...",
     )  # fmt: skip
     add = parser.add_argument
-    add("--judge_model", "--judge-model", metavar="NAME", help="judge of the one judged metric: NAME or PROVIDER:NAME")
-    add("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
-    add("--judge_args", "--judge-args", default="", metavar="K=V,...", help="further arguments of its back end")
+    add(
+        "--judge_model",
+        "--judge-model",
+        metavar="NAME",
+        help="judge of the metric that needs one: NAME or PROVIDER:NAME",
+    )
+    add("--judge_base_url", "--judge-base-url", metavar="URL", help="address of the judge's server")
+    add("--judge_args", "--judge-args", default="", metavar="K=V,...", help="further arguments of the judge's back end")
     _add_shared(parser, "test")
     given = parser.parse_args(list(words))
 
@@ -268,18 +319,34 @@ def rank(words: Sequence[str]) -> int:
     parser = command_parser("general-bench rank", "General-Level scores from a result workbook (or CSV, JSON)")
     parser.add_argument(
         "-p", "--path", type=Path, default=Path("outcome/emu2_result.xlsx"), metavar="FILE",
-        help="what register wrote (outcome/emu2_result.xlsx)",
+        help="workbook that register wrote; default: %(default)s",
     )  # fmt: skip
-    parser.add_argument("-s", "--sota", type=Path, metavar="FILE", help="specialists' workbook (the published one)")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="for log, JSON and CSV (the folder of FILE)")
+    parser.add_argument(
+        "-s",
+        "--sota",
+        type=Path,
+        metavar="FILE",
+        help="workbook with the specialists' scores; default: the published one",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="folder for log, JSON and CSV; default: that of --path"
+    )
     _add_shared(parser, "Emu2-32B")
-    parser.add_argument("--scope", default="A", help="A, B:Image, B:Image+Video, C:Image-Generation, D:I-C-3 (A)")
+    parser.add_argument(
+        "--scope",
+        default="A",
+        help="part of the leaderboard: A, B:Image, B:Image+Video, C:Image-Generation, D:I-C-3; default: %(default)s",
+    )
     parser.add_argument(
         "--wer_unit", "--wer-unit", choices=("fraction", "percent"), default="fraction",
-        help="of the word error rates in FILE (fraction)",
+        help="unit of the word error rates in the workbook; default: fraction",
     )  # fmt: skip
     parser.add_argument(
-        "--draws", type=int, default=300, metavar="N", help="resamplings of the tasks for intervals; 0: none (300)"
+        "--draws",
+        type=int,
+        default=300,
+        metavar="N",
+        help="resamplings of the tasks for intervals; 0: no intervals; default: %(default)s",
     )
     parser.add_argument(
         "--picture", action="store_true", help="also draw NAME_levels.png and .svg: modalities and levels (matplotlib)"
@@ -303,7 +370,9 @@ def rank(words: Sequence[str]) -> int:
 
 
 def _add_shared(parser: CommandParser, model: str) -> None:
-    parser.add_argument("-m", "--model", default=model, metavar="NAME", help=f"column of the workbook ({model})")
+    parser.add_argument(
+        "-m", "--model", default=model, metavar="NAME", help=f"column of the workbook; default: {model}"
+    )
     parser.add_argument(
         "--profile", choices=("paper", "reference"), default="paper",
         help="paper: as the paper describes it; reference: as the authors' scripts compute it, defects included",

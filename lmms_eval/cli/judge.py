@@ -31,14 +31,23 @@ def run(arguments: Sequence[str]) -> int:
 def _plan(arguments: Sequence[str]) -> int:
     parser = command_parser("judge plan", "draw judged answers for people to score, as a table to fill")
     parser.add_argument(
-        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+        "run", metavar="RUN", help="judged run: output folder, results file, FOLDER/STAMP, samples file, or .runs/KEY"
     )
     parser.add_argument("--labels", type=int, required=True, metavar="N", help="how many answers people will score")
     parser.add_argument("--task", default="", metavar="TASK", help="the judged task, if the run has several")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="default, without another: labels_TASK.csv")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed of the drawing; default: %(default)s"
+    )
+    parser.add_argument(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="write the table as CSV; default, if no other form is given: labels_TASK.csv",
+    )
     parser.add_argument("--xlsx", type=Path, metavar="FILE", help="write the table as a workbook")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="a page to score them on, which saves the CSV")
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page on which people score the answers, and save the CSV"
+    )
     add_media_flags(parser)
     given = parser.read(arguments)
     places: dict[str, Path] = {form: path for form in _FORMS if (path := getattr(given, form)) is not None}
@@ -81,12 +90,14 @@ def _write_page(plan: LabelPlan, run: Run, path: Path, given: Namespace) -> None
 def _anchors(arguments: Sequence[str]) -> int:
     parser = command_parser("judge anchors", "write judged answers to a file, to judge them again later")
     parser.add_argument(
-        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+        "run", metavar="RUN", help="judged run: output folder, results file, FOLDER/STAMP, samples file, or .runs/KEY"
     )
-    parser.add_argument("--items", type=int, required=True, metavar="N", help="how many answers")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="default: anchors_TASK.json")
+    parser.add_argument("--items", type=int, required=True, metavar="N", help="how many answers to draw")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write; default: anchors_TASK.json")
     parser.add_argument("--task", default="", metavar="TASK", help="the judged task, if the run has several")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed of the drawing; default: %(default)s"
+    )
     given = parser.read(arguments)
     from lmms_eval.evaluation.judge_anchors import draw_anchors, write_anchors
     from lmms_eval.results.run import load
@@ -104,10 +115,16 @@ def _anchors(arguments: Sequence[str]) -> int:
 
 def _check(arguments: Sequence[str]) -> int:
     parser = command_parser("judge check", "judge the answers of a file again, and say whether the judge has drifted")
-    parser.add_argument("file", type=Path, metavar="FILE", help="written by lmms-eval judge anchors")
-    parser.add_argument("--alpha", type=float, default=0.05, metavar="X", help="level of the test, %(default)s")
+    parser.add_argument("file", type=Path, metavar="FILE", help="file that lmms-eval judge anchors wrote")
     parser.add_argument(
-        "--margin", type=float, default=0.0, metavar="X", help="largest shift of the mean without alarm"
+        "--alpha", type=float, default=0.05, metavar="X", help="significance level of the test; default: %(default)s"
+    )
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="largest shift of the mean score that is no drift; default: %(default)s",
     )
     texts = {one.name: one.text for one in options() if one.name in _JUDGE_OPTIONS}
     for name in _JUDGE_OPTIONS:

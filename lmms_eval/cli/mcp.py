@@ -16,10 +16,22 @@ _HTTP = ("http", "streamable-http")
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("mcp")
     add = parser.add_argument
-    add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
-    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any free port; default: %(default)s")
-    add("--server", metavar="URL", help="use a running evaluation server (lmms-eval serve)")
+    add(
+        "--transport",
+        default="stdio",
+        choices=("stdio", *_HTTP, "sse"),
+        metavar="stdio|http",
+        help="serve the client that started this command (stdio), or several (http); default: stdio",
+    )
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="http: address to listen on; default: %(default)s")
+    add(
+        "--port",
+        type=int,
+        default=8001,
+        metavar="N",
+        help="http: port to listen on; 0: any free port; default: %(default)s",
+    )
+    add("--server", metavar="URL", help="address of a running lmms-eval serve that does the work")
     add_address_flags(parser)
     add_server_flags(parser)
     given = parser.read(arguments)

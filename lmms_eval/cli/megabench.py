@@ -38,12 +38,19 @@ def run(arguments: Sequence[str]) -> int:
 
 def _evaluate(words: Sequence[str]) -> int:
     parser = command_parser("megabench evaluate", "score a submission file")
-    parser.add_argument("--subset_name", "--subset-name", required=True, help=", ".join(SUBSETS.values()))
     parser.add_argument(
-        "--submission_file", "--submission-file", required=True, type=Path, metavar="FILE", help="answers to score"
+        "--subset_name", "--subset-name", required=True, help=f"part of the benchmark: {', '.join(SUBSETS.values())}"
     )
     parser.add_argument(
-        "--output_file", "--output-file", required=True, type=Path, metavar="FILE", help="scores to write"
+        "--submission_file",
+        "--submission-file",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="file with the answers to score",
+    )
+    parser.add_argument(
+        "--output_file", "--output-file", required=True, type=Path, metavar="FILE", help="file to write the scores to"
     )
     add_scoring_flags(parser)
     given = parser.parse_args(list(words))
@@ -67,28 +74,43 @@ def score_task_submission(words: Sequence[str]) -> int:
 
 def add_scoring_flags(parser: CommandParser) -> None:
     """Add the flags that ``evaluate`` and ``lmms-eval score`` share."""
-    parser.add_argument("--data_root", "--data-root", metavar="DIR", help="local copy of the data set")
+    parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with a local copy of the data set")
     parser.add_argument(
-        "--dataset_name", "--dataset-name", metavar="NAME", help="the data set's name, or a folder like --data_root"
+        "--dataset_name",
+        "--dataset-name",
+        metavar="NAME",
+        help="name of the data set on the hub, or a folder as for --data_root",
     )
-    parser.add_argument("--force", action="store_true", help="score rule tasks again, whatever the output file holds")
     parser.add_argument(
-        "--workers", type=int, default=min(4, os.cpu_count() or 1), metavar="N", help="scoring processes"
+        "--force",
+        action="store_true",
+        help="score tasks without a judge again, even if the output file has their scores",
     )
-    parser.add_argument("--nltk_data", "--nltk-data", metavar="DIR", help="folder with NLTK's data")
-    parser.add_argument("--geocode_table", "--geocode-table", metavar="FILE", help="coordinates of places")
-    parser.add_argument("--geocoder", metavar="URL", help="nominatim, or the URL of such a server")
+    parser.add_argument(
+        "--workers", type=int, default=min(4, os.cpu_count() or 1), metavar="N", help="number of scoring processes"
+    )
+    parser.add_argument(
+        "--nltk_data", "--nltk-data", metavar="DIR", help="folder with NLTK's data, which lmms-eval fetch nltk installs"
+    )
+    parser.add_argument(
+        "--geocode_table", "--geocode-table", metavar="FILE", help="JSON file with the coordinates of places"
+    )
+    parser.add_argument(
+        "--geocoder",
+        metavar="URL",
+        help="server for the coordinates of places: nominatim, or the URL of a compatible one",
+    )
     parser.add_argument(
         "--allow_unsafe_code", "--allow-unsafe-code", action="store_true",
-        help="run programs of the model even if no sandbox can confine them",
+        help="run programs that a model wrote even if no sandbox can confine them",
     )  # fmt: skip
     parser.add_argument(
-        "--judge_model", "--judge-model", metavar="NAME", help="model that judges: NAME or PROVIDER:NAME"
+        "--judge_model", "--judge-model", metavar="NAME", help="model that judges answers: NAME or PROVIDER:NAME"
     )
-    parser.add_argument("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
+    parser.add_argument("--judge_base_url", "--judge-base-url", metavar="URL", help="address of the judge's server")
     parser.add_argument(
         "--judge_retries", "--judge-retries", type=int, default=0, metavar="N",
-        help="how often a reply that cannot be read is asked again (0)",
+        help="how often a reply of the judge that cannot be read is asked again; default: %(default)s",
     )  # fmt: skip
 
 
@@ -228,7 +250,12 @@ def _breakdown(words: Sequence[str]) -> int:
 
     parser = command_parser("megabench breakdown", "core, open, overall and keyword scores from the evaluator's output")
     parser.add_argument(
-        "--input_dir", "--input-dir", required=True, type=Path, metavar="DIR", help="output files of evaluate"
+        "--input_dir",
+        "--input-dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder with the output files of evaluate",
     )
     _add_plot_flag(parser)
     given = parser.parse_args(list(words))
@@ -242,10 +269,20 @@ def _single_image(words: Sequence[str]) -> int:
 
     parser = command_parser("megabench single-image", "single-image results from a finished full breakdown")
     parser.add_argument(
-        "--input_dir", "--input-dir", required=True, type=Path, metavar="DIR", help="output files of evaluate"
+        "--input_dir",
+        "--input-dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder with the output files of evaluate",
     )
     parser.add_argument(
-        "--output_dir", "--output-dir", required=True, type=Path, metavar="DIR", help="files of single-image tasks"
+        "--output_dir",
+        "--output-dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder to write the files of single-image tasks to",
     )
     _add_plot_flag(parser)
     given = parser.parse_args(list(words))
@@ -255,7 +292,7 @@ def _single_image(words: Sequence[str]) -> int:
 
 
 def _add_plot_flag(parser: CommandParser) -> None:
-    parser.add_argument("--no_plot", "--no-plot", action="store_true", help="draw nothing")
+    parser.add_argument("--no_plot", "--no-plot", action="store_true", help="write no pictures")
 
 
 def _show(found: ModelBreakdown, folder: Path, title: str, no_plot: bool) -> None:

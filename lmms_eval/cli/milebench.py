@@ -23,15 +23,24 @@ def evaluate(words: Sequence[str]) -> int:
     Raises ``UsageError`` if the folder holds no predictions.
     """
     parser = command_parser("milebench evaluate", "score pred.json files; writes eval.json and others there")
-    parser.add_argument("--data-dir", "--data_dir", required=True, type=Path, metavar="DIR", help="root of the data")
-    parser.add_argument("--dataset", metavar="NAME", help="one data set (all that the result folder has)")
     parser.add_argument(
-        "--result-dir", "--result_dir", required=True, type=Path, metavar="DIR", help="a model's folder: outputs/MODEL"
+        "--data-dir", "--data_dir", required=True, type=Path, metavar="DIR", help="folder of the data set"
+    )
+    parser.add_argument(
+        "--dataset", metavar="NAME", help="one data set of the benchmark; default: all in the result folder"
+    )
+    parser.add_argument(
+        "--result-dir",
+        "--result_dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder of one model's results, such as outputs/MODEL",
     )
     parser.add_argument("--adv", action="store_true", help="the predictions answer the adversarial annotations")
     parser.add_argument(
         "--allow_partial", "--allow-partial", action="store_true",
-        help="score what is there if samples are missing or failed, and say how many",
+        help="score even if samples are missing or failed, and state how many",
     )  # fmt: skip
     given = parser.parse_args(list(words))
 
@@ -89,9 +98,16 @@ def score(words: Sequence[str]) -> int:
 
     parser = command_parser("milebench score", "collect eval.json files into result.json and result.csv")
     parser.add_argument(
-        "--result-dir", "--result_dir", required=True, type=Path, metavar="DIR", help="holds a folder for each model"
+        "--result-dir",
+        "--result_dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder with a folder for each model",
     )
-    parser.add_argument("--models", required=True, nargs="+", metavar="MODEL", help="names of folders, order kept")
+    parser.add_argument(
+        "--models", required=True, nargs="+", metavar="MODEL", help="folders of the models, in the order of the table"
+    )
     given = parser.parse_args(list(words))
     models, absent = collect(given.result_dir, given.models)
     write_collection(models, given.result_dir)
@@ -107,10 +123,19 @@ def report(words: Sequence[str]) -> int:
 
     parser = command_parser("milebench report", "groups and overall figures of a model, from what evaluate wrote")
     parser.add_argument(
-        "--result-dir", "--result_dir", required=True, type=Path, metavar="DIR", help="a model's folder: outputs/MODEL"
+        "--result-dir",
+        "--result_dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="folder of one model's results, such as outputs/MODEL",
     )
     parser.add_argument(
-        "--output_dir", "--output-dir", type=Path, metavar="DIR", help="tables and pictures go to DIR/MODEL_milebench"
+        "--output_dir",
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help="write tables and pictures to DIR/MODEL_milebench",
     )
     given = parser.parse_args(list(words))
     found = report_of(given.result_dir, given.output_dir)

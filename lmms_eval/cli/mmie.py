@@ -44,33 +44,67 @@ def parser() -> CommandParser:
     """Return the parser with both spellings of the benchmark's flags, and further flags."""
     made = command_parser("mmie judge", "a judge scores the answers in a file from 0 to 6")
     add = made.add_argument
-    add("--model_path", "--model-path", metavar="M", help=f"InternVL checkpoint that judges ({DEFAULT_MODEL})")
-    add("--input_dir", "--input-dir", default="./eval_inputs", metavar="DIR", help="holds the file and its pictures")
+    add("--model_path", "--model-path", metavar="M", help=f"InternVL checkpoint that judges; default: {DEFAULT_MODEL}")
+    add(
+        "--input_dir",
+        "--input-dir",
+        default="./eval_inputs",
+        metavar="DIR",
+        help="folder with the file of answers and its pictures; default: %(default)s",
+    )
     add("--input_name", "--input_file", "--input-name", "--input-file", default="data.json", metavar="NAME",
-        help="JSON list of records (data.json)")  # fmt: skip
-    add("--data_root", "--data-root", metavar="DIR", help="where else pictures are looked for: the data set's folder")
-    add("--output_dir", "--output-dir", default="./eval_outputs", metavar="DIR", help="folder of the results")
+        help="name of the file of answers, a JSON list of records; default: data.json")  # fmt: skip
+    add(
+        "--data_root",
+        "--data-root",
+        metavar="DIR",
+        help="folder of the data set, as a further place to look for pictures",
+    )
+    add(
+        "--output_dir",
+        "--output-dir",
+        default="./eval_outputs",
+        metavar="DIR",
+        help="folder for the results; default: %(default)s",
+    )
     add("--output_name", "--output_file", "--output-name", "--output-file", default="eval_result.json", metavar="NAME",
-        help="name of the results; default: %(default)s")  # fmt: skip
+        help="file name of the results; default: %(default)s")  # fmt: skip
     add("--save_step", "--save-step", type=int, default=10, metavar="N",
-        help="the temporary file is written after so many judgements (10)")  # fmt: skip
-    add("--judge_model", "--judge-model", metavar="NAME", help="judge in place of --model_path: NAME or PROVIDER:NAME")
-    add("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
-    add("--judge_args", "--judge-args", default="", metavar="K=V,...", help="further arguments of its back end")
+        help="save after every N judgements; default: %(default)s")  # fmt: skip
+    add(
+        "--judge_model",
+        "--judge-model",
+        metavar="NAME",
+        help="model that judges in place of --model_path: NAME or PROVIDER:NAME",
+    )
+    add("--judge_base_url", "--judge-base-url", metavar="URL", help="address of the judge's server")
+    add("--judge_args", "--judge-args", default="", metavar="K=V,...", help="further arguments of the judge's back end")
     add("--judge_prompts", "--judge-prompts", type=Path, metavar="FILE",
-        help="Python file with the texts for the judge (read, never run); else our own wording")  # fmt: skip
+        help="Python file with the prompts for the judge, read but never run; default: our own wording")  # fmt: skip
     add("--judge_retries", "--judge-retries", type=int, default=0, metavar="N",
-        help="how often a reply without a score is asked again (0)")  # fmt: skip
+        help="how often a reply without a score is asked again; default: %(default)s")  # fmt: skip
     add("--trust_remote_code", "--trust-remote-code", action="store_true",
         help="run the code that the checkpoint ships")  # fmt: skip
-    add("--device", metavar="NAME", help="of a local judge: auto, cpu, cuda:0, ...")
+    add("--device", metavar="NAME", help="device of a local judge: auto, cpu, cuda:0, ...")
     add("--view", choices=("official", "full_text"), default="official",
-        help="cut answers after the third picture as the benchmark does, or show all texts")  # fmt: skip
-    add("--max_images", "--max-images", type=int, default=4, metavar="N", help="samples with more are skipped (4)")
-    add("--strict_images", "--strict-images", action="store_true", help="a picture that is not there fails its record")
+        help="official: cut answers after the third picture, as the benchmark does; full_text: cut none")  # fmt: skip
+    add(
+        "--max_images",
+        "--max-images",
+        type=int,
+        default=4,
+        metavar="N",
+        help="skip samples with more pictures than this; default: %(default)s",
+    )
+    add(
+        "--strict_images",
+        "--strict-images",
+        action="store_true",
+        help="count a record as failed if one of its pictures is missing",
+    )
     add("--category_by", "--category-by", choices=("id", "name"), default="id",
-        help="what decides where a record's id and category disagree")  # fmt: skip
-    add("--force", action="store_true", help="judge everything again, whatever is finished")
+        help="what decides the category if a record's id and category disagree")  # fmt: skip
+    add("--force", action="store_true", help="judge everything again, also what an earlier start has finished")
     return made
 
 

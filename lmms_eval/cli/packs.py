@@ -30,13 +30,13 @@ def run(arguments: Sequence[str]) -> int:
 def _add(arguments: Sequence[str]) -> int:
     parser = command_parser("packs add", "get the tasks of other packages: download their wheels, install nothing")
     parser.add_argument("what", nargs="+", metavar="NAME[==VERSION]|WHEEL|FOLDER",
-        help="package of the index, a wheel, or a folder of tasks")  # fmt: skip
-    parser.add_argument("--name", default="", help="name of the pack (that of the package)")
+        help="package of the index, wheel, or folder of tasks to add")  # fmt: skip
+    parser.add_argument("--name", default="", help="name for the pack; default: that of the package")
     parser.add_argument(
         "--tasks_folder", "--tasks-folder", default="", metavar="PATH",
-        help="where its task files are, below the package (PACKAGE/tasks)",
+        help="folder of its task files inside the package; default: PACKAGE/tasks",
     )  # fmt: skip
-    parser.add_argument("--trust", action="store_true", help="let its tasks run the Python code that they bring")
+    parser.add_argument("--trust", action="store_true", help="allow the Python code of its tasks to run")
     parser.add_argument(
         "--with_packages", "--with-packages", action="store_true",
         help="print the command that installs the packages that its tasks import",
@@ -156,8 +156,8 @@ def _list(arguments: Sequence[str]) -> int:
 
 def _trust(arguments: Sequence[str]) -> int:
     parser = command_parser("packs trust", "let the tasks of a pack run the Python code that they bring")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="pack, as packs list names it")
-    parser.add_argument("--revoke", action="store_true", help="do not let them any more")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="name of a pack, as packs list shows it")
+    parser.add_argument("--revoke", action="store_true", help="withdraw the permission")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import changing, pack_named, replaced
 
@@ -170,8 +170,10 @@ def _trust(arguments: Sequence[str]) -> int:
 
 def _update(arguments: Sequence[str]) -> int:
     parser = command_parser("packs update", "get the newest versions of packs, or the version that is named")
-    parser.add_argument("what", nargs="*", metavar="NAME[==VERSION]", help="all that came from a package index")
-    parser.add_argument("--trust", action="store_true", help="let the code of the new versions run")
+    parser.add_argument(
+        "what", nargs="*", metavar="NAME[==VERSION]", help="pack to update; default: all that came from a package index"
+    )
+    parser.add_argument("--trust", action="store_true", help="allow the code of the new versions to run")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import pack_named, packs
     from lmms_eval.tasks.packs.wheels import made_pack
@@ -195,7 +197,7 @@ def _update(arguments: Sequence[str]) -> int:
 
 def _remove(arguments: Sequence[str]) -> int:
     parser = command_parser("packs remove", "remove packs and their files")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="pack, as packs list names it")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="name of a pack, as packs list shows it")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.store import changing, is_in_use, pack_named
 
@@ -209,8 +211,8 @@ def _remove(arguments: Sequence[str]) -> int:
 
 def _describe(arguments: Sequence[str]) -> int:
     parser = command_parser("packs describe", "what a pack holds, and how many of its tasks can be built here")
-    parser.add_argument("name", metavar="NAME", help="pack, as packs list names it")
-    parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try to build its tasks")
+    parser.add_argument("name", metavar="NAME", help="name of a pack, as packs list shows it")
+    parser.add_argument("--no-check", "--no_check", action="store_true", help="skip the check of its tasks")
     given = parser.read(arguments)
     from lmms_eval.tasks.packs.index import index_of
     from lmms_eval.tasks.packs.store import pack_named

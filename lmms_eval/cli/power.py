@@ -23,26 +23,57 @@ if TYPE_CHECKING:
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("power", "how many documents a paired comparison of two models needs")
-    for name, default in (("effect-size", 0.03), ("alpha", 0.05), ("power", 0.8), ("correlation", 0.5)):
+    for name, default, text in (
+        ("effect-size", 0.03, "difference of the scores to detect"),
+        ("alpha", 0.05, "significance level of the test"),
+        ("power", 0.8, "probability of detecting the difference"),
+        ("correlation", 0.5, "correlation of the two models' scores"),
+    ):
         names = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
-        parser.add_argument(*names, type=float, default=default, metavar="X", help="default: %(default)s")
+        parser.add_argument(*names, type=float, default=default, metavar="X", help=f"{text}; default: %(default)s")
     for side in "ab":
         text = f"standard deviation of model {side.upper()}'s scores; default: the other one, or 0.5"
         parser.add_argument(f"--std-{side}", f"--std_{side}", type=float, metavar="X", help=text)
     parser.add_argument(
-        "--tests", type=int, default=1, metavar="M", help="tests corrected together (Holm): %(default)s"
+        "--tests",
+        type=int,
+        default=1,
+        metavar="M",
+        help="number of tests that are corrected together (Holm); default: %(default)s",
     )
     parser.add_argument(
-        "--clusters", default="1", metavar="SIZE[:ICC]", help="documents per cluster, and their correlation (1)"
+        "--clusters",
+        default="1",
+        metavar="SIZE[:ICC]",
+        help="documents in a cluster, and the correlation of scores within it (ICC); default: 1, no clusters",
     )
-    parser.add_argument("--from", dest="source", metavar="RUN", help="best number of repeats, from a run with repeats")
     parser.add_argument(
-        "--price", default="0:1", metavar="QUESTION:ANSWER", help="with --from: prices, default: %(default)s"
+        "--from",
+        dest="source",
+        metavar="RUN",
+        help="compute the best number of repeats from this run, which has repeats",
     )
-    parser.add_argument("--until", metavar="RULE", help="documents that a run with --until RULE asks, by simulation")
-    parser.add_argument("--documents", type=int, metavar="N", help="with --until: documents of the list")
-    parser.add_argument("--score", type=float, default=0.5, metavar="X", help="with --until: true score, %(default)s")
-    parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="say for each task whether it is enough")
+    parser.add_argument(
+        "--price",
+        default="0:1",
+        metavar="QUESTION:ANSWER",
+        help="with --from: cost of asking a question, and of each answer; default: %(default)s",
+    )
+    parser.add_argument("--until", metavar="RULE", help="simulate how many documents a run with --until RULE asks")
+    parser.add_argument("--documents", type=int, metavar="N", help="with --until: number of documents of the task")
+    parser.add_argument(
+        "--score",
+        type=float,
+        default=0.5,
+        metavar="X",
+        help="with --until: true score of the model; default: %(default)s",
+    )
+    parser.add_argument(
+        "--tasks",
+        default="",
+        metavar="TASK[,TASK]",
+        help="report for each of these tasks whether it has enough documents",
+    )
     add_catalogue_flags(parser)
     given = parser.read(arguments)
     size, icc = _numbers("--clusters", given.clusters, "SIZE[:ICC]", (1.0, 1.0))

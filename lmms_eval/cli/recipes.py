@@ -43,7 +43,7 @@ def _list(arguments: Sequence[str]) -> int:
 
 def _for(arguments: Sequence[str]) -> int:
     parser = command_parser("recipes for", "the recipes that fit a model's name or path")
-    parser.add_argument("name", metavar="MODEL", help="name on the hub, or path")
+    parser.add_argument("name", metavar="MODEL", help="name of the model on the hub, or its path")
     _json_flag(parser)
     given = parser.read(arguments)
     from lmms_eval.recipes.recipe import fitting, read
@@ -84,8 +84,8 @@ def _emit_recipes(recipes: Sequence[Recipe], is_json: bool) -> None:
 
 def _describe(arguments: Sequence[str]) -> int:
     parser = command_parser("recipes describe", "what a recipe states, where, and what it does not state")
-    parser.add_argument("name", metavar="NAME[:VARIANT]|FILE", help="recipe of this package, or a file")
-    parser.add_argument("--task", default="", metavar="TASK", help="only this task")
+    parser.add_argument("name", metavar="NAME[:VARIANT]|FILE", help="recipe of this package, or a YAML file")
+    parser.add_argument("--task", default="", metavar="TASK", help="show only this task")
     _json_flag(parser)
     given = parser.read(arguments)
     from lmms_eval.errors import UsageError
@@ -165,8 +165,8 @@ def _task_lines(names: str, task: TaskRecipe) -> Iterator[str]:
 
 def _diff(arguments: Sequence[str]) -> int:
     parser = command_parser("recipes diff", "in what two recipes differ, for each benchmark")
-    parser.add_argument("one", metavar="A", help="recipe NAME[:VARIANT], or a file")
-    parser.add_argument("other", metavar="B", help="another one")
+    parser.add_argument("one", metavar="A", help="first recipe: NAME[:VARIANT], or a YAML file")
+    parser.add_argument("other", metavar="B", help="second recipe, in the same forms")
     _json_flag(parser)
     given = parser.read(arguments)
     from lmms_eval.recipes.recipe import read
@@ -189,7 +189,7 @@ def _diff(arguments: Sequence[str]) -> int:
 
 def _check(arguments: Sequence[str]) -> int:
     parser = command_parser("recipes check", "what is wrong in recipes: fields, tasks, options, rules, patterns")
-    parser.add_argument("names", nargs="*", metavar="NAME|FILE", help="all recipes of this package")
+    parser.add_argument("names", nargs="*", metavar="NAME|FILE", help="recipes to check; default: all of this package")
     add_catalogue_flags(parser)
     given = parser.read(arguments)
     from lmms_eval.errors import UsageError

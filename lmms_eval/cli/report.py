@@ -20,17 +20,26 @@ _MOST_PROBLEMS = 8
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("report")
-    parser.add_argument("runs", nargs="+", metavar="DIR", help="output folder, results or samples file, foreign file")
-    parser.add_argument("--out", default="", metavar="FOLDER", help="default: report (with --single_file: report.html)")
-    parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="DIR",
+        help="run to show: output folder, results or samples file, or a file of another harness",
+    )
+    parser.add_argument(
+        "--out", default="", metavar="FOLDER", help="folder to write; default: report (with --single_file: report.html)"
+    )
+    parser.add_argument("--only", choices=("failed",), metavar="failed", help="keep only samples that failed")
     add_choice_flags(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
+    parser.add_argument("--limit", type=int, metavar="N", help="largest number of samples of each task; default: all")
     add_media_flags(parser)
     add_redact_flag(parser)
     parser.add_argument(
-        "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
+        "--single_file", action="store_true", help="write one HTML file that holds everything, for small runs"
     )
-    parser.add_argument("--no_compare", action="store_true", help="do not compare the runs with each other")
+    parser.add_argument(
+        "--no_compare", action="store_true", help="leave out the comparison of the runs with each other"
+    )
     add_verbosity(parser)
     given = parser.read(arguments)
     from lmms_eval.viewer.page import ReportOptions

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("serve")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any free port; default: %(default)s")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; default: %(default)s"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8000, metavar="N", help="port to listen on; 0: any free port; default: %(default)s"
+    )
     add_address_flags(parser)
     add_server_flags(parser)
     given = parser.read(arguments)
@@ -60,39 +64,60 @@ def add_address_flags(parser: CommandParser) -> None:
     parser.add_argument(
         "--token_file",
         metavar="FILE",
-        help="token that every request must have (or LMMS_EVAL_SERVER_TOKEN); needed for any address but loopback",
+        help="file with the token of all requests (or LMMS_EVAL_SERVER_TOKEN); needed beyond loopback",
     )
     parser.add_argument(
         "--allow_host",
         action="append",
         default=[],
         metavar="NAME",
-        help="further host name of the server; repeatable",
+        help="further host name that clients may use for the server; repeatable",
     )
 
 
 def add_server_flags(parser: CommandParser) -> None:
     """Add the flags of a server, except for its address."""
     add = parser.add_argument
-    add("--folder", metavar="DIR", help="list of jobs and their files; default: ~/.local/share/lmms_eval/server")
-    add("--gpus", metavar="N,N", help="GPUs that jobs may use, by their numbers")
-    add("--parallel", type=int, metavar="N", help="parallel jobs; default: one for each GPU in --gpus, else 1")
-    add("--max_completed_jobs", type=int, default=100, metavar="N", help="ended jobs in the list; default: %(default)s")
-    add("--delete_files", action="store_true", help="delete the files of jobs that leave the list")
+    add(
+        "--folder",
+        metavar="DIR",
+        help="folder for the list of jobs and their files; default: ~/.local/share/lmms_eval/server",
+    )
+    add("--gpus", metavar="N,N", help="numbers of the GPUs that jobs may use")
+    add(
+        "--parallel",
+        type=int,
+        metavar="N",
+        help="number of jobs that run at the same time; default: one for each GPU in --gpus, else 1",
+    )
+    add(
+        "--max_completed_jobs",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of ended jobs that the list keeps; default: %(default)s",
+    )
+    add("--delete_files", action="store_true", help="also delete the files of ended jobs that leave the list")
     add(
         "--allow_path", action="append", default=[], metavar="DIR|URL",
-        help="folder or address that requests may name; repeatable",
+        help="folder, or address of a service, that requests may name; default: none; repeatable",
     )  # fmt: skip
-    add("--allow_code", action="store_true", help="requests may bring code: trust_remote_code, include_path, plugins")
-    add("--allow_uploads", action="store_true", help="requests may upload results to the hub and trackers")
+    add("--allow_code", action="store_true", help="let requests bring code: trust_remote_code, include_path, plugins")
+    add("--allow_uploads", action="store_true", help="let requests upload results to the hub and trackers")
     add(
         "--submissions_per_minute",
         type=int,
         default=240,
         metavar="N",
-        help="rate limit for each client, and largest burst; default: %(default)s",
+        help="submissions that each client may make in a minute; default: %(default)s",
     )
-    add("--max_queued_jobs", type=int, default=10_000, metavar="N", help="most jobs in the queue; default: %(default)s")
+    add(
+        "--max_queued_jobs",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="largest number of jobs in the queue; default: %(default)s",
+    )
     add(
         "--include_path",
         action="append",
@@ -107,7 +132,7 @@ def add_server_flags(parser: CommandParser) -> None:
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="time for a cancelled run to end; default: %(default)g",
+        help="time that a cancelled run has to end before it is killed; default: %(default)g",
     )
-    add("--leave_running", action="store_true", help="jobs keep running when the server stops")
+    add("--leave_running", action="store_true", help="let running jobs continue when the server stops")
     add_verbosity(parser, "INFO")

@@ -84,17 +84,27 @@ def escape_sequence(how: Protocol, png: bytes) -> str:
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("show")
     parser.add_argument(
-        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+        "run", metavar="RUN", help="run to show: output folder, results file, FOLDER/STAMP, samples file, or .runs/KEY"
     )
-    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="its breakdown by metadata")
-    parser.add_argument("doc", nargs="?", default="", metavar="DOC", help="one sample")
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="task whose scores to show by metadata")
+    parser.add_argument(
+        "doc",
+        nargs="?",
+        default="",
+        metavar="DOC",
+        help="number of a document (doc_id) of the task, to show its sample",
+    )
     add_choice_flags(parser)
-    parser.add_argument("--limit", type=_count, metavar="N", help=f"samples that are listed (default: {MOST_LINES})")
-    parser.add_argument("--metric", default="", metavar="NAME", help="of the breakdown; default: the task's first")
-    parser.add_argument("--filter", metavar="NAME", help="filter pipeline of the sample; default: the first")
-    parser.add_argument("--audit", action="store_true", help="how answers were parsed, and what other rules would give")
-    parser.add_argument("--latex", action="store_true", help="the table of the run as LaTeX")
-    parser.add_argument("--json", action="store_true", help="JSON instead of text; for samples one line each")
+    parser.add_argument("--limit", type=_count, metavar="N", help=f"list at most N samples; default: {MOST_LINES}")
+    parser.add_argument(
+        "--metric", default="", metavar="NAME", help="metric of the scores by metadata; default: the task's first"
+    )
+    parser.add_argument("--filter", metavar="NAME", help="filter pipeline whose answers to show; default: the first")
+    parser.add_argument(
+        "--audit", action="store_true", help="show how answers were parsed, and what other rules would give"
+    )
+    parser.add_argument("--latex", action="store_true", help="print the table of the run as LaTeX")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text; of samples, one line each")
     given = parser.read(arguments)
     from lmms_eval.results.run import load
 

@@ -51,44 +51,67 @@ def _parser() -> CommandParser:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="output folder, also one of several runs; results, samples or foreign file",
-    )
-    parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="only these tasks and groups, in this order")
-    parser.add_argument(
-        "--metric", default="", metavar="METRIC[,METRIC]", help="only these; all: every one; default: each task's first"
+        help="run or runs: output folder, results or samples file, or a file of another harness",
     )
     parser.add_argument(
-        "--rows", default="runs", choices=("runs", "tasks"), help="what has a row each; default: %(default)s"
+        "--tasks", default="", metavar="TASK[,TASK]", help="tasks and groups to show, in this order; default: all"
     )
     parser.add_argument(
-        "--names", default="", metavar="NAME[,NAME]", help="names of the runs in the table, in their order"
+        "--metric",
+        default="",
+        metavar="METRIC[,METRIC]",
+        help="metrics to show; all: every metric; default: each task's first",
     )
+    parser.add_argument(
+        "--rows",
+        default="runs",
+        choices=("runs", "tasks"),
+        help="give each run or each task a row; default: %(default)s",
+    )
+    parser.add_argument("--names", default="", metavar="NAME[,NAME]", help="names for the runs, in their order")
     around = parser.add_mutually_exclusive_group()
     around.add_argument(
-        "--ci", dest="uncertainty", action="store_const", const="ci", default="ci", help="95 %% intervals (default)"
+        "--ci",
+        dest="uncertainty",
+        action="store_const",
+        const="ci",
+        default="ci",
+        help="show 95 %% intervals (default)",
     )
-    around.add_argument("--se", dest="uncertainty", action="store_const", const="se", help="standard errors instead")
-    around.add_argument("--none", dest="uncertainty", action="store_const", const="none", help="neither")
+    around.add_argument(
+        "--se", dest="uncertainty", action="store_const", const="se", help="show standard errors instead of intervals"
+    )
+    around.add_argument(
+        "--none",
+        dest="uncertainty",
+        action="store_const",
+        const="none",
+        help="show neither intervals nor standard errors",
+    )
     parser.add_argument(
         "--bold",
         default="best",
         choices=("best", "significant", "none"),
-        help="the best of each column, or only if it is better than every other run (default: %(default)s)",
+        help="which numbers are bold: the best of a column, those better than all others, none; default: %(default)s",
     )
     parser.add_argument(
         "--published",
         nargs="?",
         const="",
         metavar="MODEL[,MODEL]",
-        help="rows of published numbers: of these models; alone: of the runs' models",
+        help="add rows of published numbers of these models; without a name, of the runs' models",
     )
-    parser.add_argument("--digits", type=int, metavar="N", help="decimals; default: 1 for percentages")
+    parser.add_argument("--digits", type=int, metavar="N", help="number of decimals; default: 1 for percentages")
     parser.add_argument(
-        "--alpha", type=float, default=0.05, metavar="X", help="level of the marks; default: %(default)s"
+        "--alpha", type=float, default=0.05, metavar="X", help="significance level of the marks; default: %(default)s"
     )
-    for form in FORMS:
+    for form, name in zip(FORMS, ("LaTeX", "Markdown", "CSV", "HTML"), strict=True):
         parser.add_argument(
-            f"--{form}", nargs="?", const=STANDARD_OUTPUT, metavar="FILE", help="- or without FILE: printed"
+            f"--{form}",
+            nargs="?",
+            const=STANDARD_OUTPUT,
+            metavar="FILE",
+            help=f"write the table as {name}; - or no FILE: print it",
         )
     add_verbosity(parser)
     return parser

@@ -31,8 +31,10 @@ ACTIONS = ("describe", "search")
 def run_describe(arguments: Sequence[str]) -> int:
     parser = command_parser("tasks describe", "what is known of a task, group or tag, and what it lacks here")
     parser.add_argument("name", metavar="NAME", help="task, group or tag")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--no-check", "--no_check", action="store_true", help="do not try what is missing here")
+    parser.add_argument("--json", action="store_true", help="print the description as JSON")
+    parser.add_argument(
+        "--no-check", "--no_check", action="store_true", help="skip the check of what is missing on this machine"
+    )
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data of benchmarks")
     add_catalogue_flags(parser, "ERROR")
     given = parser.read(arguments)
@@ -51,13 +53,15 @@ def run_search(arguments: Sequence[str]) -> int:
 
     parser = command_parser("tasks search", "tasks by word, modality and need; no data set is opened")
     parser.add_argument("word", nargs="?", default="", help="part of a name, of a tag or of the beginning of a card")
-    parser.add_argument("--modality", choices=MODALITIES, default="", help="of the questions")
-    parser.add_argument("--needs", choices=tuple(NEEDS), default="", help="tasks that are not scored without it")
+    parser.add_argument(
+        "--modality", choices=MODALITIES, default="", help="only tasks whose questions have this modality"
+    )
+    parser.add_argument("--needs", choices=tuple(NEEDS), default="", help="only tasks whose scoring needs this")
     parser.add_argument(
         "--no-needs", "--no_needs", nargs="?", const="", choices=("", *NEEDS), metavar="NEED",
-        help="tasks that do not need it; without a word: that need nothing",
+        help="only tasks whose scoring does not need this; without a word: that need nothing",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    parser.add_argument("--json", action="store_true", help="print the tasks as JSON")
     add_catalogue_flags(parser)
     given = parser.read(arguments)
     from lmms_eval.tasks.describing import SearchTerms, search

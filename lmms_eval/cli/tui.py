@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     if FLAG in arguments:
         return _evaluate([word for word in arguments if word != FLAG])
     parser = command_parser("tui")
-    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
+    parser.add_argument("folder", metavar="DIR", help="output folder of runs: running, ended, or not yet started")
     given = parser.read(arguments)
     _check_terminal()
     from lmms_eval.viewer.live.screen import RunsScreen

@@ -15,9 +15,12 @@ from lmms_eval.errors import MissingOptionalDependencyError
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("ui")
     parser.add_argument(
-        "--port", type=int, metavar="N", help="port on this machine; default: LMMS_SERVER_PORT, else any free one"
+        "--port",
+        type=int,
+        metavar="N",
+        help="port to serve on, on this machine; default: LMMS_SERVER_PORT, else any free one",
     )
-    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
+    parser.add_argument("--no_browser", action="store_true", help="print the address without opening a browser")
     add_server_flags(parser)
     given = parser.read(arguments)
     try:

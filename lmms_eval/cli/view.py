@@ -12,9 +12,11 @@ from lmms_eval.cli.output import announce_page, emit
 
 def run(arguments: Sequence[str]) -> int:
     parser = command_parser("view")
-    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
-    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
+    parser.add_argument("folder", metavar="DIR", help="output folder of runs: running, ended, or not yet started")
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="port to serve on, on this machine; default: any free one"
+    )
+    parser.add_argument("--no_browser", action="store_true", help="print the address without opening a browser")
     add_media_flags(parser)
     add_redact_flag(parser)
     add_verbosity(parser)

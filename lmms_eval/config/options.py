@@ -90,7 +90,8 @@ class RunConfig:
     model_args: Arguments = option("", MODEL, "arguments of the model")
     launcher_args: Arguments | None = run(None, JUDGE,
         "serve the judge on this machine for the time of the run: name=vllm|sglang|transformers,model=NAME,...")
-    num_fewshot: int | None = option(None, GENERATION, "shots; overrides the task's value unless that is 0", least=0)
+    num_fewshot: int | None = option(None, GENERATION,
+        "number of few-shot examples; overrides the task's value unless that is 0", least=0)
     batch_size: int | str = run(1, MODEL,
         "requests a local model takes at a time, `auto` or `auto:N`", form="batch_size", aliases=("-b",))
     max_batch_size: int | None = run(None, MODEL, "upper limit for an automatic batch size", least=1)
@@ -98,7 +99,7 @@ class RunConfig:
     output_path: str | None = run(None, OUTPUT, "folder for results, samples and the record of the run", metavar="DIR")
     limit: float | None = option(None, TASKS,
         "documents per task: a count from 1 on, a fraction below 1 (rounded up), -1 for all")
-    offset: int = option(0, TASKS, "index of the first document")
+    offset: int = option(0, TASKS, "index of the first document, from 0 on")
     use_cache: str | None = run(None, RUNNING,
         "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH")
     cache_requests: Literal["true", "refresh", "delete"] | None = run(None, RUNNING,
@@ -107,14 +108,14 @@ class RunConfig:
         "check the tasks before the run, as `lmms-eval check` does; a broken one ends it")
     write_out: bool = run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
     log_samples: bool = run(False, OUTPUT, "write a line for each sample; needs --output_path")
-    wandb_log_samples: bool = run(False, TRACKERS, "send samples to Weights & Biases too; needs --wandb_args")
-    swanlab_log_samples: bool = run(False, TRACKERS, "send samples to SwanLab too; needs --swanlab_args")
+    wandb_log_samples: bool = run(False, TRACKERS, "also send samples to Weights & Biases; needs --wandb_args")
+    swanlab_log_samples: bool = run(False, TRACKERS, "also send samples to SwanLab; needs --swanlab_args")
     log_samples_suffix: str = run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
     system_instruction: str | None = option(None, GENERATION, "system prompt")
     apply_chat_template: bool = option(False, GENERATION, "render the context with the model's chat template")
     fewshot_as_multiturn: bool | None = option(None, GENERATION,
-        "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot. lm-eval's tasks do so unless"
-        " it is turned off")
+        "few-shot examples as turns of a conversation; needs --apply_chat_template and --num_fewshot. "
+        "lm-eval's tasks do so unless it is turned off")
     show_config: bool = run(False, OUTPUT, "print the results as JSON at the end")
     include_path: str | tuple[str, ...] | None = run(None, TASKS,
         "folder with more task YAML files, searched recursively; may be given several times, names of a later one win",
@@ -130,7 +131,8 @@ class RunConfig:
         "time zone of the date stamp in file names (the machine's own)", metavar="ZONE")
     hf_hub_log_args: Arguments = run("", TRACKERS,
         "push results and samples to data sets on the hub; HF_TOKEN is the token")
-    predict_only: bool = run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
+    predict_only: bool = run(False, OUTPUT,
+        "only generate answers, without scores; implies --log_samples", aliases=("-x",))
     seed: tuple[int | None, ...] = option((0, 1234, 1234, 1234), GENERATION,
         "seeds of python, numpy, torch and few-shot sampling: one for all, or four; each may be None",
         form="seeds", metavar="N[,N,N,N]")
@@ -138,7 +140,7 @@ class RunConfig:
     process_with_media: bool = run(False, TASKS, "give scoring functions the media columns too")
     agentic_trace_mode: Literal["basic", "full"] = option("basic", GENERATION,
         "what samples record of the rounds of agentic tasks")
-    force_simple: bool = option(False, MODEL, "take the simple class of a model that has two")
+    force_simple: bool = option(False, MODEL, "use the simple interface of a model that also has the chat interface")
     tui: bool = run(False, OUTPUT, "show the run on the terminal's screen; needs --output_path")
     repeats: int | None = option(None, GENERATION,
         "answers per document; overrides the task's value", aliases=("-n", "--num_samples"), least=1)
@@ -147,10 +149,11 @@ class RunConfig:
         metavar="FILE|hf://...|PRESET[:TASK]")
     max_tokens: int | None = run(None, RUNNING,
         "input and output tokens that the run and its judge may use; raise it to resume", least=1)
-    power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
+    power_analysis: bool = run(False, STATISTICS,
+        "print how many documents of --tasks a comparison needs", spelling="--power-analysis")
     effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
     alpha: float = run(0.05, STATISTICS, "significance level (power analysis)")
-    power: float = run(0.8, STATISTICS, "wanted power (power analysis)")
+    power: float = run(0.8, STATISTICS, "probability of detecting the difference (power analysis)")
     correlation: float = run(0.5, STATISTICS, "correlation of the two models' scores (power analysis)")
     std_a: float | None = run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
@@ -219,7 +222,8 @@ class RunConfig:
         metavar="FILE", variables=("LMMS_EVAL_BASELINE_PRESETS",))
     thinking_tags: str | None = run(None, GENERATION,
         "JSON list of further [open, close] pairs around the model's thoughts", form="tags")
-    bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out", least=0)
+    bootstrap_iters: int = run(100_000, STATISTICS,
+        "resamplings for bootstrap standard errors; 0: none are computed", least=0)
     nltk_data: str | None = run(None, TASKS,
         "folder with NLTK's data for scoring; `lmms-eval fetch nltk` installs it (NLTK's usual places)",
         metavar="DIR", variables=("NLTK_DATA",), for_tasks=True)
@@ -258,7 +262,7 @@ class RunConfig:
         "controls run with each task: no-media, blank-media, shuffled-media, choices-only",
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
-        "rotations of a question's choices; each is asked", metavar="N", least=2)
+        "ask each question with N rotations of its choices", metavar="N", least=2)
     prompt_variants: str | None = run(None, TASKS,
         "YAML file with named changes of the prompt (pre_prompt, post_prompt, system_prompt, option_labels): every "
         "document is asked with each of them too, and the score gets the variance that comes from the prompt",
@@ -287,10 +291,10 @@ class RunConfig:
     report: bool = run(False, OUTPUT,
         "write the run's report as pages, during the run and at its end; needs --output_path")
     git_commit: str | None = run(None, OUTPUT,
-        "commit to record if the code is not in a checkout",
+        "commit to record if the code is not in a Git checkout",
         variables=("LMMS_EVAL_GIT_COMMIT", "GIT_COMMIT", "GITHUB_SHA"))
     git_branch: str | None = run(None, OUTPUT,
-        "branch to record if the code is not in a checkout",
+        "branch to record if the code is not in a Git checkout",
         variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"))
     dry_run: bool | int = run(False, RUNNING,
         "send no requests: report their number, size and price, and what is broken; with N, show N requests",
@@ -303,11 +307,11 @@ class RunConfig:
     max_cost: float | None = run(None, RUNNING,
         "money that the run may spend, in the currency of --prices; raise it to resume", least=0)
     trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
-    trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
+    trackio_log_samples: bool = run(False, TRACKERS, "also send samples to Trackio; needs --trackio_args")
     otlp: str | None = run(None, TRACKERS,
         "send a span for the run, each task and each request to this OpenTelemetry collector (OTLP over HTTP)",
         metavar="URL")
-    otlp_content: bool = run(False, TRACKERS, "texts of prompts and answers in the spans too; needs --otlp")
+    otlp_content: bool = run(False, TRACKERS, "also put the texts of prompts and answers into the spans; needs --otlp")
     published: bool | str | None = run(None, STATISTICS,
         "compare each score with the published ones of the model (on with --recipe); with MODEL, with those of this "
         "model", form="folder_or_switch", metavar="MODEL", optional_value=True)
@@ -318,7 +322,7 @@ class RunConfig:
     recipe_partial: bool = run(False, GENERATION,
         "run even if the model cannot do all that the recipe states, or the recipe does not cover a task; the results "
         "list what is missing")
-    pack_first: bool = run(False, TASKS, "a name that a pack and this package have is the pack's (lmms-eval packs)")
+    pack_first: bool = run(False, TASKS, "if a pack and this package share a name, take the pack's (lmms-eval packs)")
     # fmt: on
 
     def names(self, name: str) -> tuple[str, ...]:

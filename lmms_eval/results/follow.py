@@ -299,8 +299,13 @@ class FollowedRun:
         # documents per second since the first process started
         begun = min((signs.started for signs in self.processes if signs.started is not None), default=time.time())
         ended, span = _total([signs.done for signs in self.processes]), time.time() - begun
-        overall = ended / span if ended is not None and span >= 1 else None
+        overall = (
+            ended / span if ended and span >= 1 else None
+        )  # the signs lag behind the journals: 0 is not yet a rate
         present = rate or overall
+        # a local model also takes requests for the batches after the present one: then its concurrency limits nothing
+        taken = _total([signs.in_flight for signs in self.processes])
+        limit = _total([signs.concurrency for signs in self.processes])
         shown = []
         for name, outline in outlines.items():
             task = tasks.get(name) or TaskCounts()
@@ -321,8 +326,8 @@ class FollowedRun:
             tokens_in=sum(task.tokens_in for task in found),
             tokens_out=sum(task.tokens_out for task in found),
             token_rate=token_rate,
-            in_flight=_total([signs.in_flight for signs in self.processes]),
-            concurrency=_total([signs.concurrency for signs in self.processes]),
+            in_flight=taken,
+            concurrency=None if limit is not None and (taken or 0) > limit else limit,
             processes=tuple(self.processes),
             score=None if whole is None else whole.shown(),
             reasons=(+reasons).most_common(MOST_REASONS),

@@ -342,10 +342,13 @@ def _reason(content: bytes) -> str:
     if isinstance(detail, list):
         wrong = [one if isinstance(one, dict) else {"msg": one} for one in detail]
         places = (".".join(str(part) for part in one.get("loc", ()) if part != "body") for one in wrong)
-        return "; ".join(
-            f"{place}: {one.get('msg')}".removeprefix(": ") for place, one in zip(places, wrong, strict=True)
-        )
+        return "; ".join(_placed(place, str(one.get("msg"))) for place, one in zip(places, wrong, strict=True))
     return content[:300].decode("utf-8", "replace").strip() or "no reason given"
+
+
+def _placed(place: str, text: str) -> str:
+    """Put the name of the field before a message that does not begin with it."""
+    return text if not place or text.startswith((f"{place}: ", f"--{place}: ")) else f"{place}: {text}"
 
 
 def limits(timeout: float | None) -> httpx2.Timeout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import typing
 from collections.abc import Mapping
 from functools import cache
@@ -33,7 +34,9 @@ _TAKE_LISTS = frozenset(
 )
 _LISTS = list[Any] | str | int
 """Further types of the options that configuration files may state as lists."""
+_LIST_OF_TASKS = 'give a list of at least one name, such as ["megabench_demo"]'
 _LONGEST = 60
+_FLAG = re.compile(r"--(\w+)")
 _DEEPEST = 32
 """Levels of a body; no option is nested as deep."""
 FAMILY_FIELDS = (
@@ -102,6 +105,8 @@ def read_body(body: bytes) -> dict[str, Any]:
         details = []
         for one in error.errors(include_url=False, include_input=False):
             message = one["msg"]
+            if one["loc"] == ("tasks",) and one["type"] in ("list_type", "too_short"):
+                message = _LIST_OF_TASKS
             if one["type"] == "extra_forbidden":
                 name = str(one["loc"][-1])[:_LONGEST]
                 close = difflib.get_close_matches(name, body_type().model_fields, n=1, cutoff=0.6)
@@ -123,7 +128,9 @@ def check_options(request: Mapping[str, Any]) -> None:
     try:
         build_config({**values, "output_path": "."})
     except UsageError as error:
-        raise InvalidBodyError([_detail(("body",), "value_error", str(error))]) from None
+        named = _FLAG.match(str(error))
+        place = ("body", named[1]) if named and named[1] in values else ("body",)
+        raise InvalidBodyError([_detail(place, "value_error", str(error))]) from None
 
 
 def unknown_name(field: str, error: LmmsEvalError) -> InvalidBodyError:

@@ -18,6 +18,7 @@ from lmms_eval.server.requests import check_options, read_body, unknown_name
 from lmms_eval.server.scheduler import Room, Scheduler
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job, Submission, open_store
+from lmms_eval.tasks.yaml.settings import generation_mistake
 from lmms_eval.utils.launch import count_gpus
 from lmms_eval.utils.plugins import plugin_task_folders
 
@@ -114,10 +115,12 @@ class Service:
             return
         model = str(request["model"])
         arguments = argument_mapping(request.get("model_args"), "model_args")
+        generation = argument_mapping(request.get("gen_kwargs"), "gen_kwargs")
         checks: dict[str, Callable[[], object]] = {
             "model": lambda: self.models.check(model),
             "model_args": lambda: self.models.check_arguments(model, arguments),
             "tasks": lambda: self.tasks.check(map(str, request["tasks"])),
+            "gen_kwargs": lambda: _check_generation(generation),
         }
         if recipe := request.get("recipe"):
             checks["recipe"] = lambda: read_recipe(str(recipe))
@@ -167,3 +170,9 @@ class Service:
             "failed_jobs": counts.get("failed", 0),
             "running_jobs": [job.job_id for job in running],
         }
+
+
+def _check_generation(given: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` if a generation option is misspelt or has a wrong value."""
+    if mistake := generation_mistake(given):
+        raise UsageError(mistake)

@@ -64,7 +64,11 @@ def test_help_of_an_evaluation(arguments, capsys) -> None:
     [
         (["taks"], "unknown command 'taks'; did you mean tasks?"),
         (["zzz"], "unknown command 'zzz'; commands: eval, tasks"),
-        (["models", "--alias"], "lmms-eval models: unrecognized arguments: --alias; see lmms-eval models --help"),
+        (
+            ["models", "--alias"],
+            "unrecognized arguments: --alias; did you mean --aliases?; see lmms-eval models --help",
+        ),
+        (["models", "--zzzz=1"], "lmms-eval models: unrecognized arguments: --zzzz=1; see lmms-eval models --help"),
         (["version", "x"], "unrecognized arguments: x"),
         (["doctor", "--all"], "unrecognized arguments: --all"),
     ],

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import orjson
+import pytest
 
 from lmms_eval.engine.live import Vitals
 from lmms_eval.results.follow import Finished, FollowedRun
@@ -115,6 +116,20 @@ def test_all_processes_of_a_launch_count(tmp_path: Path) -> None:
     memory = found.processes[0].memory
     assert memory is not None
     assert memory > 1 << 20
+
+
+@pytest.mark.parametrize(("taken", "limit"), [(4, None), (2, 2)])
+def test_more_requests_than_its_concurrency_are_not_shown_as_a_limit(
+    tmp_path: Path, taken: int, limit: int | None
+) -> None:
+    record = Record(tmp_path / "out", 2)
+    run = FollowedRun(record.path, budget_s=60)
+    with Vitals(record.path, 0, lambda: {"in_flight": taken, "concurrency": 2, "done": 0}):
+        while not [*record.path.glob("live-*.json")]:
+            time.sleep(0.01)
+        run.look()
+        found = run.snapshot()
+    assert (found.in_flight, found.concurrency, found.rate_overall) == (taken, limit, None)
 
 
 def test_signs_of_a_killed_process_do_not_count(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_patience_ends(ask: Ask) -> None:
     [
         (Answer({"detail": "Job x not found"}, 404), r"Job x not found \(status 404\)"),
         (Answer({"detail": [{"loc": ["body", "tasks"], "msg": "Field required"}]}, 422), "tasks: Field required"),
+        (Answer({"detail": [{"loc": ["body", "until"], "msg": "--until: no rule"}]}, 422), ": --until: no rule"),
         (Answer(b"<html>proxy</html>", 500), "<html>proxy</html>"),
         (Answer(b"<html>hello</html>", 200), "is this the address of an evaluation server"),
         (Answer([1], 200), "is this the address of an evaluation server"),

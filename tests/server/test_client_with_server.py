@@ -81,10 +81,17 @@ def test_jobs_that_do_not_complete(server: ServerProcess) -> None:
         ),
         ({"recipe": "qwen2_5_vll"}, "recipe: unknown recipe 'qwen2_5_vll'"),
         ({"recipe": "no_such_recipe:fast"}, "recipe: unknown recipe"),
+        ({"gen_kwargs": {"temperatur": 0}}, "gen_kwargs: unknown generation option 'temperatur'; did you mean 'temper"),
+        ({"gen_kwargs": "temperature=hot"}, "gen_kwargs: generation option 'temperature' must be"),
+        ({"tasks": "bench_text"}, "give a list of at least one name"),
+        ({"tasks": []}, "give a list of at least one name"),
+        ({"until": "soon"}, "--until: 'soon' is not a rule"),
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_unknown_names_are_refused_on_submission(server: ServerProcess, more: dict[str, Any], text: str) -> None:
+def test_mistakes_are_refused_on_submission_with_their_field(
+    server: ServerProcess, more: dict[str, Any], text: str
+) -> None:
     answer = server.client.post("/evaluate", json={"model": "baseline", "tasks": ["bench_text"], **more})
     assert answer.status_code == 422 and text in answer.json()["detail"][0]["msg"], answer.text
     assert answer.json()["detail"][0]["loc"] == ["body", next(iter(more))]

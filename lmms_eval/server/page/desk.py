@@ -45,6 +45,7 @@ from lmms_eval.server.page.preview import (
 from lmms_eval.server.service import Service
 from lmms_eval.server.store import STATES, Job, now
 from lmms_eval.storage.atomic import read_json
+from lmms_eval.tasks.yaml.settings import generation_mistake
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.names import model_name_from_args
 from lmms_eval.utils.records import to_dict
@@ -318,7 +319,7 @@ class Desk:
     def preview(self, request: Mapping[str, Any]) -> Preview:
         """Show a request as a command and as a file, with its mistakes and what this server would refuse."""
         shown = preview(request, self._refused)
-        return replace(shown, problems=shown.problems or tuple(self._unknown(request)))
+        return replace(shown, problems=shown.problems or (*self._unknown(request), *_mistaken(request)))
 
     def read_request(self, text: str) -> Imported:
         """Convert the text of a configuration file to a request, without what this server would refuse."""
@@ -471,6 +472,12 @@ class Desk:
         """List the jobs of this server that have results."""
         jobs = self.service.store.of_state("completed", "failed", "cancelled")
         return [entry(job, 0) for job in jobs if results_files(job)]
+
+
+def _mistaken(request: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the first mistake in the generation options."""
+    if mistake := generation_mistake(argument_mapping(request.get("gen_kwargs"), "gen_kwargs")):
+        yield Problem("gen_kwargs", f"gen_kwargs: {mistake}")
 
 
 def _pages_of(job: Job) -> Path:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from lmms_eval.api.generation import LENGTHS, STOPS
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.config.options import options as run_options
-from lmms_eval.errors import TaskError
+from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
 NEAR = 0.8
@@ -80,19 +80,25 @@ GENERATION_OPTIONS: Mapping[str, _Kind] = {name: kind for kind in _KINDS for nam
 
 
 def check_generation(given: Mapping[str, Any], where: str) -> None:
-    """Refuse misspelt generation options and values of a wrong kind.
+    """Raise ``TaskError`` for the first mistake in the generation options of a task (``generation_mistake``)."""
+    if mistake := generation_mistake(given):
+        raise TaskError(f"{where}: {mistake}")
 
-    An option that resembles no known one passes: plugins take options of their own, and every other back end says what
-    it makes of one that it does not know. Raises ``TaskError`` if one is refused; the message names the nearest option,
-    or the kind of value that is wanted.
+
+def generation_mistake(given: Mapping[str, Any]) -> str:
+    """Find a misspelt generation option or a value of a wrong kind. Returns an empty text for options without mistake.
+
+    The text names the nearest option, or the kind of value that is wanted. An option that resembles no known one
+    passes: plugins take options of their own, and every other back end reports one that it does not know.
     """
     for name, value in given.items():
         kind = GENERATION_OPTIONS.get(name)
         if kind is not None:
             if value is not None and not kind.fits(value):
-                raise TaskError(f"{where}: generation option {name!r} must be {kind.wanted}, not {value!r}")
+                return f"generation option {name!r} must be {kind.wanted}, not {value!r}"
         elif near := nearest(name, GENERATION_OPTIONS):
-            raise TaskError(f"{where}: unknown generation option {name!r}; did you mean {near!r}?")
+            return f"unknown generation option {name!r}; did you mean {near!r}?"
+    return ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -204,10 +210,13 @@ def with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any]
     """Put the options of the command line over those of a task.
 
     A length or stop strings replace the task's, even under another name. A temperature above 0 without ``do_sample``
-    turns sampling on. Plugins of the family get all options unchanged, as in the reference. Raises ``TaskError`` if
-    sampling at a temperature of 0 is requested.
+    turns sampling on. Plugins of the family get all options unchanged, as in the reference. Raises ``UsageError`` if
+    an option of the command line is misspelt or has a wrong value, and ``TaskError`` if sampling at a temperature of 0
+    is requested.
     """
     stated = dict(options.gen_kwargs)
+    if mistake := generation_mistake(stated):
+        raise UsageError(f"--gen_kwargs: {mistake}")
     if options.legacy:
         return {**made, **stated}
     merged = dict(made)

@@ -165,6 +165,7 @@ def test_every_answer_is_strict(page: Page, cookie: str) -> None:
         ({"model": "baseline", "tasks": ["quizz"]}, "tasks", "quiz"),
         ({"model": "openai", "model_args": {"model": "m", "base_url": "http://x.invalid"}, "tasks": ["quiz"]},
          "model_args", "--allow_path"),
+        ({"model": "baseline", "tasks": ["quiz"], "gen_kwargs": "temperatur=0"}, "gen_kwargs", "did you mean 'temper"),
     ],
 )  # fmt: skip
 def test_what_would_fail_is_said_before(page: Page, request_: dict[str, Any], name: str, text: str) -> None:
