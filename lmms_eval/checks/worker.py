@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 import orjson
 from msgspec import Struct
 
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
+from lmms_eval.api.task import Answer, MetricDefinition, Selection, Task, TaskOptions
 from lmms_eval.checks.findings import (
     NO_NETWORK,
     NOT_SCORED,
@@ -38,6 +39,7 @@ from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.models.task_access import gold_answer_of
 from lmms_eval.processes import Parent
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_from_spec, choose, select_tasks
@@ -191,9 +193,11 @@ def marks(task: Task, documents: int) -> list[Finding]:
     (gold,) = tried([task], Baseline(no_media=True), documents)
     found = _without_numbers("gold", gold)
     if found:
-        return found
+        return [*_judged(task, documents), *found] if gold.outcome.is_empty else found
     # An aggregation may fail over a sample only: one that needs pairs of documents, for example.
     raised = [metric.withheld_reason for metric in gold.metrics if metric.broken]
+    if raised and not any(metric.broken and _may_need_more(gold.task, metric.metric) for metric in gold.metrics):
+        return [Finding("metrics", "failed", "aggregation wrong", reason, reason) for reason in raised]
     kind = f"aggregation raises over {gold.plan.requested} of {gold.plan.original} documents"
     found = [Finding("metrics", "doubtful", "aggregation raises on a sample", kind, reason) for reason in raised]
     if not task.output_type.startswith("generate_until"):  # there are no empty answers: one choice is always likeliest
@@ -209,6 +213,38 @@ def marks(task: Task, documents: int) -> list[Finding]:
     ]
     floor = _without_numbers("empty", empty) or [_verdict("empty", above, empty)]
     return [*found, full, *floor]
+
+
+_REPLIES = ("1", "yes", "1 1")
+"""Replies of a judge that most readers accept."""
+
+
+def _judged(task: Task, documents: int) -> Iterator[Finding]:
+    """Build the questions to a judge about reference answers, and score them by made-up replies, without a judge."""
+    if getattr(getattr(task, "config", None), "doc_to_judge", None) is None:
+        return
+    for plan in plan_task(task, documents, 0).doc_ids:
+        answers = [Answer(gold_answer_of(task, plan))]
+        questions = task.judge_questions(plan, answers)
+        for question in questions:
+            question.build_messages()
+        replies = [next(filter(question.accepts, _REPLIES), None) for question in questions]
+        if None in replies:
+            continue
+        given = zip(questions, replies, strict=True)
+        verdicts = [Verdict(question.name, reply, True, "check") for question, reply in given]
+        try:
+            task.score(plan, answers, verdicts)
+        except Exception as error:  # noqa: BLE001 - the task's own code runs here
+            raised = finding("gold", error)
+            text = f"with the reply {replies[0]!r} of a judge: {raised.message}"
+            yield Finding("gold", "doubtful", "scoring of a judge's reply raises", raised.cause, text)
+            return
+
+
+def _may_need_more(task: Task, name: str) -> bool:
+    """Return whether a metric's aggregation may raise only because it has few documents, as no mean does."""
+    return next(one.aggregation_name for one in task.metrics if one.name == name) != "mean"
 
 
 def _without_numbers(step: str, result: TaskResult) -> list[Finding]:
@@ -259,8 +295,11 @@ def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[
     pairs = list(_pairs(gold, empty))
     distinguishes = any(pair.is_better for pair in pairs)
     for pair in pairs:
-        best, _ = ends(pair.definition)
-        if best is not None and not math.isclose(pair.gold, best, abs_tol=1e-6):
+        best, worst = ends(pair.definition)
+        if best is not None and worst is not None and not min(best, worst) <= pair.gold <= max(best, worst):
+            span = f"the range {min(best, worst):g} to {max(best, worst):g} that metric_list states"
+            yield f"{pair.name} of reference answers is {pair.gold:g}, outside of {span}"
+        elif best is not None and not math.isclose(pair.gold, best, abs_tol=1e-6):
             yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
         elif best is None and not distinguishes:
             yield f"{pair.name} of reference answers is {pair.gold:g}, of empty ones {pair.empty:g}"

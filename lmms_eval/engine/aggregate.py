@@ -489,8 +489,12 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
     try:
         return function(list(values), **{name: value for name, value in offered.items() if name in taken})
     except Exception as error:  # a task's own aggregation may raise anything
+        text = next((value for value in values if isinstance(value, str)), None)
+        of_text = definition.aggregation_name is not None and text is not None
+        found = f" (scoring gave the text {str(text)[:40]!r}; return a number)" if of_text else ""
+        raised = failure(f"the aggregation of metric {definition.name!r}", error) + found
         raise AggregationError(
-            f"task {task.name!r}: {failure(f'the aggregation of metric {definition.name!r}', error)}; all samples are "
+            f"task {task.name!r}: {raised}; all samples are "
             "kept: the same command only aggregates again, or mend the task and score the kept samples with "
             "--model replay --model_args path=SAMPLES_FILE"
         ) from error

@@ -25,6 +25,7 @@ from lmms_eval.engine.prompts import Outline, messages_with, outline, text_finge
 from lmms_eval.engine.records import media_spent, not_sent, well_typed
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Brake, Stream, StreamLimits
+from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.media.sent import recording, unrecorded
 from lmms_eval.utils.concurrency import closed_on_error
@@ -218,9 +219,17 @@ class Drive:
         self._lockstep = lockstep
         self._timed.stream = lockstep or self.stream
         self.stream.start()
+        if lockstep is None and not self._conversations.is_fed:
+            self.stream.answering = threading.get_ident()
         try:
             responses = self._model.respond(self._timed)
+            if not isinstance(responses, AsyncIterator | Iterable):
+                raise ModelError(
+                    f"the model's respond must yield a Response for each request, but it returned {responses!r} "
+                    "(docs/model_guide.md)"
+                )
             if isinstance(responses, AsyncIterator):
+                self.stream.answering = None  # tasks of the event loop may answer while one of them waits
                 run_coroutine(self._drain(responses))
             else:
                 take_in = self.take_in if lockstep is None else self._take_from_lockstep

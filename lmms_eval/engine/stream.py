@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from lmms_eval.api.request import Request
-from lmms_eval.errors import JournalError, UsageError
+from lmms_eval.errors import JournalError, ModelError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
 """Assumed size of the first prepared request."""
@@ -156,6 +156,8 @@ class Stream:
         """The model has taken ``take_full`` batches."""
         self.is_fed: Callable[[], bool] = lambda: False
         """Returns whether ``take_full`` should wait for requests that ``push`` will add."""
+        self.answering: int | None = None
+        """The thread that alone takes requests and passes on answers, by its id; ``None``: there may be several."""
         self.peak_bytes = 0
         """Maximum size of the requests that were ready or held by the model at the same time."""
 
@@ -231,6 +233,12 @@ class Stream:
                 self._changed.notify_all()
             try:
                 while not self._ready and not self._ended():
+                    if self._is_deadlock():
+                        raise ModelError(
+                            f"the model's respond took {len(self._held)} requests and waits for more without a "
+                            "response to them: yield a Response for each request of a batch before the next take "
+                            "(docs/model_guide.md)"
+                        )
                     # ``has_open`` can change without a notification if a model dies: check again.
                     self._changed.wait(timeout=0.5)
                 return self._pop(max_n)
@@ -298,6 +306,12 @@ class Stream:
         if batch and (not self._is_filled or self._next is not None or self._may_pull()):
             self._changed.notify_all()
         return batch
+
+    def _is_deadlock(self) -> bool:
+        """Return whether the waiting thread is the only one that could answer what everything else waits for."""
+        if self.answering != threading.get_ident() or not self._held or not self._exhausted:
+            return False
+        return not (self._ready or self._followups or self._next or self._preparing)
 
     def _ended(self) -> bool:
         if self._stopped or self._error is not None:

@@ -216,8 +216,17 @@ def _endings(run: RunScores, command: str) -> list[str]:
     if run.asking.interrupted is not None:
         lines.append("interrupted: what was finished is kept")
     if run.state not in ("complete", "stopped early") and not (run.broken and run.is_finished):
-        lines.append(f"to ask only what is missing or failed, run the same command again:\n  {command}")
+        lines.append(f"{_what_is_left(run)}:\n  {command}")
     return lines
+
+
+def _what_is_left(run: RunScores) -> str:
+    """Return what the same command does: it asks again, or if only a judge is missing, needs one."""
+    outcomes = [task.outcome for task in run.tasks]
+    reasons = [reason for one in outcomes for reason in one.reasons]
+    if reasons and all("--judge_model" in reason for reason in reasons) and not any(one.not_asked for one in outcomes):
+        return "to score what needs a judge, add --judge_model NAME to the same command (the model is not asked again)"
+    return "to ask only what is missing or failed, run the same command again"
 
 
 def _early_stops(run: RunScores) -> list[str]:

@@ -492,6 +492,8 @@ def score_interval(
         return NoInterval(f"one cluster holds {spread.dominant:.0%} of the documents")
     if spread.size < 2:
         return NoInterval("n = 1")
+    if math.isnan(value):
+        return NoInterval("the score is not a number (nan)")
     if value not in within:
         return NoInterval(f"the score lies outside of its range, {within}")
     width = within.high - within.low

@@ -42,6 +42,11 @@ TASKS = {
     "counts_too": COMMON
     + "process_results: !function utils.counting\nmetric_list:\n"
     + "- {metric: m, aggregation: mean}\n- {metric: n, aggregation: !function utils.total}\n",
+    "gives_percent": COMMON + OWN.replace("FUNCTION", "percent").replace("mean}", "mean, range: [0, 1]}"),
+    "gives_text": COMMON + OWN.replace("FUNCTION", "wordy"),
+    "judged_column": COMMON + OWN.replace("FUNCTION", "judged") + "doc_to_judge: !function utils.asks_column\n",
+    "judged_scoring": COMMON + OWN.replace("FUNCTION", "judged") + "doc_to_judge: !function utils.asks\n",
+    "judged_well": COMMON + OWN.replace("FUNCTION", "judged_well") + "doc_to_judge: !function utils.asks\n",
     "tells_nothing": COMMON + OWN.replace("FUNCTION", "generous"),
     "no_aggregation": COMMON + "metric_list: [{metric: exact_match, aggregation: meann}]\n",
     "aggregation_raises": COMMON
@@ -57,6 +62,26 @@ import os, sys, urllib.request
 
 def raising(*args, **kwargs):
     raise KeyError("colour")
+
+def percent(doc, results):
+    return {"m": 100.0 if results[0] else 0.0}
+
+def wordy(doc, results):
+    return {"m": "yes"}
+
+def asks(doc, results):
+    return [{"name": "n", "prompt": results[0], "reader": "binary"}]
+
+def asks_column(doc, results):
+    return [{"name": "n", "prompt": doc["wording"], "reader": "binary"}]
+
+def judged_well(doc, results, verdicts):
+    from lmms_eval.api import Unscored
+    return {"m": float(verdicts["n"].text) if verdicts else Unscored("no judge")}
+
+def judged(doc, results, verdicts):
+    from lmms_eval.api import Unscored
+    return {"m": float(verdicts["n"].txt) if verdicts else Unscored("no judge")}
 
 def exiting(doc, results):
     sys.exit("no more")
@@ -100,6 +125,11 @@ EXPECTED = {
     "no_aggregation": ("failed", "metrics", "unknown name"),
     "aggregation_raises": ("doubtful", "metrics", "aggregation raises on a sample"),
     "aggregation_raises_over_all": ("failed", "metrics", "aggregation wrong"),
+    "gives_percent": ("doubtful", "gold", "no full marks"),
+    "gives_text": ("failed", "metrics", "aggregation wrong"),
+    "judged_column": ("failed", "gold", "function raises"),
+    "judged_scoring": ("doubtful", "gold", "scoring of a judge's reply raises"),
+    "judged_well": ("skipped", "gold", "cannot be scored here"),
     "no_packages": ("failed", "functions", "package missing"),
     "wrong_column": ("failed", "data", "data unusable"),
     "no_rows": ("skipped", "data", "data not downloaded"),
@@ -195,6 +225,11 @@ def test_every_name_is_reported_once(checks: Checks) -> None:
         ("hangs", "no end within 1 s"),
         ("crashes", "code 7"),
         ("no_aggregation", "did you mean mean"),
+        ("no_aggregation", "known: acc_all,"),
+        ("gives_percent", "m of reference answers is 100, outside of the range 0 to 1 that metric_list states"),
+        ("gives_text", "scoring gave the text 'yes'; return a number"),
+        ("judged_column", "doc_to_judge raised KeyError: 'wording'"),
+        ("judged_scoring", "with the reply '1' of a judge: process_results raised AttributeError"),
     ],
 )
 def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mapping[str, CheckReport]) -> None:
@@ -209,7 +244,7 @@ def test_report_puts_what_is_broken_first(checks: Checks) -> None:
     order = ["broken", "warning", "skipped"]
     assert outcomes == sorted(outcomes, key=order.index)
     assert set(outcomes) == set(order)
-    assert lines[-1].startswith("25 tasks, 3 groups, 1 file checked: 15 broken, 4 warnings, 4 skipped, 6 OK (")
+    assert lines[-1].startswith("30 tasks, 3 groups, 1 file checked: 17 broken, 6 warnings, 5 skipped, 6 OK (")
     assert not checks.is_sound()
 
 

@@ -129,6 +129,14 @@ def test_a_folder_is_used_where_it_is(tmp_path: Path, said: Words, refused: Word
     assert (tmp_path / "checkout/kitchen/tasks/new.yaml").is_file()
 
 
+def test_a_folder_may_hold_the_task_files_itself(tmp_path: Path, said: Words) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "one.yaml").write_text("task: one\ndataset_path: json\ntest_split: test\n")
+    assert said("packs", "add", str(folder), "--name", "mine").startswith("mine: 1 tasks, 0 groups")
+    assert said("packs", "remove", "mine") == "mine is removed\n"
+
+
 def test_two_versions_at_once_need_two_names(tmp_path: Path, said: Words, refused: Words) -> None:
     first, second = wheel(tmp_path, "1.0"), wheel(tmp_path, "2.0")
     said("packs", "add", str(first), "--trust")

@@ -12,7 +12,7 @@ from lmms_eval.engine.conversations import AnsweredDocument, Conversations, Docu
 from lmms_eval.engine.drive import Drive, Driven
 from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.errors import JournalError
+from lmms_eval.errors import JournalError, ModelError
 from tests.engine.fakes import FakeModel, FakeTask
 
 
@@ -154,3 +154,29 @@ def test_a_response_that_cannot_be_kept_ends_the_asking_uncounted() -> None:
         driven.run()
     driven.stream.close()
     assert journal.events == [] and driven.report.answered == 0
+
+
+def test_a_model_that_takes_more_before_it_answers_ends_with_the_reason() -> None:
+    class Collects(Model):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            taken = []
+            while batch := stream.take(2):
+                taken += batch
+            for request in taken:
+                yield Response(request.id, text="late")
+
+    driven = drive(Collects(), Noted(), 3, lambda job: None)
+    with pytest.raises(ModelError, match="took 3 requests and waits for more without a response to them"):
+        driven.run()
+    driven.stream.close()
+
+
+def test_a_model_that_returns_no_responses_ends_with_the_reason() -> None:
+    class Returns(Model):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            return None  # type: ignore[return-value]  # as a function without a yield does
+
+    driven = drive(Returns(), Noted(), 1, lambda job: None)
+    with pytest.raises(ModelError, match="must yield a Response for each request, but it returned None"):
+        driven.run()
+    driven.stream.close()

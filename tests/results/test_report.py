@@ -144,3 +144,12 @@ def test_a_line_states_what_the_intervals_are_about(tmp_path: Path) -> None:
     ]
     one = task_result(tmp_path, "c", [1.0])
     assert estimand_lines(run_result(one)) == []
+
+
+def test_a_missing_judge_is_what_the_same_command_needs(tmp_path: Path) -> None:
+    task = FakeTask(2)
+    reason = "no judge: give --judge_model"
+    records = [scored(task, n, PipelineScore("none", None, {}, "unscored", reason)) for n in range(2)]
+    lines = notes(run_result(aggregated(tmp_path, task, records)), FACTS, FILES)
+    assert any("add --judge_model NAME to the same command (the model is not asked again)" in line for line in lines)
+    assert not any("run the same command again" in line for line in lines)

@@ -191,7 +191,10 @@ def _tasks_below(folder: Path, what: str) -> str:
     found = [place for place in places if next(place.rglob("*.yaml"), None) is not None]
     if len(found) == 1:
         return found[0].relative_to(folder).as_posix()
-    if not found and folder.name == "tasks" and next(folder.rglob("*.yaml"), None) is not None:
+    if (
+        not found
+        and next(folder.rglob("*.yaml") if folder.name == "tasks" else folder.glob("*.yaml"), None) is not None
+    ):
         return "."
     names = ", ".join(place.relative_to(folder).as_posix() for place in found)
     problem = f"has several folders of tasks: {names}" if found else "has no folder PACKAGE/tasks with YAML files"

@@ -243,7 +243,8 @@ def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None
     if name in AGGREGATIONS:
         return AGGREGATIONS[name].function(), name
     known = sorted({*AGGREGATIONS, *ADDED_AGGREGATIONS.names()})
-    raise UnknownNameError("aggregation", name, known, f"({where}: key 'metric_list')")
+    hint = f"({where}: key 'metric_list'); known: {', '.join(known)}, or `!function module.name` of your own"
+    raise UnknownNameError("aggregation", name, known, hint)
 
 
 def metric_function(name: str, output_type: str) -> Callable[..., Any] | None:
