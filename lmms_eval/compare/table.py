@@ -211,7 +211,9 @@ def sections(comparison: Comparison) -> Iterator[Section]:
             columns = _columns(cells[:_MOST_CELLS], name)
             few = sum(any(note.startswith("few documents") for note in cell.notes) for cell in cells)
             marked = [f"*: few documents ({few} of {len(cells)} parts)"] if few else []
-            alone = [f"p: corrected over this column, not over all {len(pair.cells)}"] if len(pair.cells) > 1 else []
+            family = sum(cell.p is not None for one in comparison.pairs for cell in one.cells.get(name, ()))
+            rest = f", not over all {len(pair.cells)}" if len(pair.cells) > 1 else ""
+            alone = [f"p: corrected over this column{rest} ({family} test{'s' * (family != 1)})"]
             yield Section(f"{heading}, by {name}", columns, [*marked, *more, *alone])
     for name, ranks in comparison.ranks.items():
         yield Section(
