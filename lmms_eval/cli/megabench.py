@@ -259,7 +259,6 @@ def _add_plot_flag(parser: CommandParser) -> None:
 
 
 def _show(found: ModelBreakdown, folder: Path, title: str, no_plot: bool) -> None:
-    from lmms_eval.plots.figure import PlotUnavailable
     from lmms_eval.tasks.megabench.breakdown.output import plot, table
 
     emit(table(found))
@@ -268,6 +267,8 @@ def _show(found: ModelBreakdown, folder: Path, title: str, no_plot: bool) -> Non
     emit(f"files: {folder}")
     if no_plot:
         return
+    from lmms_eval.plots.figure import PlotUnavailable
+
     try:
         emit(f"plot: {', '.join(str(path) for path in plot(found, folder, title))}")
     except PlotUnavailable as absent:

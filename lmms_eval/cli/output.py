@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
-from lmms_eval.errors import LmmsEvalError
+from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError
 from lmms_eval.utils.terminal import coloured, encodable, printable, shown, takes_colours
 
 _GONE = (errno.EPIPE, errno.EIO)
@@ -150,7 +150,9 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
 
 
 def _user_lines(error: BaseException) -> list[str]:
-    """Return the frames of the user's code through which an error came, outermost first."""
+    """Return the frames of the user's code through which an error came, outermost first; none of a missing package."""
+    if isinstance(error, MissingOptionalDependencyError):
+        return []
     from lmms_eval.utils.user_code import frame_lines, user_frames
 
     return frame_lines(user_frames(error))

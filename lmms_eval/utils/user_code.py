@@ -65,13 +65,13 @@ def _is_own(file: str) -> bool:
 
 
 def _is_foreign(file: str) -> bool:
-    """Return whether a file belongs to Python or to an installed package."""
+    """Return whether a file belongs to Python or to an installed package. Compiled modules give relative names."""
     path = Path(file)
-    return file.startswith("<") or bool({*_INSTALLED} & {*path.parts}) or any(map(path.is_relative_to, _libraries()))
+    return not path.is_absolute() or bool({*_INSTALLED} & {*path.parts}) or any(map(path.is_relative_to, _libraries()))
 
 
 def _is_users(file: str) -> bool:
-    return not _is_foreign(file) or (not file.startswith("<") and any(map(Path(file).is_relative_to, _plugins())))
+    return not _is_foreign(file) or any(map(Path(file).is_relative_to, _plugins()))
 
 
 @cache

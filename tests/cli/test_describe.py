@@ -68,7 +68,7 @@ def test_search(capsys: pytest.CaptureFixture[str]) -> None:
 @for_each(
     ("words", "text"),
     [
-        (["describe"], "name"),
+        (["describe"], "NAME"),
         (["describe", "mmee"], "did you mean mme"),
         (["search", "--modality", "smell"], "invalid choice"),
         (["search", "--no-needs", "luck"], "invalid choice"),

@@ -390,13 +390,16 @@ def test_results_of_other_tasks_name_no_pack(tmp_path: Path, said: Words) -> Non
 
 
 @pytest.mark.usefixtures("shared_name")
-def test_a_module_that_raises_is_one_line(tmp_path: Path, said: Words, refused: Words) -> None:
+def test_a_module_that_raises_shows_its_line(tmp_path: Path, said: Words, capsys: pytest.CaptureFixture[str]) -> None:
     out = ("--output_path", str(tmp_path / "out"))
     for place, code in (("raises", "1 / 0\n"), ("exits", "raise SystemExit(3)\n"), ("absent", "import no_such\n")):
         files = {f"{place}/tasks/t.yaml": PLAIN.format(name=f"t_{place}") + "process_results: !function utils.f\n"}
         files |= {f"{place}/tasks/utils.py": code}
         said("packs", "add", str(wheel(tmp_path, files=files, package=place)), "--trust")
-        assert "t.yaml: key 'process_results': module" in refused(*RUN, "--tasks", f"t_{place}", *out)
+        assert main([*RUN, "--tasks", f"t_{place}", *out]) == 2
+        *frames, message = capsys.readouterr().err.splitlines()
+        assert "t.yaml: key 'process_results': module" in message
+        assert [line.partition("utils.py:")[2] for line in frames] == [f"1, in <module>:  {code.strip()}"]
 
 
 def test_completion_follows_the_packs(tmp_path: Path, said: Words, monkeypatch: pytest.MonkeyPatch) -> None:

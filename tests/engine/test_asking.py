@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -119,10 +120,10 @@ def test_one_document_that_cannot_be_rendered_scored_or_opened_fails_alone(tmp_p
     result = run(tmp_path, FakeTask(10, broken_docs=[2], unscorable=[7]), Picky())
     outcome = result.tasks[0].outcome
     assert (outcome.scored, outcome.failed) == (7, 3)
-    assert set(outcome.reasons) == {
-        "failed: building the request raised KeyError: 'no such column'",
+    assert {re.sub(r" \(\S+fakes\.py:\d+\)$", " (its line)", reason) for reason in outcome.reasons} == {
+        "failed: building the request raised KeyError: 'no such column' (its line)",
         "failed: media: picture.png is corrupt",
-        "failed: scoring raised ZeroDivisionError: cannot score this",
+        "failed: scoring raised ZeroDivisionError: cannot score this (its line)",
     }
 
 

@@ -118,7 +118,8 @@ def test_a_preparation_that_raises_is_a_failure_of_its_request() -> None:
     driven.run()
     driven.stream.close()
     assert {job.doc_id: job.reason for job in jobs} == {
-        0: "", 1: "internal: preparing the request raised ValueError: no such size", 2: "",
+        0: "", 2: "",
+        1: "internal: preparing the request raised ValueError: no such size (tests/engine/test_drive.py:113)",
     }  # fmt: skip
     assert (driven.report.answered, driven.report.failed) == (2, 1)
 

@@ -37,7 +37,7 @@ def test_questions_about_one_video_are_a_cluster(task: str, module: Any, doc: di
     (chosen,) = select_tasks((task,), Catalogue(), TaskOptions()).tasks
     key = chosen.cluster_key
     assert key is not None
-    finder = ClusterFinder(key, is_few_shot=False)
+    finder = ClusterFinder(key, own_only=False)
     for number in range(3):
         own = {**doc, "id": f"{number}", "qid": number, key: doc[key] if number < 2 else "another"}
         finder.note(number, [*module.process_results(own, ["B"]).values(), own], [{"sha256": f"{number}"}], ())

@@ -131,7 +131,7 @@ def test_numbers_of_a_demonstration_are_those_of_its_document(reports: Path, wat
 
 
 def test_pages_mark_few_documents_as_the_cells_do() -> None:
-    source = (Path(lmms_eval.viewer.__file__).parent / "web/src/charts.tsx").read_text()
+    source = (Path(lmms_eval.viewer.__file__).parent / "web/src/amounts.ts").read_text()
     assert f"const FEW = {FEW};" in source
 
 

@@ -381,7 +381,7 @@ class UnfinishedRun:
                 text = f"{self.folder} was deleted or moved: what was read before is shown"
                 warnings.insert(0, warning("state", "", text))
             elif not self._run.is_going:
-                why = f"has failed: {self._run.record.get('error')}" if live.state == "failed" else f"is {live.state}"
+                why = f"failed: {self._run.record.get('error')}" if live.state == "failed" else f"is {live.state}"
                 warnings.insert(0, warning("state", "", f"the run {why}"))
             if self._run.damaged:
                 text = f"{self.folder}: {self._run.damaged} torn or damaged lines of the journal are passed over"

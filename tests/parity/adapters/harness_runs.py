@@ -26,6 +26,8 @@ COMPARED = ("results", "groups", "group_subtasks", "n-shot", "n-samples", "highe
 CORRECTIONS = {"exit_code", "results", "samples", "table", "ignore", "why"}
 CALLABLE = re.compile(r"<(function|class|bound method|built-in) .*>")
 UNCLOSED_RULE = "unclosed_thought_is_no_answer"
+OURS = re.compile(r"(^|/)(\.runs/|media/[0-9a-f]{64}\.\w+$)")
+"""Files that the reference does not write: the records of runs, and the media that they keep."""
 FOLDER_RULE = "unnamed_models_have_folders_of_their_own"
 OWN_FOLDER = re.compile(r"^[\w-]+-[^/]*=[^/]*/")
 """The folder of a model without a name, of its back end and arguments."""
@@ -144,7 +146,7 @@ def _start(case: Case, work: Path) -> tuple[Outcome, str]:
     outcome = Outcome(done.code, done.out, done.err)
     for file in sorted(out.rglob("*")):
         relative = file.relative_to(out).as_posix()
-        if file.is_file() and ".runs/" not in f"{relative}":
+        if file.is_file() and not OURS.search(relative):
             name = re.sub(r"\d{8}_\d{6}", "<DATE>", relative)
             plain = OWN_FOLDER.sub("", name)
             outcome.has_own_folder |= plain != name

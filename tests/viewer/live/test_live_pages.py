@@ -100,7 +100,8 @@ def test_a_run_is_watched_from_its_first_sample_to_its_end(tmp_path: Path, task:
             page.click("tbody a >> nth=0")
             until(page, "() => document.querySelector('#live tbody tr')")
             first = done(page)
-            until(page, "least => parseInt(document.querySelector('.figure b').innerText) > least", first + 4)
+            documents = "[...document.querySelectorAll('.figure')].find(one => one.innerText.startsWith('Documents'))"
+            until(page, f"least => parseInt({documents}?.querySelector('b').innerText) > least", first + 4)
             assert "running" in page.inner_text(".badge")
             shown = page.inner_text("#live")
             assert "In flight" in shown
@@ -235,6 +236,6 @@ def test_a_run_that_is_deleted_is_told(tmp_path: Path, watched: Watched) -> None
         record.path.rmdir()
         until(page, "() => document.querySelector('.warnings')?.innerText.includes('was deleted or moved')")
         assert page.inner_text(".badge") == "deleted"
-        page.click("text=Samples (1)")
+        page.click("[role=tab]:has-text('Samples')")
         page.wait_for_selector(".list a.row")
         watched.is_ended = True
