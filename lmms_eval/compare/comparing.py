@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from lmms_eval.compare.requests import pack_notes, recipe_note, request_notes
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison, Rank
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.interval import range_of_scores
+from lmms_eval.stats.interval import Interval, needs_bound, range_of_scores
 from lmms_eval.utils.names import some_of
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
+    from lmms_eval.stats.differences import PairOptions
+    from lmms_eval.stats.ranks import RankFinding
 
 LEAST = 3
 """With fewer runs, ranks add nothing to the comparison of pairs."""
@@ -92,19 +95,21 @@ def _ranked(
     import numpy as np
 
     from lmms_eval.stats.differences import PairOptions
-    from lmms_eval.stats.ranks import simultaneous_ranks
 
     scores, clusters = _common(list(tasks.values()), key)
     has_all = np.asarray(np.isfinite(scores).all(axis=1), dtype=bool)
     if not has_all.any():
         return None
-    alpha, draws, seed = options
-    pair_options = PairOptions(level=1 - alpha, draws=draws, seed=seed)
+    within = _common_range([rows.columns[key] for rows in tasks.values()])
     is_better = all(rows.columns[key].higher_is_better is not False for rows in tasks.values())
     sign = 1.0 if is_better else -1.0
     kept = clusters if clusters is None else [name for name, has in zip(clusters, has_all, strict=True) if has]
-    found = simultaneous_ranks(sign * scores[has_all], kept, pair_options)
-    missing = _Missing(int((~has_all).sum()), _common_range([rows.columns[key] for rows in tasks.values()]))
+    alpha, draws, seed = options
+    pair_options = PairOptions(level=1 - alpha, draws=draws, seed=seed)
+    if within is not None:
+        pair_options = replace(pair_options, within=ScoreRange(*sorted((sign * within.low, sign * within.high))))
+    found = _ranks_of(sign * scores[has_all], kept, pair_options)
+    missing = _Missing(int((~has_all).sum()), within)
     ends = [(one.best, one.worst) for one in found]
     if missing and missing.within is None:
         ends = [(1, len(found))] * len(found)
@@ -113,10 +118,40 @@ def _ranked(
         ends = []
         for place, one in enumerate(found):
             own, others = (_filled(sign * scores, place, *each) for each in ((high, low), (low, high)))
-            best, worst = (simultaneous_ranks(each, clusters, pair_options)[place] for each in (own, others))
+            best, worst = (_ranks_of(each, clusters, pair_options)[place] for each in (own, others))
             ends.append((min(one.best, best.best), max(one.worst, worst.worst)))
     ranks = [Rank(name, sign * one.score, one.rank, *each) for name, one, each in zip(tasks, found, ends, strict=True)]
     return sorted(ranks, key=lambda one: (one.rank, one.run)), missing
+
+
+def _ranks_of(
+    scores: NDArray[float64], clusters: Sequence[str | None] | None, options: PairOptions
+) -> list[RankFinding]:
+    """Rank runs by their mean score. Ranks over few graded scores rest on the intervals of the pairs.
+
+    Student's t does not hold for such scores, so the pairs have Gaffke's bound, at a level over all pairs (Bonferroni).
+    """
+    from lmms_eval.stats.differences import compare_pairs
+    from lmms_eval.stats.ranks import simultaneous_ranks
+
+    found = simultaneous_ranks(scores, clusters, options)
+    count = len(found)
+    if not needs_bound(len(scores) if clusters is None else len(set(clusters)), 0.0):
+        return found
+    strict = replace(options, level=1 - (1 - options.level) / math.comb(count, 2))
+    pairs = {
+        (i, j): compare_pairs(scores[:, i], scores[:, j], clusters, strict)
+        for i, j in itertools.combinations(range(count), 2)
+    }
+    if all(one.test != "gaffke" for one in pairs.values()):
+        return found
+    ends = [[1, count] for _ in found]
+    for (i, j), one in pairs.items():
+        if isinstance(one.interval, Interval) and not one.interval.low <= 0 <= one.interval.high:
+            better, worse = (i, j) if one.interval.low > 0 else (j, i)
+            ends[worse][0] += 1
+            ends[better][1] -= 1
+    return [replace(one, best=best, worst=worst) for one, (best, worst) in zip(found, ends, strict=True)]
 
 
 def _filled(scores: NDArray[float64], place: int, own: float, others: float) -> NDArray[float64]:

@@ -76,7 +76,8 @@ def redraw(headlines: Headlines, sides: Sequence[Mapping[str, float]], options: 
     weights = weights_of(headlines.parts, headlines.numbers)
     differences = _Differences(headlines.parts, options)
     return {
-        key: differences.of(weights[key]) if key in weights else Redrawn((), reason="no part") for key in headlines.rows
+        key: differences.of(weights[key], number.within.high) if key in weights else Redrawn((), reason="no part")
+        for key, number in headlines.rows.items()
     }
 
 
@@ -97,8 +98,8 @@ class _Differences:
         self.spreads = {name: self._spread(name) for name in parts}
         self.is_own = bool(own)
 
-    def of(self, weights: Mapping[str, float]) -> Redrawn:
-        """Return interval, p and error of a weighted sum."""
+    def of(self, weights: Mapping[str, float], best: float) -> Redrawn:
+        """Return interval, p and error of a weighted sum, whose greatest value is ``best``."""
         import numpy as np
 
         units = sum(self.parts[name].units for name in weights)
@@ -118,7 +119,7 @@ class _Differences:
         if len(known) < _LEAST_DRAWS * self.draws:
             return replace(tested, reason="too few redraws have a number")
         if not error > 1e-12 * max(1.0, abs(value)):
-            return self._alike(tested, weights, spread.size)
+            return self._alike(tested, weights, spread.size, best)
         if freedom < stats.MANY - 1 and not self.is_own:
             half = stats.quantile(freedom, self.options.level) * error
             bounds = stats.Interval(value - half, value + half, "t, stratified")
@@ -127,7 +128,7 @@ class _Differences:
         note = f"{self.draws:,} redraws of the task's own function" if self.is_own else ""
         return replace(tested, bounds=bounds, error=error, freedom=freedom, note=note)
 
-    def _alike(self, tested: Redrawn, weights: Mapping[str, float], size: float) -> Redrawn:
+    def _alike(self, tested: Redrawn, weights: Mapping[str, float], size: float, best: float) -> Redrawn:
         """Return the interval of right-or-wrong scores whose differences are equal in every part.
 
         It is the score interval of paired proportions over as many documents as a plain sample with the information of
@@ -144,6 +145,10 @@ class _Differences:
         if len(parts) < len(weights) or not all(np.isin(part.sums, (0.0, right)).all() for part in parts.values()):
             return replace(tested, reason="no spread")
         whole = math.fsum(abs(weight) for weight in weights.values())
+        if not right:  # every score is 0, so the greatest one follows from the range of the number
+            right = best / whole
+        if not 0 < right < math.inf:
+            return replace(tested, reason="no spread")
         shares = {name: weight / whole * np.sign(self._value(name)) for name, weight in weights.items()}
         wins = math.fsum(share for share in shares.values() if share > 0)
         losses = -math.fsum(share for share in shares.values() if share < 0)

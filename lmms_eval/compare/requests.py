@@ -25,6 +25,8 @@ _SHARED_MEDIA = frozenset({"frames", "fps", "max_pixels", "min_pixels", "total_p
 _LONGEST = 60
 """Characters shown of a value."""
 _MOST_NAMED = 4
+_BASELINE = "baseline"
+"""The model that answers without reading the prompt."""
 _MANY_ROUNDS = ("generate_until_multi_round", "generate_until_agentic", "generate_visual_cot")
 """Output types whose later prompts contain the model's answers."""
 
@@ -196,7 +198,12 @@ def _of_runs(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[st
 
 
 def _prompts_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether both runs asked the same documents in a single round, but with different prompts."""
+    """Return whether both runs asked the same documents in a single round, but with different prompts.
+
+    Baselines read no prompt, so theirs never differ.
+    """
+    if any(part_of(document, "config").get("model") == _BASELINE for document in (first, second)):
+        return False
     sides = [_asked(first), _asked(second)]
     prints = [document.get("prompt_fingerprint") for document in (first, second)]
     return None not in prints and prints[0] != prints[1] and None not in sides and sides[0] == sides[1]

@@ -211,7 +211,9 @@ def sections(comparison: Comparison) -> Iterator[Section]:
             columns = _columns(cells[:_MOST_CELLS], name)
             few = sum(any(note.startswith("few documents") for note in cell.notes) for cell in cells)
             marked = [f"*: few documents ({few} of {len(cells)} parts)"] if few else []
-            alone = [f"p: corrected over this column, not over all {len(pair.cells)}"] if len(pair.cells) > 1 else []
+            family = sum(cell.p is not None for one in comparison.pairs for cell in one.cells.get(name, ()))
+            rest = f", not over all {len(pair.cells)}" if len(pair.cells) > 1 else ""
+            alone = [f"p: corrected over this column{rest} ({family} test{'s' * (family != 1)})"]
             yield Section(f"{heading}, by {name}", columns, [*marked, *more, *alone])
     for name, ranks in comparison.ranks.items():
         yield Section(
@@ -254,17 +256,19 @@ def comparison_markdown(comparison: Comparison) -> str:
 def comparison_latex(comparison: Comparison) -> str:
     """Format a comparison as LaTeX for the package booktabs: a ``table`` for each section, with its lines as notes.
 
-    The lines about the whole comparison are in the caption of the first table.
+    What the columns mean is in the caption of the first table; the notes of the comparison are below the last one.
     """
-    closing = [latex_text(f"{line}.") for line in closing_lines(comparison)]
+    closing = [latex_text(f"{line}.") for line in meaning_lines(comparison)]
+    tables = list(sections(comparison))
     floats: list[str] = []
-    for section in sections(comparison):
+    for section in tables:
         columns = [column for column in section.columns if any(cell.strip() for cell in column.cells)]
         widths = [max(map(display_width, (column.heading, *column.cells))) + 2 for column in columns]
         first = [section.first] if section.first else []
         whole = [] if floats else closing
         caption = " ".join([f"{latex_text(section.heading)}.", *map(latex_text, first), *whole])
-        lines = list(map(latex_text, section.lines))
+        notes = comparison.notes if section is tables[-1] else ()
+        lines = list(map(latex_text, (*section.lines, *notes)))
         title = latex_text("".join(filter(str.isascii, section.heading)))
         floats.append(latex_float(latex_tabular(columns), title, caption, lines, sum(widths)))
     return latex_document("\n".join(floats))
@@ -340,6 +344,12 @@ def _lines(rows: Sequence[Difference]) -> Iterator[str]:
 
 def closing_lines(comparison: Comparison) -> Iterator[str]:
     """Yield lines about the meaning of the columns and about the whole comparison."""
+    yield from meaning_lines(comparison)
+    yield from comparison.notes
+
+
+def meaning_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield lines about the meaning of the columns."""
     tests = sum(row.p is not None for pair in comparison.pairs for row in pair.rows)
     level = f"{100 * (1 - comparison.alpha):g} %"
     yield (
@@ -354,7 +364,6 @@ def closing_lines(comparison: Comparison) -> Iterator[str]:
     )
     if comparison.margin is not None:
         yield f"equivalent: the difference is shown to lie within ±{comparison.margin:g} (two one-sided tests)"
-    yield from comparison.notes
 
 
 def _least(row: Difference) -> int | None:
@@ -444,13 +453,15 @@ def p_text(p: float | None) -> str:
 
 
 def _narrowed(columns: Sequence[Column]) -> list[Column]:
-    """Cut names so that the table fits a terminal."""
+    """Cut names so that the table fits a terminal, as far as different names stay different."""
     clean = [Column(c.heading, tuple(" ".join(cell.split()) for cell in c.cells), c.is_text) for c in columns]
     widths = [max(3, *(display_width(text) for text in (c.heading, *c.cells))) for c in clean]
     spare = WIDTH - sum(widths) - len(widths) - 1
     for number in (0, 1):
         if spare < 0:
             width = max(_LEAST_NAME, widths[number] + spare)
+            while len({_cut(cell, width) for cell in clean[number].cells}) < len(set(clean[number].cells)):
+                width += 1
             spare += widths[number] - width
             cells = tuple(_cut(cell, width) for cell in clean[number].cells)
             clean[number] = Column(clean[number].heading, cells, clean[number].is_text)

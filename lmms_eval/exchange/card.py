@@ -13,9 +13,11 @@ from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 from lmms_eval.exchange.checklists import ABSENT, ItemAnswer, answers
-from lmms_eval.exchange.numbers import ReportedNumber
+from lmms_eval.exchange.numbers import PERCENT, ReportedNumber
 from lmms_eval.exchange.origins import recipe_facts
 from lmms_eval.exchange.run_facts import RunDescription
+from lmms_eval.exchange.table_marks import unit_of
+from lmms_eval.exchange.table_numbers import ColumnKey, benchmark_numbers
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.run import Run
 from lmms_eval.results.sample import finite
@@ -105,16 +107,31 @@ def _facts(facts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _results(found: RunDescription) -> CardSection:
-    rows = tuple(_row(number) for number in found.shown)
-    withheld = tuple(f"Not given: {text}" for numbers in found.numbers for text in numbers.withheld)
+    own, absent = [], []
+    for key, number, reason in benchmark_numbers(found.document):
+        if number is None:
+            absent.append(f"Not given: {key.task} {key.metric}: {reason or 'no score'}")
+        else:
+            own.append(_benchmark_row(key, number))
+    rows = (*own, *(_row(number) for number in found.shown))
+    withheld = (*absent, *(f"Not given: {text}" for numbers in found.numbers for text in numbers.withheld))
     nothing = ("The run gives no number.",) if not rows else ()
     headings = ("task", "metric", "value", "95 % interval", "about", "N", "limits")
     return CardSection("Results", (*nothing, *withheld), (), headings, rows, ("value", "N"))
 
 
+def _benchmark_row(key: ColumnKey, number: ReportedNumber) -> tuple[str, ...]:
+    """Return the row of a benchmark's own number, with its unit and what it counts."""
+    task, metric, value, interval, about, n, limits = _row(number)
+    n = f"{n} tasks" if n and unit_of(key) == "tasks" else n
+    metric = f"{key.metric} (%) ↑" if number.score_range == PERCENT else metric
+    return task, metric, value, interval, about, n, limits
+
+
 def _row(number: ReportedNumber) -> tuple[str, ...]:
     reason = "" if number.low is not None else number.method or "not recorded"
     about = next((words for estimand, words in IN_WORDS.items() if estimand == number.estimand), number.estimand)
+    about = "" if number.low is None else about
     direction = {True: "↑", False: "↓", None: ""}[number.higher_is_better]
     return (
         number.task,

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.facts import aggregation_of, metric_range, part_of, selected
+from lmms_eval.results.facts import aggregation_of, is_count, metric_range, part_of, selected
 from lmms_eval.results.sample import finite
 from lmms_eval.results.tables import NOT_EMITTED, absent_text, pairs_in
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -100,6 +100,8 @@ def _add(document: Mapping[str, Any], name: str, shown: list[ReportedNumber], wi
     entry, outcome = part_of(document, "results", name), part_of(document, "outcomes", name)
     for metric, pipeline in pairs_in(entry):
         value, key = entry[f"{metric},{pipeline}"], f"{metric},{pipeline}"
+        if is_count(metric, value, aggregation_of(document, name, metric)):
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float):
             reason = absent_text(outcome, key) if value is None else ""
             if reason and reason not in (NOT_AVAILABLE, NOT_EMITTED):

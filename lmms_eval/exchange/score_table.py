@@ -41,6 +41,7 @@ from lmms_eval.recipes.published import Published, check_model, full_marks, publ
 from lmms_eval.stats.interval import Interval
 from lmms_eval.utils.names import some_of
 from lmms_eval.viewer.certainty import IN_WORDS, LIKE_THESE
+from lmms_eval.viewer.numbers import TASKS_LIKE_THESE
 
 Uncertainty = Literal["ci", "se", "none"]
 Bold = Literal["best", "significant", "none"]
@@ -343,7 +344,7 @@ class _Maker:
         if self.is_demo:
             yield f"All of it is {DEMONSTRATION}."
         if self._has_ends and any(cell.around for cell in cells):
-            yield f"In brackets: 95 % intervals, for {self._usual_about}."
+            yield f"In brackets: 95 % intervals, for {self._all_about()}."
         if self.options.uncertainty == "se" and any(cell.around for cell in cells):
             yield "±: standard error."
         yield from self._significance(cells)
@@ -359,6 +360,15 @@ class _Maker:
             yield "Baselines answer without a model, and are left out of bold and marks."
         if has_published:
             yield "Published numbers come from other runs: they have no interval and are never bold."
+
+    def _all_about(self) -> str:
+        """Return what the intervals are about; those over tasks take the tasks, not the questions, as the sample."""
+        having = [key for key in self.keys if any(_about(self._number(run, key)) for run in self.runs)]
+        named = [self._named(key) for key in having if unit_of(key) == "tasks"]
+        if len(named) == len(having):
+            return TASKS_LIKE_THESE
+        others = f" ({some_of(named, _MOST_NAMED)}: for {TASKS_LIKE_THESE})" if named else ""
+        return f"{self._usual_about}{others}"
 
     def _units(self) -> str:
         having = [key for key in self.keys if any(key in run.numbers for run in self.runs)]

@@ -214,7 +214,7 @@ def _table_run(run: ReportRun, rows: RunRows) -> TableRun:
     stated = [number for top in numbers_of(document) for number in top.shown]
     numbers = {ColumnKey(one.task, one.metric, one.filter): _ranged(one, document) for one in stated}
     absent: dict[ColumnKey, str] = {}
-    for key, number, reason in _headlines(document):
+    for key, number, reason in benchmark_numbers(document):
         if number is None:
             absent[key] = reason
         else:
@@ -286,7 +286,7 @@ def _ranged(number: ReportedNumber, document: Mapping[str, Any]) -> ReportedNumb
     return replace(number, score_range=ranges.pop()) if len(ranges) == 1 and is_between else number
 
 
-def _headlines(document: Mapping[str, Any]) -> Iterator[tuple[ColumnKey, ReportedNumber | None, str]]:
+def benchmark_numbers(document: Mapping[str, Any]) -> Iterator[tuple[ColumnKey, ReportedNumber | None, str]]:
     """Yield the benchmarks' own numbers, with the reason if one is missing."""
     for row in headlines(document):
         metric = str(row["metric"])

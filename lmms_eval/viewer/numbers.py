@@ -40,6 +40,8 @@ def _count(part: Mapping[str, Any], key: str) -> int:
 
 TASKS, QUESTIONS = "tasks", "questions"
 """What ``n`` of a row counts, and so what its interval is over."""
+TASKS_LIKE_THESE = "tasks like these"
+"""What an interval over tasks is about."""
 
 
 def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = "") -> Plain:
@@ -59,6 +61,10 @@ def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = ""
     }
 
 
+def _over_tasks(row: Plain) -> Plain:
+    return row | {"over": TASKS, "about": row["about"] and TASKS_LIKE_THESE}
+
+
 def _megabench(document: Mapping[str, Any]) -> Iterator[Plain]:
     reasons = _reasons(document)
     for name in part_of(document, "megabench_breakdown"):
@@ -71,7 +77,7 @@ def _megabench(document: Mapping[str, Any]) -> Iterator[Plain]:
         for metric, part in shown.items():
             task = f"MEGA-Bench, {name.replace('_', ' ')} set"
             n = part.get("num_eval_tasks", tasks)
-            row = _row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval")) | {"over": TASKS}
+            row = _over_tasks(_row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval")))
             yield row if withheld is None else row | _withheld(row, withheld)
 
 
@@ -116,7 +122,7 @@ def _general_bench(document: Mapping[str, Any]) -> Iterator[Plain]:
                 sensitivity = _part(found, "sensitivity", f"level{level}")
                 n = tasks + (language if level == LEVELS[-1] else 0)
                 reason = sensitivity.get("no_interval")
-                yield _row(name, f"level {level}", value, sensitivity.get("interval"), n, reason) | {"over": TASKS}
+                yield _over_tasks(_row(name, f"level {level}", value, sensitivity.get("interval"), n, reason))
 
 
 FEW_TASKS = 3

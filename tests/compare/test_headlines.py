@@ -95,6 +95,15 @@ def test_levels_over_all_documents_are_those_of_the_report(demos):
         assert row.interval is None
 
 
+def test_runs_that_get_everything_wrong_are_not_shown_to_be_equal():
+    """Without a right answer the score of one follows from the range, so that the interval is no single point."""
+    wrong = rows("milebench_demo_webqa", {"predictions,none": [{"score": 0.0}] * 9})
+    other = rows("milebench_demo_slidevqa", {"predictions,none": [{"score": 0.0}] * 9})
+    both = run(wrong, other)
+    for one in found(both, both).values():
+        assert one.row.interval.low < -0.1 and one.row.interval.high > 0.1
+
+
 def _query(name: str, score: float, kind: str = "rule") -> dict:
     return {"task_name": name, "eval_type": kind, "query": score, "score": score, "fixed": None, "num_demo": 0}
 

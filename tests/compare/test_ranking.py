@@ -100,3 +100,15 @@ def test_runs_that_stopped_early_are_left_out_and_said():
     assert {one.run for one in ranks["quiz acc,none"]} == {"bb", "ccc", "dddd"}
     assert "a stopped early" in notes[0]
     assert rank_runs(runs[:3], draws=500)[0] == {}
+
+
+def test_few_graded_scores_show_no_rank_that_their_intervals_do_not_show():
+    """Three scores that are nearly equal have a tiny standard error, and yet say little."""
+    near = {"a": [0.26, 0.27, 0.26], "b": [0.0, 0.0, 0.0], "c": [0.01, 0.0, 0.0]}
+    within = ScoreRange(0.0, 1.0)
+    runs = [structs.replace(run(rows("quiz", {"f,none": one}, within=within)), name=name) for name, one in near.items()]
+    assert {(one.best, one.worst) for one in rank_runs(runs, draws=500)[0]["quiz f,none"]} == {(1, 3)}
+    far = {name: one * 12 for name, one in {"a": [0.9, 0.8, 0.9], "b": [0.1, 0.0, 0.0], "c": [0.01, 0.0, 0.1]}.items()}
+    runs = [structs.replace(run(rows("quiz", {"f,none": one}, within=within)), name=name) for name, one in far.items()]
+    found = {one.run: (one.best, one.worst) for one in rank_runs(runs, draws=500)[0]["quiz f,none"]}
+    assert found == {"a": (1, 1), "b": (2, 3), "c": (2, 3)}

@@ -153,3 +153,10 @@ def test_a_processor_whose_defaults_change_is_found(tmp_path: Path) -> None:
     lines = asked_lines(results[0])
     assert any("processed_width 32" in line and "pictures 1" in line for line in lines)
     assert any(line.startswith("requests of") for line in lines)
+
+
+def test_baselines_read_no_prompt_and_so_got_no_other_one() -> None:
+    outcome = {"requested": 2, "not_asked": 0, "failed": 0}
+    facts = {"configs": {"quiz": {"output_type": "generate_until"}}, "outcomes": {"quiz": outcome}}
+    sides = [document(prompt_fingerprint=text, config={"model": "baseline"}, **facts) for text in "12"]
+    assert notes(*sides) == []

@@ -14,6 +14,7 @@ from lmms_eval.compare.table import (
     WIDTH,
     comparison_csv,
     comparison_json,
+    comparison_latex,
     comparison_markdown,
     comparison_text,
     forest_plot,
@@ -141,3 +142,19 @@ def test_files_say_what_each_interval_is_about() -> None:
     (line,) = csv.DictReader(io.StringIO(comparison_csv(found)))
     assert isinstance(found.pairs[0].rows[0].interval, Interval)
     assert row["estimand"] == line["estimand"] == "generalised accuracy"
+
+
+def test_names_that_are_cut_stay_different() -> None:
+    names = [f"benchmark_of_long_names_{one}_needle_in_a_haystack_of_pages" for one in ("text", "image")]
+    scores = [[float(number < count) for number in range(40)] for count in (33, 20)]
+    runs = [run(label, *(task(one, name) for name in names)) for label, one in zip("ab", scores, strict=True)]
+    text = comparison_text(compare_runs(runs, CompareOptions(draws=500)))
+    shown = {line.split("|")[1] for line in text.splitlines() if line.startswith("|") and "haystack" in line}
+    assert len(shown) == 2
+
+
+def test_latex_has_what_differs_below_the_last_table() -> None:
+    text = comparison_latex(structs.replace(compared(by=("app",)), notes=["a and b got other prompts"]))
+    first, *_, last = text.split("\\end{tabular}")
+    assert "percentage points" in first and "other prompts" not in first
+    assert "other prompts" in last

@@ -160,3 +160,15 @@ def test_the_page_follows_the_reader(tmp_path: Path, chromium: Any, scheme: str,
     assert colour.startswith(f"rgb({ground}, ")
     assert complaints == []
     context.close()
+
+
+def test_a_benchmarks_own_number_comes_first_and_counts_are_no_scores(tmp_path: Path) -> None:
+    found = document(results={"megabench_core": {"alias": "m", "macro_mean,none": 0.25, "scored,none": 440}})
+    part = {"score": 0.25, "ci95": [0.2, 0.3], "num_eval_tasks": 440}
+    found["megabench_breakdown"] = {"full": {"intervals": {"model_summary": {"overall": part}}}}
+    markdown = cards(write_run(tmp_path / "run", results=found))[0].replace("\\", "")
+    rows = [[cell.strip() for cell in line.split("|")] for line in markdown.splitlines() if line.startswith("|")]
+    (own,) = [row for row in rows if "overall ↑" in row]
+    shown = ["MEGA-Bench, full set", "overall ↑", "0.25", "[0.2000, 0.3000]", "tasks like these", "440 tasks"]
+    assert own[1:7] == shown
+    assert not any(cell.startswith("scored") for row in rows for cell in row[:3])

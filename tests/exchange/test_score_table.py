@@ -300,6 +300,8 @@ def test_the_benchmarks_numbers_are_in_place_of_their_tasks(tmp_path: Path) -> N
     ]  # fmt: skip
     assert values(table) == [["28.0", "25.0", "50.0", "12.5", "3.0", "50.0"]]
     assert notes_of(table, 0) == ["partial: open is absent"]
+    about = "questions like these (MEGA-Bench overall, MEGA-Bench core, MEGA-Bench open: for tasks like these)."
+    assert any(about in sentence for sentence in table.caption)
     assert made(tmp_path, choice=ColumnChoice(("General-Bench", "megabench_core"))).columns[2].detail == "macro_mean"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched, painted, until
+from tests.viewer.test_comparison import three  # noqa: F401
 
 CATCH = """() => Object.defineProperty(navigator, "clipboard", {
     value: { writeText: async (text) => { window.caught = text; } },
@@ -106,3 +108,17 @@ def test_every_table_of_a_run_can_be_copied(report: Path, watched: Watched) -> N
                 (one) => !one.closest(".unseen") && !one.closest(".tabled")?.querySelector(".copies")).length"""
         )
         assert apart == 0, tab
+
+
+def test_letters_of_runs_are_copied_and_apart_from_names(
+    three: tuple[Path, ...],  # noqa: F811
+    watched: Watched,
+    tmp_path: Path,
+) -> None:
+    write_report([str(run) for run in three], tmp_path / "report", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "report", "#/:compare?run=a&run=b&run=c")
+    page.evaluate(CATCH)
+    scores = copies(page, "Scores", "LaTeX")
+    assert "$\\bigtriangleup$ better than " in scores and not set("▲▼○") & set(scores)
+    assert all(re.search(r"(better|worse) than [ABC]", cell) for cell in scores.split("&") if " than" in cell)
+    assert "A $-$ B a $-$ b" in copies(page, "Differences", "LaTeX")

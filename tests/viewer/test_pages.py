@@ -117,7 +117,7 @@ def test_page_of_a_run_shows_what_needs_the_media(tmp_path: Path, watched: Watch
     section = page.inner_text("section:has-text('What needs the media')")
     assert "Without the media: blank-media." in section and "their score is a lower bound" in section
     first = page.inner_text("[aria-label^='What needs the media'] tbody tr:first-child").split()
-    assert first[:5] == ["all", "documents", "20", "1", "0.8389"] and "49" in first  # 20 of 69 documents are A
+    assert first[:5] == ["all", "documents", "20", "1.0000", "0.8389"] and "49" in first  # 20 of 69 documents are A
     page.set_viewport_size({"width": 400, "height": 800})
     page = watched.open(tmp_path / "report", "#/baseline?page=breakdown")
     page.wait_for_selector("section:has-text('What needs the media')")

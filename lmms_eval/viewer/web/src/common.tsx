@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { load, onChange } from "./chunks";
 import { Tabled } from "./tabled";
-import { number, plain, Text } from "./text";
+import { alike, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
 export { Waiting } from "./waiting";
@@ -75,7 +75,7 @@ export function Section({ title, children, id }: { title: string; children: Comp
 }
 
 /** A number with its interval below it. */
-export function Score({ cell, shown = number }: { cell: Cell & { withheld?: string; partial?: number | null }; shown?: (value: number) => string }) {
+export function Score({ cell, shown = alike([cell.value, cell.low, cell.high]) }: { cell: Cell & { withheld?: string; partial?: number | null }; shown?: (value: number) => string }) {
   if (cell.value === null)
     return (
       <span class="score" title={cell.withheld}>

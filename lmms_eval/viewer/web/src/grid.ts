@@ -26,7 +26,7 @@ function words(node: Node): string {
   if (node.nodeType === Node.TEXT_NODE) return node.textContent ?? "";
   if (!(node instanceof Element) || node.matches("[aria-hidden=true], .few-mark, .narrow")) return "";
   const inner = [...node.childNodes].map(words).join("");
-  return APART.has(node.tagName) || node.classList.contains("line") ? ` ${inner} ` : inner;
+  return APART.has(node.tagName) || node.matches(".line, .letter") ? ` ${inner} ` : inner;
 }
 
 const textOf = (node: Node): string => words(node).replace(/\s+/g, " ").trim();
@@ -79,9 +79,10 @@ const LATEX: Record<string, string> = {
   "\\": "\\textbackslash{}", "&": "\\&", "%": "\\%", $: "\\$", "#": "\\#", _: "\\_", "{": "\\{", "}": "\\}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
   "<": "$<$", ">": "$>$", "|": "$|$", "−": "$-$", "–": "--", "—": "---", "±": "$\\pm$", "×": "$\\times$", "·": "$\\cdot$", "↓": "$\\downarrow$", "↑": "$\\uparrow$",
   "→": "$\\rightarrow$", "≤": "$\\leq$", "≥": "$\\geq$", "≈": "$\\approx$", "…": "\\ldots{}", "²": "$^2$", "α": "$\\alpha$", "κ": "$\\kappa$", "ρ": "$\\rho$",
+  "▲": "$\\bigtriangleup$", "▼": "$\\bigtriangledown$", "○": "$\\circ$",
 };
 
-const latexText = (text: string): string => text.replace(/[\\&%$#_{}~^<>|−–—±×·↓↑→≤≥≈…²ακρ]/g, (sign) => LATEX[sign] ?? sign);
+const latexText = (text: string): string => text.replace(/[\\&%$#_{}~^<>|−–—±×·↓↑→≤≥≈…²ακρ▲▼○]/g, (sign) => LATEX[sign] ?? sign);
 
 const withInterval = ({ text, shown }: Entry): string => (shown ? `${text} [${shown}]` : text);
 

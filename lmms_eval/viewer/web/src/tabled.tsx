@@ -1,9 +1,10 @@
 // The frame of every table: it scrolls by itself, and below it stand its legend and the buttons that copy it.
 import { render, type ComponentChildren, type VNode } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useContext, useRef, useState } from "preact/hooks";
 
 import { copied } from "./clipboard";
 import { csv, latex, markdown, readGrid, type Grid } from "./grid";
+import { Compared } from "./name";
 import { plain } from "./text";
 
 const FORMS: [string, (grid: Grid) => string][] = [
@@ -25,8 +26,9 @@ interface TabledProps {
 
 export function Tabled({ label, children, foot, whole }: TabledProps) {
   const box = useRef<HTMLDivElement>(null);
+  const names = useContext(Compared);
   const grid = (): Grid | null => {
-    if (whole) return wholeGrid(whole());
+    if (whole) return wholeGrid(<Compared.Provider value={names}>{whole()}</Compared.Provider>);
     const table = box.current?.querySelector("table");
     return table ? readGrid(table) : null;
   };
