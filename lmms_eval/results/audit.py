@@ -168,14 +168,14 @@ def audit_text(audits: Sequence[Audit]) -> str:
 
     def shares(name: str, of: str = "answers") -> list[str]:
         cells = [(getattr(one, name), getattr(one, of)) for one in audits]
-        return [f"{count} ({count / total:.1%})" if total else "not told" for count, total in cells]
+        return [f"{count} ({count / total:.1%})" if total else "not reported" for count, total in cells]
 
     counted = {
         "Task": [escaped(names_of[id(one)]) for one in audits],
         "Answers": [str(one.answers) for one in audits],
         **{name.capitalize(): shares(name) for name in ("blank", "filtered", "truncated")},
         **{name.capitalize(): shares(name, "told") for name in ("unparsed", "ambiguous")},
-        "Drawn": shares("drawn"),
+        "Random guess": shares("drawn"),
     }
     parts = [named_table(counted, ("Answers",))]
     rules = [

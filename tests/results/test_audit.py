@@ -153,4 +153,4 @@ def test_tables(tmp_path: Path) -> None:
     assert "\x07" not in text
     assert "\\<b\\>" in text
     assert "-1.0000" in text
-    assert "not told" in text
+    assert "not reported" in text

@@ -23,7 +23,7 @@ export function Breakdowns({ run, details, hasOthers }: { run: RunEntry; details
     <Section title="By metadata">
       <Selection run={run} what="Breakdowns are over these; results and outcomes are those of the whole run." />
       <Tasks names={tasks} now={name} choose={choose} />
-      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No column of the documents has few values.</p>}
+      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No metadata to group by.</p>}
     </Section>
   );
 }
