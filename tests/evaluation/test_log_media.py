@@ -207,7 +207,7 @@ def test_a_model_of_the_users_own(tasks: Path, tmp_path: Path) -> None:
     (name,) = sample.media
     assert (folder_of(tmp_path / "out") / name).read_bytes() == jpeg(0)
     shown = in_process("show", tmp_path / "out", "kinds_column", "0")
-    assert f"image: {name}, 40 x 30" in shown.shown
+    assert f"image: {folder_of(tmp_path / 'out') / name}, 40 x 30" in shown.shown
     exported = in_process("export", tmp_path / "out", "--to", "jsonl", "--out", tmp_path / "samples.jsonl")
     assert exported.code == 0 and name in (tmp_path / "samples.jsonl").read_text()
 
