@@ -123,7 +123,7 @@ class Model(abc.ABC):
         """Answer requests until the stream has ended: a generator or an asynchronous generator."""
 
     def generation_options(self) -> TakenOptions | None:
-        """Return the generation options that this back end accepts; ``None``: it receives all of them unchecked.
+        """Return the generation options that this back end accepts; ``None`` if it accepts any.
 
         A run whose ``--gen_kwargs`` hold another option ends before anything is asked.
         """

@@ -360,7 +360,7 @@ def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
 
 
 def _is_of_pack(module: str, file: Path) -> bool:
-    """Return whether the code of a file in a pack gets a module of the pack, or a stand-in of this package."""
+    """Return whether an import in a pack's file finds a module of the pack, or this package's replacement for one."""
     return module.partition(".")[0] == included.package_of(file) or included.own_name(module, file) != module
 
 

@@ -405,7 +405,8 @@ class _Maker:
             known = {number.n for run in self.runs if (number := self._number(run, key)) is not None and number.n}
             ends = f"{min(known):,}" if len(known) == 1 else f"{min(known):,} to {max(known):,}" if known else ""
             if ends:
-                found.setdefault(f"{ends} {unit_of(key)}", []).append(self._named(key))
+                unit = unit_of(key).removesuffix("s") if known == {1} else unit_of(key)
+                found.setdefault(f"{ends} {unit}", []).append(self._named(key))
         if not found:
             return "N is not recorded."
         if len(found) == 1 and len(next(iter(found.values()))) == len(self.keys):

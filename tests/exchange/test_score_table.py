@@ -327,3 +327,8 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     (broken / "20240101_000000_results.json").write_text("{")
     with pytest.raises(DataError, match="20240101_000000_results"):
         made(broken)
+
+
+def test_one_document_is_counted_in_the_singular(tmp_path: Path) -> None:
+    table = made(write_table_run(tmp_path / "a", "a", right(1, 1)))
+    assert "N = 1 document." in " ".join(table.caption)
