@@ -1,19 +1,14 @@
 """Declaration of every option of a run. Flags, configuration keys, environment variables, conversion of values, the
 arguments of ``simple_evaluate`` and the recorded arguments derive from it.
 
-``RunConfig`` is a standard dataclass, so that ``--help`` does not need pydantic; ``resolve`` validates with pydantic.
+``RunConfig`` is a class of its own, since making a dataclass of its fields would take half as long as ``--help``.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from lmms_eval.utils.arguments import comma_list
 
@@ -26,15 +21,15 @@ Arguments = str | dict[str, Any]
 """``k=v,k=v``, or a mapping."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """Declaration of one option, a field of ``RunConfig``."""
 
     name: str
     default: Any
+    kind: str
+    """The types of its values, as they are annotated."""
     group: str
     text: str
-    is_switch: bool
     form: str = ""
     """The function of ``convert`` that converts the value. The type of its argument is what callers may pass."""
     aliases: tuple[str, ...] = ()
@@ -61,10 +56,14 @@ class Option:
     def flag(self) -> str:
         return self.spelling or f"--{self.name}"
 
+    @property
+    def is_switch(self) -> bool:
+        return self.kind in ("bool", "bool | None")
+
 
 def option(default: Any, group: str, text: str, **details: Any) -> Any:
     """Declare an option that can change a model's answer. ``details`` are further fields of ``Option``."""
-    return field(default=default, metadata={"group": group, "text": text, **details})
+    return default, {"group": group, "text": text, **details}
 
 
 def run(default: Any, group: str, text: str, **details: Any) -> Any:
@@ -72,14 +71,11 @@ def run(default: Any, group: str, text: str, **details: Any) -> Any:
     return option(default, group, text, run_only=True, **details)
 
 
-# ruff: noqa: RUF009 - option and run make dataclass fields
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values."""
+    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values.
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
+    The values cannot be changed; ``changed`` returns a copy.
+    """
 
     # fmt: off
     config: str = run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
@@ -325,6 +321,25 @@ class RunConfig:
     pack_first: bool = run(False, TASKS, "if a pack and this package share a name, take the pack's (lmms-eval packs)")
     # fmt: on
 
+    def __init__(self, **values: Any) -> None:
+        if unknown := values.keys() - option_table().keys():
+            raise TypeError(f"not options: {', '.join(sorted(unknown))}")
+        vars(self).update(values)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"cannot set {name}: options do not change; use changed")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunConfig) and all(
+            getattr(self, name) == getattr(other, name) for name in option_table()
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # the values may be mappings
+
+    def changed(self, **values: Any) -> RunConfig:
+        """Return a copy with other values of some options."""
+        return RunConfig(**{**vars(self), **values})
+
     def names(self, name: str) -> tuple[str, ...]:
         """Return the parts of an option that is a comma list, in order."""
         return comma_list(getattr(self, name))
@@ -364,27 +379,29 @@ class RunConfig:
         }
 
 
-@cache
+def _declared(name: str, kind: str) -> Option:
+    """Return the declaration of an option, and leave only its default in ``RunConfig``."""
+    default, details = getattr(RunConfig, name)
+    setattr(RunConfig, name, default)
+    if kind.startswith("Arguments"):
+        details |= {"form": "arguments", "metavar": "K=V,..."}
+    elif kind.startswith("Literal"):
+        details["choices"] = tuple(part.strip("\"' ") for part in kind[8 : kind.index("]")].split(","))
+    return Option(name, default, kind, **details)
+
+
+_OPTIONS = tuple(_declared(name, kind) for name, kind in RunConfig.__annotations__.items())
+_TABLE = {one.name: one for one in _OPTIONS}
+
+
 def options() -> tuple[Option, ...]:
     """Return all options, in the order of the results."""
-    found = []
-    for item in dataclasses.fields(RunConfig):
-        kind = str(item.type)
-        derived: dict[str, Any] = {}
-        if kind.startswith("Arguments"):
-            derived = {"form": "arguments", "metavar": "K=V,..."}
-        elif kind.startswith("Literal"):
-            derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
-        found.append(
-            Option(item.name, item.default, is_switch=kind in ("bool", "bool | None"), **derived, **item.metadata)
-        )
-    return tuple(found)
+    return _OPTIONS
 
 
-@cache
 def option_table() -> dict[str, Option]:
     """Return all options by name, in order."""
-    return {one.name: one for one in options()}
+    return _TABLE
 
 
 WITHOUT_EFFECT: Mapping[str, str] = {
@@ -423,6 +440,8 @@ def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDef
 
 def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
     """Return a line for each known variable that is set but has no effect."""
+    from fnmatch import fnmatchcase
+
     return [
         f"the environment variable {name} has no effect here: {reason}"
         for name in sorted(environ)
