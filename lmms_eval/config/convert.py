@@ -17,10 +17,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
-from lmms_eval.utils.document_ids import ids_text
-from lmms_eval.utils.prompt_variants import variants_text
 from lmms_eval.utils.redaction import redact
-from lmms_eval.utils.where import parse_where
 
 FORMS = (
     "write halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or one of them after the name of a task or group "
@@ -354,11 +351,15 @@ def count_or_switch(value: bool | int | str) -> Any:
 
 def ids(value: int | str | Sequence[int]) -> Any:
     """Convert document ids to their shortest form. A file's content is read now, so later edits do not matter."""
+    from lmms_eval.utils.document_ids import ids_text
+
     return ids_text(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def variants(value: str | Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
     """Convert variants of a prompt to JSON. A file's content is read now, so later edits do not matter."""
+    from lmms_eval.utils.prompt_variants import variants_text
+
     return variants_text(value) if isinstance(value, str | list | tuple | Mapping) else value
 
 
@@ -374,6 +375,8 @@ def recipe(value: str) -> Any:
 
 def expression(value: str) -> Any:
     """Check an expression over a document's columns."""
+    from lmms_eval.utils.where import parse_where
+
     if isinstance(value, str):
         parse_where(value)
     return value

@@ -34,7 +34,6 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
 from lmms_eval.utils.redaction import redact_text
-from lmms_eval.utils.user_code import user_place
 
 FOLDER = "images"
 """Folder of pictures next to the samples files; without ``--output_path`` in the run's folder."""
@@ -214,6 +213,8 @@ def _has_hash(path: Path, sha256: str) -> bool:
 
 def failure(doing: str, error: BaseException) -> str:
     """Return the message of an ``LmmsEvalError``, else ``DOING raised TYPE: MESSAGE``; logs the traceback at DEBUG."""
+    from lmms_eval.utils.user_code import user_place
+
     logger.opt(exception=error).debug("{} failed", doing)
     if isinstance(error, LmmsEvalError):
         return str(error)

@@ -20,7 +20,6 @@ from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaErr
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.sandbox.policy import Policy, using
-from lmms_eval.stats.repeats import reducers
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
@@ -45,6 +44,7 @@ from lmms_eval.tasks.yaml.metrics import (
     check_reducers,
     common_column,
     reduced_metrics,
+    stated_reducers,
     strata_of,
     task_metrics,
 )
@@ -58,7 +58,6 @@ from lmms_eval.tasks.yaml.settings import (
     shots,
 )
 from lmms_eval.utils.files import read_text
-from lmms_eval.utils.prompt_variants import with_letters
 from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.signatures import accepts
 
@@ -307,7 +306,7 @@ class YamlTask(FamilyInterface, Task):
         self.num_fewshot = int(config.facts.get("num_fewshot", self._shots))
         self.generation = self._generation_options()
         self._task_metrics = self._stated_metrics()
-        given = () if options.predict_only else reducers(options.reduce)
+        given = () if options.predict_only else stated_reducers(options.reduce)
         check_reducers(given, self.repeats, config, self.where)
         self.metrics = (
             *(metric.definition for metric in self._task_metrics),
@@ -522,6 +521,8 @@ class YamlTask(FamilyInterface, Task):
         labels = self.options.option_labels
         if not labels:
             return answers
+        from lmms_eval.utils.prompt_variants import with_letters
+
         tags = THOUGHT_TAGS if self.thought_tags is None else self.thought_tags
         return [
             replace(one, value=with_letters(one.value, labels, tags)) if type(one.value) is str else one
