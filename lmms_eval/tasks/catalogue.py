@@ -502,14 +502,28 @@ def yaml_files(folder: Path, recursive: bool = True) -> Iterator[Path]:
 
 def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]]:
     """Yield the YAML files of a folder, sorted, each with the reason that its name excludes it, or an empty text."""
+    found: list[tuple[list[str], str]] = []
+    waiting = [(str(folder.resolve()), list[str](), "")]
+    while waiting:
+        place, names, reason = waiting.pop()
+        for entry in _entries_of(place):
+            path = [*names, entry.name]
+            why = reason or (_HIDDEN if entry.name.startswith(".") else "")
+            if entry.name.endswith((".yaml", ".yml")) and entry.name not in (".yaml", ".yml") and entry.is_file():
+                found.append((path, why or ("" if entry.name.endswith(".yaml") else _OTHER_ENDING)))
+            elif recursive and entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, path, why))
     root = folder.resolve()
-    for file in sorted(root.rglob("*.y*ml") if recursive else root.glob("*.y*ml")):
-        if file.suffix not in (".yaml", ".yml") or not file.is_file():
-            continue
-        if any(part.startswith(".") for part in file.relative_to(root).parts):
-            yield file, _HIDDEN
-        else:
-            yield file, "" if file.suffix == ".yaml" else _OTHER_ENDING
+    yield from ((root.joinpath(*path), reason) for path, reason in sorted(found))
+
+
+def _entries_of(folder: str) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing if this user may not read it."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except PermissionError:
+        return []
 
 
 def family_data_sets() -> dict[str, str]:
