@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, UsageError
@@ -27,9 +30,14 @@ _HALFWIDTH, _DECIDED = "halfwidth<=", "decided:"
 log = logging.getLogger(__name__)
 _SWITCH = {"true": True, "false": False}
 _SWITCHES = {
-    **dict.fromkeys(("true", "t", "yes", "y", "on", "1", "1.0"), True),
-    **dict.fromkeys(("false", "f", "no", "n", "off", "0", "0.0"), False),
+    **_SWITCH,
+    **dict.fromkeys(("t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("f", "no", "n", "off", "0"), False),
 }
+_TYPE_NAMES: Mapping[Any, str] = {
+    int: "a valid integer", float: "a valid number", bool: "a valid boolean", str: "a text", dict: "a mapping",
+    tuple: "a list of texts",
+}  # fmt: skip
 _NO_TAGS = ("", "none", "null", "false")
 
 
@@ -178,82 +186,24 @@ def arguments(value: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
     return merged
 
 
-def typed(kind: str, value: Any) -> Any:
-    """Return a value as one of the types of an option: unchanged if it has one of them, else converted.
+def typed(kind: Any, value: Any) -> Any:
+    """Return a value as a type of an option. Texts become numbers and switches, numbers become texts.
 
-    Texts become numbers and switches, numbers become texts.
-
-    Args:
-        kind: annotation of the option, such as ``int | None``.
-        value: the value; for a ``Literal`` one of its choices, for a tuple what the option's function has made.
-
-    Raises ``ValueError``, whose text says what the value should be, if no type fits.
+    Raises ``ValueError``, which names the types, if the value fits none of them.
     """
-    if kind.startswith(("Literal", "tuple")) or (value is None and kind.endswith("None")):
-        return value
-    parts = kind.replace("Arguments", "str | dict[str, Any]").removesuffix(" | None").split(" | ")
-    if type(value).__name__ in parts:
-        return value
-    mistakes = []
-    for part in parts:
-        try:
-            return _LAX[part](value)
-        except ValueError as error:
-            mistakes.append(error)
-    raise mistakes[0]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("a valid string")
-    return str(value)
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, str):
-        whole, _, decimals = value.strip().partition(".")
-        try:
-            return int(whole if not decimals.strip("0") else value)
-        except ValueError:
-            raise ValueError("a valid integer, unable to parse string as an integer") from None
-    if not isinstance(value, int | float):
-        raise ValueError("a valid integer")
-    if value != value or value in (math.inf, -math.inf) or int(value) != value:
-        raise ValueError("a valid integer, got a number with a fractional part")
-    return int(value)
-
-
-def _float(value: Any) -> float:
-    if not isinstance(value, str | int | float):
-        raise ValueError("a valid number")
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError("a valid number, unable to parse string as a number") from None
-
-
-def _switch(value: Any) -> bool:
-    if isinstance(value, str | int | float) and (word := str(value).lower()) in _SWITCHES:
-        return _SWITCHES[word]
-    raise ValueError("a valid boolean, unable to interpret input")
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError("a valid dictionary")
-    return dict(value)
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError("a valid tuple")
-    return tuple(_text(part) for part in value)
-
-
-_LAX: Mapping[str, Callable[[Any], Any]] = {
-    "str": _text, "int": _integer, "float": _float, "bool": _switch, "dict[str, Any]": _mapping,
-    "tuple[str, ...]": _texts,
-}  # fmt: skip
+    members = get_args(kind) or (kind,)
+    if str in members:
+        if isinstance(value, int | float) and not isinstance(value, bool) and int not in members:
+            return str(value)
+    elif isinstance(value, str):
+        text = value.strip().lower()
+        value = _SWITCHES.get(text, text) if bool in members else text
+    with suppress(msgspec.ValidationError):
+        found = msgspec.convert(value, kind, strict=False)
+        if found is not None or value is None:  # msgspec reads the text "null" as None
+            return found
+    wanted = [_TYPE_NAMES[get_origin(member) or member] for member in members if member is not NoneType]
+    raise ValueError(" or ".join(wanted))
 
 
 def names(value: str | Sequence[str]) -> Any:

@@ -1,14 +1,14 @@
 """Declaration of every option of a run. Flags, configuration keys, environment variables, conversion of values, the
 arguments of ``simple_evaluate`` and the recorded arguments derive from it.
 
-``RunConfig`` is a class of its own, since making a dataclass of its fields would take half as long as ``--help``.
+Annotations are types here, not texts: the conversion of values reads them.
 """
-
-from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct
 
 from lmms_eval.utils.arguments import comma_list
 
@@ -26,8 +26,8 @@ class Option(NamedTuple):
 
     name: str
     default: Any
-    kind: str
-    """The types of its values, as they are annotated."""
+    kind: Any
+    """The type of its values, as it is annotated."""
     group: str
     text: str
     form: str = ""
@@ -58,12 +58,17 @@ class Option(NamedTuple):
 
     @property
     def is_switch(self) -> bool:
-        return self.kind in ("bool", "bool | None")
+        return self.kind in (bool, bool | None)
+
+
+_DETAILS: list[dict[str, Any]] = []
+"""What the declarations of ``RunConfig`` say about its fields, in their order."""
 
 
 def option(default: Any, group: str, text: str, **details: Any) -> Any:
-    """Declare an option that can change a model's answer. ``details`` are further fields of ``Option``."""
-    return default, {"group": group, "text": text, **details}
+    """Declare an option that can change a model's answer; returns its default. ``details`` are fields of ``Option``."""
+    _DETAILS.append({"group": group, "text": text, **details})
+    return default
 
 
 def run(default: Any, group: str, text: str, **details: Any) -> Any:
@@ -71,11 +76,8 @@ def run(default: Any, group: str, text: str, **details: Any) -> Any:
     return option(default, group, text, run_only=True, **details)
 
 
-class RunConfig:
-    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values.
-
-    The values cannot be changed; ``changed`` returns a copy.
-    """
+class RunConfig(Struct, frozen=True, kw_only=True):
+    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values."""
 
     # fmt: off
     config: str = run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
@@ -321,25 +323,6 @@ class RunConfig:
     pack_first: bool = run(False, TASKS, "if a pack and this package share a name, take the pack's (lmms-eval packs)")
     # fmt: on
 
-    def __init__(self, **values: Any) -> None:
-        if unknown := values.keys() - option_table().keys():
-            raise TypeError(f"not options: {', '.join(sorted(unknown))}")
-        vars(self).update(values)
-
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"cannot set {name}: options do not change; use changed")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RunConfig) and all(
-            getattr(self, name) == getattr(other, name) for name in option_table()
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # the values may be mappings
-
-    def changed(self, **values: Any) -> RunConfig:
-        """Return a copy with other values of some options."""
-        return RunConfig(**{**vars(self), **values})
-
     def names(self, name: str) -> tuple[str, ...]:
         """Return the parts of an option that is a comma list, in order."""
         return comma_list(getattr(self, name))
@@ -379,18 +362,18 @@ class RunConfig:
         }
 
 
-def _declared(name: str, kind: str) -> Option:
-    """Return the declaration of an option, and leave only its default in ``RunConfig``."""
-    default, details = getattr(RunConfig, name)
-    setattr(RunConfig, name, default)
-    if kind.startswith("Arguments"):
-        details |= {"form": "arguments", "metavar": "K=V,..."}
-    elif kind.startswith("Literal"):
-        details["choices"] = tuple(part.strip("\"' ") for part in kind[8 : kind.index("]")].split(","))
-    return Option(name, default, kind, **details)
+def _declared(name: str, default: Any, details: Mapping[str, Any]) -> Option:
+    kind = RunConfig.__annotations__[name]
+    members = get_args(kind)
+    derived: dict[str, Any] = {}
+    if dict[str, Any] in members:
+        derived = {"form": "arguments", "metavar": "K=V,..."}
+    elif choices := [text for member in (kind, *members) for text in get_args(member) if isinstance(text, str)]:
+        derived = {"choices": tuple(choices)}
+    return Option(name, default, kind, **derived, **details)
 
 
-_OPTIONS = tuple(_declared(name, kind) for name, kind in RunConfig.__annotations__.items())
+_OPTIONS = tuple(map(_declared, RunConfig.__struct_fields__, RunConfig.__struct_defaults__, _DETAILS))
 _TABLE = {one.name: one for one in _OPTIONS}
 
 
