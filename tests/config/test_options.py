@@ -56,14 +56,3 @@ def test_defaults_as_values() -> None:
     config = RunConfig()
     assert config.tag_pairs("reasoning_tags") == (("<think>", "</think>"), ("<analysis>", "</analysis>"))
     assert config.arguments("model_args") == config.arguments("gen_kwargs") == {}
-
-
-def test_options_do_not_change() -> None:
-    config = RunConfig(limit=3.0)
-    with pytest.raises(AttributeError, match="cannot set limit"):
-        config.limit = 4.0
-    changed = config.changed(offset=2)
-    assert (changed.limit, changed.offset, config.offset) == (3.0, 2, 0)
-    assert changed == RunConfig(limit=3.0, offset=2) != config
-    with pytest.raises(TypeError, match="not options: limits"):
-        RunConfig(limits=1)
