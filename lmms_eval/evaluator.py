@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from msgspec import structs
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig, build_config, check_config, check_names, load_configs
+from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.inputs import Start
 from lmms_eval.evaluation.record import RunReport
 from lmms_eval.evaluation.run import EvaluationRun, run
-from lmms_eval.tasks import Catalogue, select_tasks
+from lmms_eval.tasks import Catalogue, TaskManager, select_tasks
+from lmms_eval.tasks.manager import task_of_mapping
 from lmms_eval.utils.arguments import DEFAULT_SEEDS
-
-if TYPE_CHECKING:
-    from lmms_eval.config.keywords import EvaluateArguments
-    from lmms_eval.tasks import TaskManager
 
 __all__ = ["RunReport", "evaluate", "run", "simple_evaluate"]
 
@@ -80,8 +78,6 @@ def _made(tasks: Any, place: TaskManager | Any) -> list[Task]:
         tasks = [tasks]
     if tasks is None or isinstance(tasks, str | Mapping) or all(isinstance(item, str) for item in tasks):
         return []
-    from lmms_eval.tasks.manager import TaskManager, task_of_mapping
-
     manager = place if isinstance(place, TaskManager) else TaskManager(include_path=place)
     options = manager.options("chat")
     made: list[Task] = []
