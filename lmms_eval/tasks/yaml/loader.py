@@ -41,8 +41,8 @@ class YamlReader:
         self._keys = (*keys, "include") if keys else ()
         self._package = package
         self._parsed: dict[Path, dict[str, Any]] = {}
-        self._folders: dict[Path, Path] = {}
-        """Folders without symbolic links, by their paths: most files of an index share one with others."""
+        self._real: dict[Path, Path] = {}
+        """Paths without symbolic links, by the paths that were asked for, and of their folders."""
 
     def read(self, path: Path) -> dict[str, Any]:
         """Read a file with its ``include`` merged in: shallow, the file over what it includes.
@@ -77,12 +77,14 @@ class YamlReader:
         return found
 
     def _resolved(self, path: Path) -> Path:
-        """Return what ``Path.resolve`` returns, without looking at the folders again."""
-        folder = self._folders.get(path.parent)
-        if folder is None:
-            folder = self._folders[path.parent] = path.parent.resolve()
-        file = folder / path.name
-        return path.resolve() if path.name == ".." or file.is_symlink() else file
+        """Return what ``Path.resolve`` returns, without looking at a folder twice."""
+        found = self._real.get(path)
+        if found is None:
+            found = path if path.name == ".." or path.parent == path else self._resolved(path.parent) / path.name
+            if found is path or found.is_symlink():
+                found = found.resolve()
+            self._real[path] = found
+        return found
 
     def _own(self, path: Path, above: Path | None) -> dict[str, Any]:
         """Return the keys that the file itself states."""
