@@ -37,7 +37,7 @@ def test_words_are_those_of_the_whole_dictionary() -> None:
     whole = jieba.Tokenizer()
     whole.FREQ, whole.total = whole.gen_pfdict(whole.get_dict_file())
     whole.initialized = True
-    for text in ("我喜欢吃苹果", "小明硕士毕业于中国科学院计算所，后在日本京都大学深造", "B超和c#, AT&T 3.5%", "\U00020000x\n ", ""):
+    for text in ("我喜欢吃苹果", "小明硕士毕业于中国科学院", "B超和c#, AT&T 3.5%", "\U00020000x\n ", ""):
         assert translation._words(text) == list(whole.cut_for_search(text))
     assert translation._tokenizer()[0].total == whole.total
 
