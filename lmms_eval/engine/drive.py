@@ -324,7 +324,7 @@ class Drive:
         try:
             with recording(self._keeper) as sent:
                 prepared = self._model.prepare(request.with_messages(rendering.build))
-            if not sent and self._keeper is not None:
+            if not sent and self._keeper is not None and not rendering.is_one_text:
                 sent = self._given(request, rendering, self._keeper)
         finally:
             if messages := rendering.added(sent):
@@ -391,6 +391,11 @@ class _Rendering(Struct):
     """Messages that were built before the model needs them."""
     built: ChatMessages | None = None
     """Messages that the model has received."""
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether the messages were rendered, and are one text of the user."""
+        return self.is_outlined and self.outline is None
 
     def ahead(self) -> ChatMessages:
         """Build the messages before the model needs them."""

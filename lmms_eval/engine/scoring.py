@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +19,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import answer_from_record, answer_record, failure, scored_part
-from lmms_eval.engine.stage import Failure, Stage
+from lmms_eval.engine.stage import Failure, Pace, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
 from lmms_eval.processes import Child, ChildError, Parent, Pool
 from lmms_eval.storage import codec
@@ -172,6 +174,11 @@ class Scorer:
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._pool = Pool()
         self._watch: ScoringWatch | None = None
+        self._pace = Pace()
+        self._is_quick = False
+        """Scoring takes so little that event loops that submit documents score them themselves."""
+        self._scores = threading.Lock()
+        """Held by the thread that scores in this process."""
         self._failure = Failure(on_error=self._pool.kill)
         self._inline = Stage(self._run_inline, self._failure, "score-inline", length=QUEUE_LENGTH)
         self._process = Stage(self._run_process, self._failure, "score-process", self._workers, QUEUE_LENGTH)
@@ -194,7 +201,7 @@ class Scorer:
             self._sink(score_document(job, reason))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
-        else:
+        elif not (self._is_quick and job.task.is_scored_by_package and self._score_here(job)):
             self._inline.put(job)
 
     def drain(self) -> None:
@@ -216,8 +223,32 @@ class Scorer:
     def _run_inline(self, jobs: Iterator[AnsweredDocument]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
             self._watch = watch
-            for job in jobs:
-                self._sink(watch.call(job, score_document))
+            try:
+                for job in jobs:
+                    with self._scores:
+                        began = time.monotonic()
+                        record = watch.call(job, score_document)
+                        self._is_quick = self._pace.thread_did(time.monotonic() - began)
+                    self._sink(record)
+            finally:
+                with self._scores:
+                    self._is_quick = False
+
+    def _score_here(self, job: AnsweredDocument) -> bool:
+        """Score a document in the event loop of this thread; returns whether that was done."""
+        if asyncio._get_running_loop() is None or not self._scores.acquire(blocking=False):
+            return False
+        try:
+            if not self._is_quick or self._watch is None:
+                return False
+            began = time.monotonic()
+            record = self._watch.call(job, score_document)
+            self._is_quick = not self._pace.loop_did(time.monotonic() - began)
+        finally:
+            self._scores.release()
+        self._failure.check()
+        self._sink(record)
+        return True
 
     def _run_process(self, jobs: Iterator[AnsweredDocument]) -> None:
         for job in jobs:

@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from lmms_eval.api.request import Request
+from lmms_eval.engine.stage import Pace
 from lmms_eval.errors import JournalError, ModelError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
@@ -74,13 +75,6 @@ HELP_FROM_CPU_S, HELP_FROM_WALL_S = 0.0003, 0.01
 the second is longer than a wait for the interpreter's lock, so it means a wait for a file or a server."""
 HELP_AFTER = 3
 """Number of consecutive slow requests: a single one may have imported a package."""
-QUICK_AFTER = 16
-"""Number of consecutive quick requests after which an event loop that takes requests also prepares them: a text takes
-60 µs, and threads that alternate with the loop make each request of it a fifth more expensive."""
-QUICK_AGAIN = 8
-"""Factor of that number whenever preparation in the event loop turned out to be slow."""
-BLOCKED_S = 0.05
-"""Wall time of preparing one request in the event loop after which threads prepare the next ones."""
 TOGETHER = 16
 """Maximum number of requests that are prepared in the event loop before those that are ready are sent."""
 
@@ -161,8 +155,8 @@ class Stream:
             for number in range(limits.threads)
         ]
         self._started = 1
-        self._slow_in_a_row = self._quick_in_a_row = 0
-        self._quick_after = QUICK_AFTER
+        self._slow_in_a_row = 0
+        self._pace = Pace()
         self._is_async = False
         """An event loop takes the requests."""
         self._is_inline = False
@@ -397,13 +391,21 @@ class Stream:
                     return True
                 if (claimed := self._claim(waits=False)) is None:
                     return False
-                self._finish_timed(claimed)
+                self._finish_here(claimed)
             return True
         except BaseException as error:
             self._fail(error)
             raise
         finally:
             asyncio._set_running_loop(loop)
+
+    def _finish_here(self, claimed: tuple[Request, int]) -> None:
+        """Prepare a request in the event loop, and leave the next ones to threads if that takes long."""
+        began = time.monotonic()
+        self._finish(*claimed)
+        if self._pace.loop_did(time.monotonic() - began):
+            with self._lock:
+                self._leave_to_threads()
 
     def _finish_timed(self, claimed: tuple[Request, int]) -> None:
         # A thread's processor time takes a system call: measured only after a slow request.
@@ -413,14 +415,12 @@ class Stream:
         wall = time.monotonic() - began
         if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
             self._call_help(time.thread_time() - cpu if cpu else wall, wall)
-        elif self._is_async and not self._is_inline:
-            self._quick_in_a_row += 1
-            if self._quick_in_a_row >= self._quick_after:
-                self._is_inline = True
-                self.wake()
+        if self._pace.thread_did(wall) and self._is_async:
+            self._is_inline = True
+            self.wake()
 
     def _call_help(self, cpu_s: float, wall_s: float) -> None:
-        """Let threads prepare if requests take long: the first one in place of the event loop, or one more.
+        """Start another thread if requests take long to prepare.
 
         For texts a second thread would only compete with the model's event loop for the interpreter's lock: on an idle
         machine the run would take a third longer, with a third more processor time.
@@ -428,13 +428,7 @@ class Stream:
         is_slow = cpu_s > HELP_FROM_CPU_S or wall_s > HELP_FROM_WALL_S
         with self._lock:
             self._slow_in_a_row = self._slow_in_a_row + 1 if is_slow else 0
-            self._quick_in_a_row = 0
-            if self._is_inline:
-                if self._slow_in_a_row >= HELP_AFTER or wall_s > BLOCKED_S:
-                    self._slow_in_a_row = 0
-                    self._quick_after *= QUICK_AGAIN
-                    self._leave_to_threads()
-            elif self._slow_in_a_row >= HELP_AFTER and self._started < len(self._threads) and not self._stopped:
+            if self._slow_in_a_row >= HELP_AFTER and self._started < len(self._threads) and not self._stopped:
                 self._threads[self._started].start()
                 self._started, self._slow_in_a_row = self._started + 1, 0
 

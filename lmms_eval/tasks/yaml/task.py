@@ -331,11 +331,13 @@ class YamlTask(FamilyInterface, Task):
         """Where documents have their choices, as far as the task says it."""
         self.prompts = self._made_prompts()
         stated = [getattr(config, key) for key in (*PROMPT_KEYS, *SCORING_KEYS)]  # templates may draw too
-        self.seeding = Seeding(
-            options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
-            is_scored_by_us=self._plan.is_ours
+        self.is_scored_by_package = (
+            self._plan.is_ours
             and all(metric.is_ours for metric in self._task_metrics)
-            and not any(callable(value) or (isinstance(value, str) and "random" in value) for value in stated),
+            and not any(callable(value) or (isinstance(value, str) and "random" in value) for value in stated)
+        )
+        self.seeding = Seeding(
+            options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS], self.is_scored_by_package,
             scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
         self._few = self._few_shot()
