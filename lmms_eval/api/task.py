@@ -218,7 +218,7 @@ _SETTERS = [vars(Request)[name].__set__ for name in _NAMES]
 
 
 def _changed(request: Request, **changes: Any) -> Request:
-    """Return a copy like ``dataclasses.replace``, in an eighth of its time: every request is copied three times."""
+    """Return a copy like ``dataclasses.replace``, in an eighth of its time: every request is copied twice."""
     made = object.__new__(Request)
     for set_field, value in zip(_SETTERS, _values(request), strict=True):
         set_field(made, value)

@@ -332,7 +332,8 @@ class Drive:
         if sent:
             self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
-        return prepared.with_messages(request.build_messages)
+        object.__setattr__(prepared, "build_messages", request.build_messages)  # of our own copy, not a further one
+        return prepared
 
     def _given(self, request: Request, rendering: _Rendering, keeper: MediaKeeper) -> Sequence[SentMedia]:
         """Return the media that a model which does not report them receives, and keep them."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lmms_eval.engine.stage import Failure, Stage
+from lmms_eval.engine.stage import QUICK_AFTER, QUICK_AGAIN, Failure, Pace, Stage
 
 
 def test_every_item_is_worked_off_once_by_threads_that_start_with_the_first() -> None:
@@ -75,3 +75,32 @@ def test_a_full_stage_says_so_and_holds_back_until_it_is_stopped() -> None:
     assert time.monotonic() - start < 2
     go.set()
     stage.join(5)
+
+
+def quick_pieces(pace: Pace) -> int:
+    """The number of quick pieces of a thread until the event loop should do the work."""
+    return next(number for number in range(1, 10_000) if pace.thread_did(0.0001))
+
+
+def test_an_event_loop_does_work_that_was_quick_several_times_in_a_row() -> None:
+    pace = Pace()
+    assert not any(pace.thread_did(0.0001) for _ in range(QUICK_AFTER - 1))
+    assert not pace.thread_did(0.01)
+    assert quick_pieces(pace) == QUICK_AFTER
+
+
+def test_threads_do_the_work_again_after_slow_pieces_and_then_for_longer_each_time() -> None:
+    pace = Pace()
+    for times in range(3):
+        assert quick_pieces(pace) == QUICK_AFTER * QUICK_AGAIN**times
+        assert [pace.loop_did(seconds) for seconds in (0.001, 0.001, 0.0001, 0.001, 0.001, 0.001)] == [
+            *[False] * 5,
+            True,
+        ]
+
+
+def test_one_piece_that_blocks_is_enough() -> None:
+    pace = Pace()
+    assert quick_pieces(pace) == QUICK_AFTER
+    assert pace.loop_did(0.2)
+    assert quick_pieces(pace) > QUICK_AFTER
