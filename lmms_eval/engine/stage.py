@@ -59,8 +59,9 @@ QUICK_AFTER = 16
 """Number of consecutive quick pieces after which the event loop does the work."""
 SLOW_AFTER, BLOCKED_S = 3, 0.05
 """Number of consecutive slow pieces, and wall time of a single one, after which threads do the work again."""
-QUICK_AGAIN = 8
-"""Factor of ``QUICK_AFTER`` each time that threads do the work again."""
+QUICK_AGAIN, QUICK_AT_MOST = 4, 1024
+"""Factor of ``QUICK_AFTER`` each time that threads do the work again, and its maximum: on a busy machine, any process
+stops for longer than ``BLOCKED_S`` now and then."""
 
 
 class Pace:
@@ -85,7 +86,7 @@ class Pace:
         if self._slow < SLOW_AFTER and seconds <= BLOCKED_S:
             return False
         self._quick = self._slow = 0
-        self._quick_after *= QUICK_AGAIN
+        self._quick_after = min(self._quick_after * QUICK_AGAIN, QUICK_AT_MOST)
         return True
 
 
