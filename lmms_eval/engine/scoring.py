@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,8 @@ class Scorer:
         self._pace = Pace()
         self._is_quick = False
         """Scoring takes so little that event loops that submit documents score them themselves."""
+        self._of_loops: dict[int, deque[AnsweredDocument]] = {}
+        """By thread, the documents that its event loop scores when it has taken in the answers of its turn."""
         self._scores = threading.Lock()
         """Held by the thread that scores in this process."""
         self._failure = Failure(on_error=self._pool.kill)
@@ -201,11 +204,20 @@ class Scorer:
             self._sink(score_document(job, reason))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
-        elif not (self._is_quick and job.task.is_scored_by_package and self._score_here(job)):
+        elif self._is_quick and job.task.is_scored_by_package and (loop := asyncio._get_running_loop()) is not None:
+            self._failure.check()
+            jobs = self._of_loops.setdefault(threading.get_ident(), deque())
+            jobs.append(job)
+            if len(jobs) == 1:
+                loop.call_soon(self._score_here, jobs)
+        else:
             self._inline.put(job)
 
     def drain(self) -> None:
         """Wait until every job is scored. Raises any error of the sink, such as a full disk."""
+        for jobs in self._of_loops.values():
+            while jobs:
+                self._inline.put(jobs.popleft())
         self._inline.drain()
         self._process.drain()
         self._pool.close()
@@ -234,21 +246,36 @@ class Scorer:
                 with self._scores:
                     self._is_quick = False
 
-    def _score_here(self, job: AnsweredDocument) -> bool:
-        """Score a document in the event loop of this thread; returns whether that was done."""
-        if asyncio._get_running_loop() is None or not self._scores.acquire(blocking=False):
-            return False
+    def _score_here(self, jobs: deque[AnsweredDocument]) -> None:
+        """Score the documents of one turn of the event loop, if that is still quick, or else leave them to the thread.
+
+        One after the other, that takes less than between the answers.
+        """
+        try:
+            while jobs:
+                job = jobs.popleft()
+                record = self._scored_here(job)
+                if record is None:
+                    self._inline.put(job)
+                else:
+                    self._failure.check()
+                    self._sink(record)
+        except Exception as error:  # noqa: BLE001 - raised in ``submit`` or ``drain``, as the errors of threads are
+            self._failure.carry(error)
+
+    def _scored_here(self, job: AnsweredDocument) -> dict[str, Any] | None:
+        """Score a document in the event loop; ``None`` if it is left to the thread."""
+        if not self._scores.acquire(blocking=False):
+            return None
         try:
             if not self._is_quick or self._watch is None:
-                return False
+                return None
             began = time.monotonic()
             record = self._watch.call(job, score_document)
             self._is_quick = not self._pace.loop_did(time.monotonic() - began)
+            return record
         finally:
             self._scores.release()
-        self._failure.check()
-        self._sink(record)
-        return True
 
     def _run_process(self, jobs: Iterator[AnsweredDocument]) -> None:
         for job in jobs:

@@ -75,7 +75,7 @@ HELP_FROM_CPU_S, HELP_FROM_WALL_S = 0.0003, 0.01
 the second is longer than a wait for the interpreter's lock, so it means a wait for a file or a server."""
 HELP_AFTER = 3
 """Number of consecutive slow requests: a single one may have imported a package."""
-TOGETHER = 16
+TOGETHER = 32
 """Maximum number of requests that are prepared in the event loop before those that are ready are sent."""
 
 
@@ -435,8 +435,8 @@ class Stream:
     def _claim(self, waits: bool = True) -> tuple[Request, int] | None:
         """Return the next request with the bytes that are reserved for it; ``None`` at the end.
 
-        Without ``waits`` (in the event loop), and for a thread that is to rest, also ``None`` if there is none now, or
-        no room for it.
+        Without ``waits`` (in the event loop), and for a thread that is to rest, the result is also ``None`` if no
+        request or no room for it is there now.
         """
         if not self._gate.acquire(blocking=waits):
             return None

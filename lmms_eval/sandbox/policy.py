@@ -61,7 +61,7 @@ def current_policy() -> Policy:
 
 
 class using:
-    """A context in which ``policy`` is the current one in this thread."""
+    """A context that makes ``policy`` the current one in this thread."""
 
     __slots__ = ("_policy", "_token")
 
