@@ -20,7 +20,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import answer_from_record, answer_record, failure, scored_part
-from lmms_eval.engine.stage import Failure, Pace, Stage
+from lmms_eval.engine.stage import Failure, Handover, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
 from lmms_eval.processes import Child, ChildError, Parent, Pool
 from lmms_eval.storage import codec
@@ -175,7 +175,7 @@ class Scorer:
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._pool = Pool()
         self._watch: ScoringWatch | None = None
-        self._pace = Pace()
+        self._handover = Handover()
         self._is_quick = False
         """Scoring takes so little that event loops that submit documents score them themselves."""
         self._of_loops: dict[int, deque[AnsweredDocument]] = {}
@@ -240,7 +240,7 @@ class Scorer:
                     with self._scores:
                         began = time.monotonic()
                         record = watch.call(job, score_document)
-                        self._is_quick = self._pace.thread_did(time.monotonic() - began)
+                        self._is_quick = self._handover.thread_did(time.monotonic() - began)
                     self._sink(record)
             finally:
                 with self._scores:
@@ -272,7 +272,7 @@ class Scorer:
                 return None
             began = time.monotonic()
             record = self._watch.call(job, score_document)
-            self._is_quick = not self._pace.loop_did(time.monotonic() - began)
+            self._is_quick = not self._handover.loop_did(time.monotonic() - began)
             return record
         finally:
             self._scores.release()

@@ -64,7 +64,7 @@ QUICK_AGAIN, QUICK_AT_MOST = 4, 1024
 stops for longer than ``BLOCKED_S`` now and then."""
 
 
-class Pace:
+class Handover:
     """Decides whether an event loop does some work itself or leaves it to threads.
 
     Threads that alternate with the event loop, since both need the interpreter's lock, make each request of a text a

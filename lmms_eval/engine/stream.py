@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from lmms_eval.api.request import Request
-from lmms_eval.engine.stage import Pace
+from lmms_eval.engine.stage import Handover
 from lmms_eval.errors import JournalError, ModelError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
@@ -156,7 +156,7 @@ class Stream:
         ]
         self._started = 1
         self._slow_in_a_row = 0
-        self._pace = Pace()
+        self._handover = Handover()
         self._is_async = False
         """An event loop takes the requests."""
         self._is_inline = False
@@ -403,7 +403,7 @@ class Stream:
         """Prepare a request in the event loop, and leave the next ones to threads if that takes long."""
         began = time.monotonic()
         self._finish(*claimed)
-        if self._pace.loop_did(time.monotonic() - began):
+        if self._handover.loop_did(time.monotonic() - began):
             with self._lock:
                 self._leave_to_threads()
 
@@ -415,7 +415,7 @@ class Stream:
         wall = time.monotonic() - began
         if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
             self._call_help(time.thread_time() - cpu if cpu else wall, wall)
-        if self._pace.thread_did(wall) and self._is_async:
+        if self._handover.thread_did(wall) and self._is_async:
             self._is_inline = True
             self.wake()
 
