@@ -10,9 +10,12 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, UsageError
@@ -29,6 +32,15 @@ FORMS = (
 _HALFWIDTH, _DECIDED = "halfwidth<=", "decided:"
 log = logging.getLogger(__name__)
 _SWITCH = {"true": True, "false": False}
+_SWITCHES = {
+    **_SWITCH,
+    **dict.fromkeys(("t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("f", "no", "n", "off", "0"), False),
+}
+_TYPE_NAMES: Mapping[Any, str] = {
+    int: "a valid integer", float: "a valid number", bool: "a valid boolean", str: "a text", dict: "a mapping",
+    tuple: "a list of texts",
+}  # fmt: skip
 _NO_TAGS = ("", "none", "null", "false")
 
 
@@ -175,6 +187,26 @@ def arguments(value: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
             raise ConfigError("a list takes texts key=value and mappings")
         merged.update(argument_mapping(part))
     return merged
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """Return a value as a type of an option. Texts become numbers and switches, numbers become texts.
+
+    Raises ``ValueError``, which names the types, if the value fits none of them.
+    """
+    members = get_args(kind) or (kind,)
+    if str in members:
+        if isinstance(value, int | float) and not isinstance(value, bool) and int not in members:
+            return str(value)
+    elif isinstance(value, str):
+        text = value.strip().lower()
+        value = _SWITCHES.get(text, text) if bool in members else text
+    with suppress(msgspec.ValidationError):
+        found = msgspec.convert(value, kind, strict=False)
+        if found is not None or value is None:  # msgspec reads the text "null" as None
+            return found
+    wanted = [_TYPE_NAMES[get_origin(member) or member] for member in members if member is not NoneType]
+    raise ValueError(" or ".join(wanted))
 
 
 def names(value: str | Sequence[str]) -> Any:

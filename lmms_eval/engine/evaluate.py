@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from lmms_eval.media.keeper import MediaKeeper
 
 
+COLLECTS_AFTER = 700
+"""New objects before a garbage collection, while a run asks: Python's usual number."""
 SWITCH_INTERVAL_S = 0.002
 
 
@@ -119,15 +121,18 @@ def _tuned_interpreter() -> Iterator[None]:
     """Let threads switch every 2 ms, and exclude all objects that exist now from garbage collection.
 
     With the default of 5 ms a scoring thread would delay 32 open connections; 0.5 ms takes a tenth more processor time
-    per text. A garbage collection over all imported modules would take 50 ms.
+    per text. A garbage collection over all imported modules would take 50 ms. The command line postpones collections
+    while it starts (``lmms_eval.__main__``); a run collects as usual, so that its memory has a bound.
     """
-    usual = sys.getswitchinterval()
+    usual, collects_after = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()
+    gc.set_threshold(min(collects_after[0], COLLECTS_AFTER), *collects_after[1:])
     try:
         yield
     finally:
         sys.setswitchinterval(usual)
+        gc.set_threshold(*collects_after)
         gc.unfreeze()
 
 

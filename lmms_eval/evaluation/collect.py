@@ -43,6 +43,7 @@ from lmms_eval.tasks.yaml.task import YamlTask
 from lmms_eval.utils.document_ids import DocumentIds, parse_ids
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
+from lmms_eval.utils.lazy import import_ahead
 from lmms_eval.utils.redaction import redact
 from lmms_eval.utils.where import Where, parse_where
 
@@ -230,7 +231,8 @@ def choose_model(
 ) -> ModelChoice:
     """Look up the model's class. Raises ``UnknownNameError`` or ``ModelError``.
 
-    ``checks``: also check the names of its arguments. No required one may be missing.
+    ``checks``: also check the names of its arguments, of which no required one may be missing, and begin to import what
+    building the model needs.
     """
     if given is not None:
         legacy = isinstance(given, lmms)
@@ -242,6 +244,8 @@ def choose_model(
     if checks:
         registry.check_arguments(resolved, config.model, config.arguments("model_args"))
     cls = resolved.load()
+    if checks and (library := getattr(cls, "imported_ahead", "")):
+        import_ahead(library)
     chat = resolved.kind == "chat"
     return ModelChoice(
         name=config.model,
