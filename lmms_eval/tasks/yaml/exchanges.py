@@ -148,7 +148,9 @@ class TaskExchange(Exchange):
         generates = not ask.kind.startswith("loglikelihood")
         sent = dict(shared.sent if ask.generation is None else ask.generation) if generates else {}
         for key in shared.changeable if generates and ask.generation is None else ():
-            sent[key] = copy.deepcopy(sent[key])
+            value = sent[key]
+            is_flat = type(value) is list and all(type(item) in _UNCHANGEABLE for item in value)
+            sent[key] = value[:] if is_flat else copy.deepcopy(value)
         return Request(
             id=name,
             kind=ask.kind,
@@ -180,21 +182,22 @@ class TaskExchange(Exchange):
         return self._input
 
     def _answer(self, value: Any, is_loss: bool = True) -> Answer:
-        latencies = [response.latency for response in self._responses if response.latency is not None]
-        thoughts = tuple(response.thoughts for response in self._responses)
-        ended_by = tuple(response.ended_by for response in self._responses)
+        responses = self._responses
+        latencies = [response.latency for response in responses if response.latency is not None]
+        thoughts = [response.thoughts for response in responses]
+        ended_by = [response.ended_by for response in responses]
         return Answer(
             value=value,
-            usage=tuple(response.usage for response in self._responses),
-            thoughts=thoughts if any(one is not None for one in thoughts) else (),
-            stops=tuple(dict.fromkeys(stop for response in self._responses for stop in response.stops)),
-            ended_by=ended_by if any(one is not None for one in ended_by) else (),
-            finish_reason=self._responses[-1].finish_reason if self._responses else None,
-            model=self._responses[-1].model if self._responses else None,
+            usage=tuple([response.usage for response in responses]),
+            thoughts=tuple(thoughts) if thoughts.count(None) < len(thoughts) else (),
+            stops=tuple(dict.fromkeys([stop for response in responses for stop in response.stops])),
+            ended_by=tuple(ended_by) if ended_by.count(None) < len(ended_by) else (),
+            finish_reason=responses[-1].finish_reason if responses else None,
+            model=responses[-1].model if responses else None,
             latency=sum(latencies) if latencies else None,
             input=self._input,
             is_loss=is_loss,
-            media=sent_media(self._responses),
+            media=sent_media(responses),
         )
 
 
