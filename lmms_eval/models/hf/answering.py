@@ -7,19 +7,23 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from loguru import logger
 from msgspec import Struct, structs
 
 from lmms_eval.api.request import Response, Thoughts, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
+from lmms_eval.models.hf.prefixes import share_prefixes
 from lmms_eval.models.hf.settings import MAX_TOKENS
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.inputs import PreparedRequest
     from lmms_eval.models.hf.load import Loaded
+    from lmms_eval.models.hf.prefixes import Prefixes
     from lmms_eval.models.hf.settings import GenerationSettings
 
 
@@ -28,6 +32,10 @@ _MARGIN_TOKENS = 4
 _SEED_RANGE = 2**63
 _NO_OPENING = "\0"
 """The opening tag of thoughts that only have a closing one."""
+_MOST_APART = {True: 1e-4, False: 0.05}
+"""Largest difference between the log probabilities of a token with and without a shared prompt, in float32 or not."""
+Scored = tuple[list[float], list[bool]]
+"""Log probabilities of tokens, and whether each is the likeliest at its place."""
 _PIECE = 256
 """Tokens whose probabilities are computed at a time."""
 
@@ -135,6 +143,10 @@ class Answerer:
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
         self.is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         self._keeps_logits = "logits_to_keep" in inspect.signature(loaded.model.forward).parameters
+        parameters = inspect.signature(loaded.model.forward).parameters
+        can_share = use_cache and {"past_key_values", "position_ids", "attention_mask"} <= parameters.keys()
+        self._shares: bool | None = None if can_share else False
+        """Whether rows share prompts; ``None`` until a batch has shown that the model gives equal values."""
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
@@ -242,24 +254,63 @@ class Answerer:
         if self.is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
         encoded = self._encode(jobs)
-        spans = list(zip(encoded.ends, map(len, encoded.targets), strict=True))
-        first = min(end - count for end, count in spans)
-        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
-        places = [(row, at - first) for row, (end, count) in enumerate(spans) for at in range(end - count, end)]
-        scores, greedy = _log_probabilities(logits, places, [token for row in encoded.targets for token in row])
-        shared, begin, responses = self._shared(jobs), 0, []
-        for row, job in enumerate(jobs):
-            own = slice(begin, begin := begin + spans[row][1])
+        shared, responses = self._shared(jobs), []
+        for row, (job, (scores, greedy)) in enumerate(zip(jobs, self._probabilities(encoded), strict=True)):
             response = Response(
                 job.request.id,
-                loglikelihood=math.fsum(scores[own]),
-                is_greedy=all(greedy[own]),
+                loglikelihood=math.fsum(scores),
+                is_greedy=all(greedy),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
                 sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
+
+    def _probabilities(self, encoded: Encoded) -> list[Scored]:
+        """Return the scores of the wanted tokens of each row.
+
+        Prompts that several rows have are computed once. The first batch is computed in both ways; a model that does
+        not give equal values never shares prompts again.
+        """
+        if encoded.prefixes is None or self._shares is False:
+            return self._in_one_pass(encoded)
+        found = self._by_prefix(encoded, encoded.prefixes)
+        if found is not None and self._shares:
+            return found
+        whole = self._in_one_pass(encoded)
+        most = _MOST_APART[self._loaded.dtype == "float32"]
+        self._shares = found is not None and all(
+            abs(math.fsum(one) - math.fsum(other)) <= most * len(one)
+            for (one, _), (other, _) in zip(found, whole, strict=True)
+        )
+        if not self._shares:
+            logger.info("{}: prompts of several choices are not shared", type(self._loaded.model).__name__)
+        return whole
+
+    def _by_prefix(self, encoded: Encoded, prefixes: Prefixes) -> list[Scored] | None:
+        shared = share_prefixes(self._loaded.model, prefixes, self._keeps_logits)
+        if shared is None:
+            return None
+        after_prompt, continued = shared
+        first = _log_probabilities(
+            after_prompt.unsqueeze(1), [(prompt, 0) for prompt in prefixes.prompt_of.tolist()],
+            [target[0] for target in encoded.targets],
+        )  # fmt: skip
+        places = [(row, at) for row, target in enumerate(encoded.targets) for at in range(len(target) - 1)]
+        rest = _log_probabilities(continued, places, [token for target in encoded.targets for token in target[1:]])
+        parts = zip(
+            zip(*first, strict=True), _split(rest, [len(target) - 1 for target in encoded.targets]), strict=True
+        )
+        return [([score, *scores], [is_likeliest, *greedy]) for (score, is_likeliest), (scores, greedy) in parts]
+
+    def _in_one_pass(self, encoded: Encoded) -> list[Scored]:
+        spans = list(zip(encoded.ends, map(len, encoded.targets), strict=True))
+        first = min(end - count for end, count in spans)
+        logits = self._last_logits(to_device(encoded.inputs, self._loaded), encoded.width - first)
+        places = [(row, at - first) for row, (end, count) in enumerate(spans) for at in range(end - count, end)]
+        found = _log_probabilities(logits, places, [token for row in encoded.targets for token in row])
+        return _split(found, [count for _, count in spans])
 
     def _last_logits(self, inputs: Mapping[str, Any], count: int) -> Any:
         """Return the logits of the last columns. Most models compute only those."""
@@ -275,12 +326,19 @@ class Answerer:
         return tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
 
 
-def _log_probabilities(
-    logits: Any, places: Sequence[tuple[int, int]], wanted: Sequence[int]
-) -> tuple[list[float], list[bool]]:
-    """Return the log probability of each wanted token at its row and column, and whether it is the likeliest."""
+def _split(scored: Scored, counts: Sequence[int]) -> list[Scored]:
+    """Divide the scores of all wanted tokens into those of each row."""
+    ends = list(accumulate(counts))
+    slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    return [(scored[0][own], scored[1][own]) for own in slices]
+
+
+def _log_probabilities(logits: Any, places: Sequence[tuple[int, int]], wanted: Sequence[int]) -> Scored:
+    """Score each wanted token by the logits at its row and column."""
     import torch
 
+    if not wanted:
+        return [], []
     at, tokens = torch.tensor(places, device=logits.device), torch.tensor(wanted, device=logits.device)
     found = []
     # In pieces, as the whole of it in float32 would need a multiple of the logits' memory.

@@ -488,3 +488,8 @@ class PreparedRequest(Struct, frozen=True, eq=False):
         if self.window is not None:
             return sum(map(len, self.window)) - 1
         return self.prepared.tokens + len(self.request.continuation or "") / _CHARACTERS_PER_TOKEN
+
+    @property
+    def near(self) -> float:
+        """The estimated length by which batches are chosen: that of the prompt, so that its continuations meet."""
+        return self.tokens if self.window is not None else self.prepared.tokens
