@@ -56,7 +56,7 @@ class Shape(Struct, Generic[T], frozen=True):
     max_tokens: float = float("inf")
     """The limit of rows times the longest row. A single item may be longer."""
     near: Callable[[T], float] | None = None
-    """The length by which the items of a batch are chosen, if not ``tokens``."""
+    """The length that decides which items share a batch; default: ``tokens``."""
 
 
 def pick_batch(waiting: Sequence[T], shape: Shape[T]) -> list[T]:

@@ -491,5 +491,5 @@ class PreparedRequest(Struct, frozen=True, eq=False):
 
     @property
     def near(self) -> float:
-        """The estimated length by which batches are chosen: that of the prompt, so that its continuations meet."""
+        """The estimated length that decides which jobs share a batch: that of the prompt, so its continuations meet."""
         return self.tokens if self.window is not None else self.prepared.tokens
