@@ -16,7 +16,7 @@ from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
 from lmms_eval.models.hf.inputs import WITH_SOUND
 from lmms_eval.models.hf.load import TextProcessor
-from lmms_eval.models.hf.prefixes import Prefixes
+from lmms_eval.models.hf.prefixes import SharedPrefixes
 from lmms_eval.models.windows import (
     NO_PREFIX,
     ScoredTokens,
@@ -47,8 +47,8 @@ class Encoded(Struct, frozen=True, eq=False):
     """For likelihoods: the tokens of each row whose probabilities are wanted."""
     ends: tuple[int, ...] = ()
     """For likelihoods: the column after the one that predicts the last of them."""
-    prefixes: Prefixes | None = None
-    """For likelihoods: the same rows with the prompts that several of them have, if there are such."""
+    prefixes: SharedPrefixes | None = None
+    """For likelihoods: the same texts with what several of them begin with once, if that saves much."""
     max_new_tokens: int | None = None
     """The model's limit of new tokens."""
     room: int | None = None
@@ -167,7 +167,7 @@ class Encoder:
         if "return_mm_token_type_ids" in self._image_options:
             inputs["mm_token_type_ids"] = torch.zeros_like(ids)
         targets = tuple(continuation for _, continuation in windows)
-        prefixes = Prefixes.of(windows, pad) if self._is_of_text else None
+        prefixes = SharedPrefixes.of(windows, pad) if self._is_of_text else None
         return Encoded(inputs, tuple(lengths), width, targets, tuple(map(len, rows)), prefixes)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
