@@ -225,7 +225,9 @@ class EvaluationRun:
         record.finish(result.state, self._start.command, report.as_json(), early_stops)
         report = replace(report, lines=[*report.lines, *lines_of_report(reporter, result, options.grace_s)])
         if self._start.returns_samples:
-            report = replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
+            file_of = record.files.samples if record.files is not None and config.log_samples else None
+            samples = returned_samples(result.tasks, store, file_of)
+            report = replace(report, results={**report.results, "samples": samples})
         return report
 
 

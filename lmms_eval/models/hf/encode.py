@@ -24,6 +24,7 @@ from lmms_eval.models.windows import (
     prefix_token,
     scored_windows,
     text_tokens,
+    tokens_of_each,
 )
 
 if TYPE_CHECKING:
@@ -141,11 +142,12 @@ class Encoder:
     def _ids(self, texts: Collection[str]) -> dict[str, list[int]]:
         """Return the tokens of texts. Those with the start token, which a template has written, get no other."""
         found: dict[str, list[int]] = {}
-        for special in (True, False):
-            chosen = [text for text in texts if self._starts_with_bos(text) != special]
+        start = self._loaded.tokenizer.bos_token
+        begun = {text for text in texts if text.startswith(start)} if start else set()
+        for special, chosen in ((True, [text for text in texts if text not in begun]), (False, list(begun))):
             if chosen:
-                encoded = refusing(partial(self._loaded.tokenizer, chosen, add_special_tokens=special, verbose=False))
-                found.update(zip(chosen, encoded["input_ids"], strict=True))
+                encoded = refusing(partial(tokens_of_each, self._loaded.tokenizer, chosen, special))
+                found.update(zip(chosen, encoded, strict=True))
         return found
 
     def _encode_windows(self, windows: Sequence[ScoredTokens], lengths: Sequence[int]) -> Encoded:

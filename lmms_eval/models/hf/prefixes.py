@@ -132,10 +132,9 @@ def shared_inputs(prefixes: SharedPrefixes, loaded: Loaded) -> dict[str, Any]:
 
     ids, ends = prefixes.ids.to(loaded.device), prefixes.ends.to(loaded.device).unsqueeze(1)
     columns = torch.arange(ids.shape[1], device=ids.device)
-    mask = ((columns.unsqueeze(1) >= columns) & (columns.unsqueeze(1) < ends)).unsqueeze(1)
-    if _attention(loaded.model) == "eager":  # which adds the mask
-        dtype = loaded.model.dtype
-        mask = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, torch.finfo(dtype).min)
+    is_seen = (columns.unsqueeze(1) >= columns) & (columns.unsqueeze(1) < ends)
+    # Added to the scores of attention: a mask of truth values would be converted in every layer.
+    mask = torch.zeros_like(is_seen, dtype=loaded.model.dtype).masked_fill_(~is_seen, float("-inf")).unsqueeze(1)
     return {"input_ids": ids, "position_ids": prefixes.positions.to(ids.device), "attention_mask": mask}
 
 

@@ -186,4 +186,3 @@ def test_a_row_has_a_widest_size():
     found = SharedPrefixes.of(texts, 0)
     rows, width = found.ids.shape
     assert rows > 1 and 8 < width <= 32
-
