@@ -181,6 +181,12 @@ class TaskExchange(Exchange):
             self._input = self.requests.builder.context(self.doc_id)
         return self._input
 
+    def _question(self) -> tuple[str, MessageBuilder]:
+        """Return the context of the first requests and their messages, for which the context is not rendered again."""
+        context = self._first()
+        question = context if self.requests.asks_context else None
+        return context, MessageBuilder(self.requests, self.doc_id, question=question)
+
     def _answer(self, value: Any, is_loss: bool = True) -> Answer:
         responses = self._responses
         latencies = [response.latency for response in responses if response.latency is not None]
@@ -210,9 +216,7 @@ class SingleExchange(TaskExchange):
     kind: RequestKind = "generate_until"
 
     def open(self) -> Sequence[Request]:
-        context, requests = self._first(), self.requests
-        question = context if requests.asks_context else None
-        return [self._request(Ask(context, MessageBuilder(requests, self.doc_id, question=question), self.kind))]
+        return [self._request(Ask(*self._question(), self.kind))]
 
     def answer(self) -> Answer:
         return self._answer(response_text(self._responses[0]))
@@ -295,8 +299,7 @@ class LikelihoodExchange(TaskExchange):
         with self.requests.seeding.prompt(self.doc_id):
             if self.requests.task.output_type == "loglikelihood":
                 target = self.requests.prompts.answer_text(doc)
-                builder = MessageBuilder(self.requests, self.doc_id)
-                return [self._request(Ask(self._first(), builder, "loglikelihood", target))]
+                return [self._request(Ask(*self._question(), "loglikelihood", target))]
             return self._choices(doc)
 
     def answer(self) -> Answer:
@@ -310,7 +313,7 @@ class LikelihoodExchange(TaskExchange):
         question = prompts.text(doc) if self.requests.config.doc_to_text is not None else ""
         if isinstance(question, int) and not isinstance(question, bool):
             return self._contexts(doc, choices)
-        context, builder = self._first(), MessageBuilder(self.requests, self.doc_id)
+        context, builder = self._question()
         requests = []
         for number, choice in enumerate(choices):
             requests.append(self._likelihood(context, builder, delimiter + choice, number))
