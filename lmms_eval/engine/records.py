@@ -512,11 +512,16 @@ def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
 
 
+def listed(value: Any) -> Any:
+    """Return a value as in the samples file: tuples become lists, which JSON has and journals need no tag for."""
+    return [listed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def scored_part(scored: ScoredDoc) -> dict[str, Any]:
     """Return the part of a document's record after its answers: all that the samples and the aggregation need."""
     scores = []
     for score in scored.scores:
-        record = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
+        record = {"filter": score.filter, "filtered": listed(score.filtered), "metrics": dict(score.metrics)}
         if score.status != "scored":
             record |= {"status": score.status, "reason": score.reason}
         if score.per_answer:

@@ -235,7 +235,9 @@ class EvaluationRun:
         if self._start.returns_samples:
             from lmms_eval.results.samples_file import returned_samples
 
-            report = replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
+            file_of = record.files.samples if record.files is not None and config.log_samples else None
+            samples = returned_samples(result.tasks, store, file_of)
+            report = replace(report, results={**report.results, "samples": samples})
         return report
 
 

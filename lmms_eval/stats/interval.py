@@ -86,14 +86,19 @@ def item_errors(
     id; items without an id form one cluster. ``scale`` is 100 if the aggregate is in percent and the values are
     fractions.
     """
-    kept = [(number, item) for item in items if (number := item_number(item, score_key)) is not None]
-    numbers = [number for number, _ in kept]
+    numbers: list[float] = []
+    kept: list[Any] = []
+    for item in items:
+        number = item_number(item, score_key)
+        if number is not None:
+            numbers.append(number)
+            kept.append(item)
     if len(numbers) < 2:
         return ItemErrors(None, None)
     clt = mean_stderr(numbers) * scale
-    if not cluster_key or not all(isinstance(item, Mapping) for _, item in kept):
+    if not cluster_key or not all(isinstance(item, Mapping) for item in kept):
         return ItemErrors(clt, None)
-    clusters = [item.get(cluster_key) for _, item in kept]
+    clusters = [item.get(cluster_key) for item in kept]
     if len({cluster for cluster in clusters if cluster is not None}) < 2:
         return ItemErrors(clt, None)
     return ItemErrors(clt, clustered_stderr(numbers, clusters) * scale)
