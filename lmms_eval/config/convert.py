@@ -189,7 +189,7 @@ def arguments(value: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 def typed(kind: Any, value: Any) -> Any:
     """Return a value as a type of an option. Texts become numbers and switches, numbers become texts.
 
-    Raises ``ValueError``, which names the types, if the value fits none of them.
+    Raises ``ValueError``, which names the types, if no type fits the value.
     """
     members = get_args(kind) or (kind,)
     if str in members:

@@ -231,8 +231,8 @@ def choose_model(
 ) -> ModelChoice:
     """Look up the model's class. Raises ``UnknownNameError`` or ``ModelError``.
 
-    ``checks``: also check the names of its arguments, of which no required one may be missing, and begin to import what
-    building the model needs.
+    ``checks``: also check the names of its arguments (no required one may be missing), and begin to import what the
+    model needs when it is built.
     """
     if given is not None:
         legacy = isinstance(given, lmms)

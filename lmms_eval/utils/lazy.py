@@ -50,8 +50,9 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
 def import_ahead(module: str) -> None:
     """Begin to import a module that this process needs a little later, in a thread.
 
-    This gains the time in which an import does not hold the interpreter's lock: while it reads files, and for aiohttp
-    the certificates of authorities. If the import fails, the statement that needs the module raises the error.
+    An import does not hold the interpreter's lock while it reads files, and that of aiohttp while it reads the
+    certificates of authorities; meanwhile, this thread does other work. If the import fails, the statement that needs
+    the module raises the error.
     """
     if module in sys.modules:
         return

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import lmms_eval.judges
 import lmms_eval.media
 import lmms_eval.tasks
 import lmms_eval.utils
+from lmms_eval.utils.lazy import import_ahead
 from tests.cases import for_each
 
 PACKAGES = (lmms_eval.api, lmms_eval.config, lmms_eval.judges, lmms_eval.media, lmms_eval.tasks, lmms_eval.utils)
@@ -48,3 +50,18 @@ def test_a_name_loads_its_own_module_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_module_is_imported_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "needed_later.py").write_text("import threading\nTHREAD = threading.current_thread().name\n")
+    (tmp_path / "broken_later.py").write_text("import no_such_module_here\n")
+    for name in ("needed_later", "broken_later", "sys"):
+        import_ahead(name)
+    for thread in threading.enumerate():
+        if thread.name.startswith("import "):
+            thread.join()
+    assert sys.modules["needed_later"].THREAD == "import needed_later"
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):  # where it is needed
+        __import__("broken_later")
+    del sys.modules["needed_later"]

@@ -148,7 +148,7 @@ class Answerer:
         self._keeps_logits = "logits_to_keep" in parameters
         self._without_cache = {"use_cache": False} if "use_cache" in parameters else {}
         self._compared: float | None = None
-        """Length of texts up to which shared prefixes give equal values; 0: they do not. ``None``: not known yet."""
+        """Maximum length of texts whose shared prefixes give equal values; 0: none. ``None``: not known yet."""
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])

@@ -182,7 +182,7 @@ class TaskExchange(Exchange):
         return self._input
 
     def _question(self) -> tuple[str, MessageBuilder]:
-        """Return the context of the first requests and their messages, for which the context is not rendered again."""
+        """Return the context of the first requests, and their messages, which reuse it if it is their text."""
         context = self._first()
         question = context if self.requests.asks_context else None
         return context, MessageBuilder(self.requests, self.doc_id, question=question)

@@ -167,3 +167,15 @@ def test_values_survive_the_way_to_another_process() -> None:
 
 def test_functions_are_described_by_name() -> None:
     assert describe_all([FunctionRef("u.f", "x"), len]) == ["<function u.f>", "<function builtins.len>"]
+
+
+def test_paths_are_resolved_as_pathlib_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tree" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "tree")
+    (tmp_path / "tree" / "inner" / "task.yaml").write_text("task: inner\n")
+    (tmp_path / "tree" / "other.yaml").symlink_to("inner/task.yaml")
+    (tmp_path / "outer.yaml").write_text("include: link/inner/../other.yaml\n")
+    monkeypatch.chdir(tmp_path)
+    reader = YamlReader()
+    for path in (Path("outer.yaml"), tmp_path / "link" / ".." / "outer.yaml", Path("tree/inner/../../outer.yaml")):
+        assert reader.all_files(path) == [path.resolve(), tmp_path.resolve() / "tree" / "inner" / "task.yaml"]
