@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from msgspec import structs
-
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig, build_config, check_config, check_names, load_configs
@@ -166,7 +164,7 @@ def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, An
         return build_config(values)
     check_names(values, "options")
     (config,) = load_configs(values).configs
-    return check_config(structs.replace(config, log_samples=False))  # the caller gets the samples, no file is written
+    return check_config(config._replace(log_samples=False))  # the caller gets the samples, no file is written
 
 
 def _set_request_cache(values: dict[str, Any], arguments: Mapping[str, Any]) -> None:

@@ -8,8 +8,6 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from msgspec import Struct
-
 from lmms_eval.utils.arguments import comma_list
 
 MODEL, TASKS, GENERATION, JUDGE = "Model", "Tasks and data", "Prompts and generation", "Judge"
@@ -76,8 +74,11 @@ def run(default: Any, group: str, text: str, **details: Any) -> Any:
     return option(default, group, text, run_only=True, **details)
 
 
-class RunConfig(Struct, frozen=True, kw_only=True):
-    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values."""
+class RunConfig(NamedTuple):
+    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values.
+
+    A named tuple, since ``--help`` would take half as long again if it imported msgspec.
+    """
 
     # fmt: off
     config: str = run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
@@ -373,7 +374,7 @@ def _declared(name: str, default: Any, details: Mapping[str, Any]) -> Option:
     return Option(name, default, kind, **derived, **details)
 
 
-_OPTIONS = tuple(map(_declared, RunConfig.__struct_fields__, RunConfig.__struct_defaults__, _DETAILS))
+_OPTIONS = tuple(map(_declared, RunConfig._fields, RunConfig._field_defaults.values(), _DETAILS))
 _TABLE = {one.name: one for one in _OPTIONS}
 
 

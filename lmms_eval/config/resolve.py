@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from lmms_eval.config import convert
 from lmms_eval.config.options import Option, RunConfig, environment_defaults, option_table, options
@@ -321,7 +321,7 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
     layered |= {name: (value, table[name].flag) for name, value in given.items() if value is not None}
     values = {name: _converted(table[name], value, source) for name, (value, source) in layered.items()}
     config = RunConfig(**values)
-    return structs.replace(config, log_samples=True) if config.predict_only else config
+    return config._replace(log_samples=True) if config.predict_only else config
 
 
 def _converted(option: Option, value: Any, source: str) -> Any:

@@ -59,7 +59,7 @@ def test_mistakes_name_the_flag(arguments: list[str], message: str) -> None:
 def test_every_spelling_belongs_to_one_option() -> None:
     doubled = [name for name, count in Counter(flag_names()).items() if count > 1]
     assert doubled == []
-    assert {option.name for option in options()} == set(RunConfig.__struct_fields__)
+    assert {option.name for option in options()} == set(RunConfig._fields)
 
 
 @for_each("option", list(options()), ids=lambda option: option.name)
