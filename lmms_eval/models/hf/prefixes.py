@@ -151,7 +151,7 @@ def takes_masks(loaded: Loaded) -> bool:
         return False
     one = torch.zeros((1, 1), dtype=torch.long, device=loaded.device)
     with torch.inference_mode():
-        cache = getattr(loaded.model(input_ids=one, use_cache=True), "past_key_values", None)
+        cache: Any = getattr(loaded.model(input_ids=one, use_cache=True), "past_key_values", None)
     return type(cache) is DynamicCache and all(type(layer) is DynamicLayer for layer in cache.layers)
 
 

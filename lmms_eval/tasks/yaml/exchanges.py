@@ -491,22 +491,22 @@ class VisualCotExchange(TaskExchange):
     """
 
     def open(self) -> Sequence[Request]:
-        self._question: str | None = None
+        self._second: str | None = None
         context = self._first()
         if _INTERLEAVES in self.requests.generation:
             return [self._asked(Ask(context, MessageBuilder(self.requests, self.doc_id)))]
         if not self.requests.generation.get(_DRAWS):
             return [self._asked(self._shown(context))]
-        drawing, self._question = stages(context, DRAWING_PROMPT)
+        drawing, self._second = stages(context, DRAWING_PROMPT)
         return [self._asked(self._shown(drawing), draws=True)]
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         is_first = not self._responses
         self._responses += responses
         pictures = self._pictures()
-        if self._question is None or not is_first or not pictures:
+        if self._second is None or not is_first or not pictures:
             return ()
-        return [self._asked(structs.replace(self._shown(self._question, pictures[0]), round=1))]
+        return [self._asked(structs.replace(self._shown(self._second, pictures[0]), round=1))]
 
     def answer(self) -> Answer:
         final = response_text(self._responses[-1])
