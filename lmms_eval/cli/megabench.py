@@ -155,9 +155,7 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[JudgePanel | None]:
     """Open the judge that the flags or the environment name; yields ``None`` without a judge."""
-    from lmms_eval.judges import JudgeOptions, ask, open_judge
-    from lmms_eval.tasks.megabench.data import media_root
-    from lmms_eval.tasks.megabench.standalone import JudgePanel
+    from lmms_eval.judges.options import JudgeOptions
 
     options = JudgeOptions(given.judge_model, given.judge_base_url)
     if not options.is_given:
@@ -165,6 +163,10 @@ def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[JudgePa
     if not options.is_given:
         yield None
         return
+    from lmms_eval.judges import ask, open_judge
+    from lmms_eval.tasks.megabench.data import media_root
+    from lmms_eval.tasks.megabench.standalone import JudgePanel
+
     judge = open_judge(options)
     try:
         yield JudgePanel(
@@ -225,9 +227,9 @@ class _Display:
         self._write(evaluation.as_dict())
 
     def _write(self, content: Mapping[str, Any]) -> None:
-        from lmms_eval.tasks._task_utils.submissions import write_whole
+        from lmms_eval.tasks._task_utils.submissions import indented_json, write_whole
 
-        write_whole(self._output, json.dumps(content, indent=4, ensure_ascii=False), "output file ")
+        write_whole(self._output, indented_json(content, ensure_ascii=False), "output file ")
 
 
 def _report(evaluation: EvaluatorOutput, path: Path) -> int:

@@ -66,7 +66,8 @@ class ClusterFinder:
 
     def __init__(self, cluster_key: str | None, own_only: bool) -> None:
         self._key, self._own_only = cluster_key, own_only
-        self._doc_ids: set[int] = set()
+        self._is_there = bytearray()
+        """1 for each document, by number."""
         self._by_column: dict[int, str] = {}
         self._sent: dict[int, str] = {}
         self._own: dict[int, str] = {}
@@ -87,7 +88,9 @@ class ClusterFinder:
             sent: the media that were sent, as in ``sent_media``.
             own: its own pictures, as in ``input_media``.
         """
-        self._doc_ids.add(doc_id)
+        if doc_id >= len(self._is_there):
+            self._is_there.extend(bytes(doc_id + 1 - len(self._is_there)))
+        self._is_there[doc_id] = 1
         if self._key and (found := cluster_of(self._key, values)) is not None:
             self._by_column[doc_id] = found
         if self._by_column:
@@ -100,7 +103,8 @@ class ClusterFinder:
 
     def forget(self, doc_id: int) -> None:
         """Forget a document, before it is added again."""
-        self._doc_ids.discard(doc_id)
+        if doc_id < len(self._is_there):
+            self._is_there[doc_id] = 0
         for names in (self._by_column, self._sent, self._own):
             names.pop(doc_id, None)
 
@@ -110,7 +114,7 @@ class ClusterFinder:
             return self._made(f"column {self._key}", self._by_column, f"clusters by {self._key}")
         absent, sent = self._key or "", {} if self._own_only else self._sent
         is_sent = self._count(sent) <= self._count(self._own)
-        names, documents = sent if is_sent else self._own, len(self._doc_ids)
+        names, documents = sent if is_sent else self._own, self._is_there.count(1)
         if self._count(names) == documents:
             return Clusters(count=documents, documents=documents, absent_key=absent)
         kinds = [_KINDS.get(kind, "media") for kind in self._kinds] if is_sent else ["pictures"]
@@ -119,12 +123,12 @@ class ClusterFinder:
 
     def _count(self, names: Mapping[int, str]) -> int:
         """Return the number of clusters by these names. A document without one is its own cluster."""
-        return len(set(names.values())) + len(self._doc_ids) - len(names)
+        return len(set(names.values())) + self._is_there.count(1) - len(names)
 
     def _made(
         self, by: str, names: Mapping[int, str], noun: str, media: MediaKey | None = None, absent_key: str = ""
     ) -> Clusters:
-        count, documents = self._count(names), len(self._doc_ids)
+        count, documents = self._count(names), self._is_there.count(1)
         return Clusters(by, count, documents, names if count < documents else {}, media, noun, absent_key)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field, structs
@@ -36,11 +38,11 @@ class ValueColumn(Struct):
     """The values of one metric and pipeline in document order; the lists are parallel except the last two."""
 
     values: list[Any] = field(default_factory=list)
-    doc_ids: list[int] = field(default_factory=list)
-    drew: list[bool] = field(default_factory=list)
-    """Scoring used a random choice."""
-    truncated: list[bool] = field(default_factory=list)
-    """An answer of the document was truncated by the token limit."""
+    doc_ids: array[int] = field(default_factory=partial(array, "q"))
+    drew: bytearray = field(default_factory=bytearray)
+    """1 if scoring used a random choice, else 0."""
+    truncated: bytearray = field(default_factory=bytearray)
+    """1 if an answer of the document was truncated by the token limit, else 0."""
     per_answer: list[list[Any]] = field(default_factory=list)
     per_verdict: list[list[list[Any]]] = field(default_factory=list)
     """For each document and answer, the values by each asking of the judge."""
@@ -48,6 +50,17 @@ class ValueColumn(Struct):
     """``None`` if the documents are independent."""
     unscored: int = 0
     """Documents that could not be scored in this pipeline, without a value of this metric."""
+
+
+_FLOATS: dict[float, float] = {}
+_MOST_FLOATS = 4096
+
+
+def shared(value: Any) -> Any:
+    """Return the same object for equal numbers, since most metrics have few: a float takes 24 bytes."""
+    if type(value) is not float or not value or (value not in _FLOATS and len(_FLOATS) >= _MOST_FLOATS):
+        return 0.0 if value == 0 and type(value) is float and math.copysign(1, value) > 0 else value
+    return _FLOATS.setdefault(value, value)
 
 
 class ValueColumns:
@@ -73,7 +86,7 @@ class ValueColumns:
                 self._partly.update((metric, score["filter"]) for metric in score["metrics"])
             for metric, value in score["metrics"].items():
                 column = self.found.setdefault((metric, score["filter"]), ValueColumn())
-                column.values.append(value)
+                column.values.append(shared(value))
                 column.doc_ids.append(record["doc_id"])
                 column.drew.append(score.get("drew", False))
                 column.truncated.append(is_truncated)
@@ -97,8 +110,10 @@ class ValueColumns:
 
 def missing_by_stratum(task: Task, columns: ValueColumns, doc_ids: Sequence[int]) -> Mapping[str, int]:
     """Count documents without a value of any metric, by stratum; under the empty name if the task has no strata."""
-    valued = {doc_id for column in columns.found.values() for doc_id in column.doc_ids}
-    lost = [doc_id for doc_id in doc_ids if doc_id not in valued]
+    lost: list[int] = []
+    if all(len(column.doc_ids) < len(doc_ids) for column in columns.found.values()):
+        valued = {doc_id for column in columns.found.values() for doc_id in column.doc_ids}
+        lost = [doc_id for doc_id in doc_ids if doc_id not in valued]
     names = task.strata(lost) if lost else ()
     return {"": len(lost)} if names is None else Counter(names)
 
@@ -112,9 +127,10 @@ def variance_in(column: ValueColumn, errors: Errors, value: Any, score_key: str)
     verdicts = [_numbers(judged, errors.scale, score_key) for judged in column.per_verdict]
     if not answers:  # one answer each
         answers = [[one[0] for one in document if one] for document in verdicts]
-    means = _numbers([[item] for item in column.values], errors.scale, score_key)
-    if not errors.scale or len(answers) != len(means) or (verdicts and len(verdicts) != len(means)):
+    n = len(column.values)
+    if not errors.scale or len(answers) != n or (verdicts and len(verdicts) != n):
         return None
+    means = _numbers([[item] for item in column.values], errors.scale, score_key)
     for of_answers, mean in zip(answers, means, strict=True):
         if not of_answers or not mean or not math.isclose(math.fsum(of_answers) / len(of_answers), mean[0]):
             return None
@@ -139,7 +155,7 @@ def document_scores(
         return stated
     if not scale:
         return None
-    return [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
+    return array("d", (scale * (stats.item_number(value, score_key) or 0.0) for value in column.values))
 
 
 def truncation_scores(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ from lmms_eval.engine.records import (
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
-from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace, sealed
+from lmms_eval.storage.lines import DocumentPlaces, JournalSet, JournalWriter, RecordPlace, sealed
 
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ class RunStore:
         self._lock = threading.Lock()
         self._journals = JournalSet()
         self._responses: dict[str, RecordPlace] = {}
-        self._scores: dict[str, dict[int, RecordPlace]] = {}
+        self._scores: defaultdict[str, DocumentPlaces] = defaultdict(DocumentPlaces)
         self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
@@ -102,7 +103,7 @@ class RunStore:
                     verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
                     _mark(unread, record["doc_id"], has_unread(verdicts))
                 if _is_valid(record, self.scoring_key) and self._has_images(record):
-                    self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
+                    self._scores[record["task"]][record["doc_id"]] = place
                     is_truncated = any(is_cut(answer) for answer in record["answers"])
                     _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
                     self._note_thoughts(record)
@@ -133,7 +134,7 @@ class RunStore:
         documents = {f"{task}/{doc_id}" for doc_id in doc_ids}
         self._forget([one for one in self._responses if one.rsplit("/", 3)[0] in documents])
         for doc_id in doc_ids:
-            self._scores.get(task, {}).pop(doc_id, None)
+            self._scores[task].pop(doc_id, None)
 
     def _forget(self, request_ids: Sequence[str]) -> None:
         for request_id in request_ids:
@@ -170,7 +171,7 @@ class RunStore:
         if len(unread) > allowed:
             self.judged_again |= {(task, doc_id) for doc_id in unread}
             for doc_id in unread:
-                self._scores.get(task, {}).pop(doc_id, None)
+                self._scores[task].pop(doc_id, None)
 
     def forget_truncated(self) -> None:
         """Forget the scores, but not the answers, of documents with a truncated answer, so that these are retried.
@@ -178,7 +179,7 @@ class RunStore:
         Must be called before anything is asked.
         """
         for task, doc_id in self._truncated:
-            self._scores.get(task, {}).pop(doc_id, None)
+            self._scores[task].pop(doc_id, None)
 
     def cut_thoughts(self, task: str) -> list[int]:
         """Return in ascending order the scored documents of a task whose truncated answers are unfinished thoughts.
@@ -245,7 +246,7 @@ class RunStore:
                 self._volatile[task, doc_id] = record
             return
         with self._lock:
-            self._scores.setdefault(task, {})[doc_id] = place
+            self._scores[task][doc_id] = place
             if task not in self._plain:
                 self._note_thoughts(record)
             if "failed" in record:
@@ -262,7 +263,8 @@ class RunStore:
         """Return the record of a document; ``None`` if it was never finished."""
         if (task, doc_id) in self._volatile:
             return self._volatile[task, doc_id]
-        place = self._scores.get(task, {}).get(doc_id)
+        places = self._scores.get(task)
+        place = None if places is None else places.get(doc_id)
         return None if place is None else self._journals.at(place)
 
     def failures(self, task: str) -> dict[int, str]:
@@ -291,7 +293,7 @@ class RunStore:
 
     def _adopt_score(self, record: dict[str, Any], place: RecordPlace) -> None:
         task, doc_id = record["task"], record["doc_id"]
-        known, failures = self._scores.setdefault(task, {}), self._failures.setdefault(task, {})
+        known, failures = self._scores[task], self._failures.setdefault(task, {})
         was_failed = doc_id in failures if doc_id in known else None
         is_own = was_failed is False and known[doc_id].file == self._score_file
         if is_own or not counts_now("failed" in record, was_failed):

@@ -209,13 +209,14 @@ class _Sample(Struct, frozen=True):
     def of(
         cls, values: Sequence[Any], whole: float, score_key: str, can_be_mean: bool, clusters: Sequence[str] | None
     ) -> _Sample:
-        known = [(place, number) for place, value in enumerate(values)
-                 if (number := stats.item_number(value, score_key)) is not None]  # fmt: skip
-        numbers = [number for _, number in known]
+        found = [stats.item_number(value, score_key) for value in values]
+        numbers = [number for number in found if number is not None]
         mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
         scale = _scale(numbers, mean, whole)
         is_mean = can_be_mean and scale > 0 and math.isclose(whole, scale * mean, rel_tol=1e-9, abs_tol=1e-12)
-        return cls(numbers, scale, is_mean, None if clusters is None else [clusters[place] for place, _ in known])
+        if clusters is not None:
+            clusters = [cluster for cluster, number in zip(clusters, found, strict=True) if number is not None]
+        return cls(numbers, scale, is_mean, clusters)
 
 
 def errors_of(

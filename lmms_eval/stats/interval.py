@@ -18,7 +18,7 @@ from msgspec.structs import replace as with_fields
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bounded import gaffke_limits
-from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange, item_number
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -77,13 +77,6 @@ class ItemErrors(Struct, frozen=True):
     clustered: float | None
 
 
-def item_number(item: Any, score_key: str = "score") -> float | None:
-    """Return the number of a per-document value: the value itself, or its field ``score_key``; ``None`` if neither."""
-    if not isinstance(item, int | float) and isinstance(item, Mapping):
-        item = item.get(score_key)
-    return item if isinstance(item, int | float) else None
-
-
 def item_errors(
     items: Iterable[Any], cluster_key: str | None = None, score_key: str = "score", scale: float = 1.0
 ) -> ItemErrors:
@@ -93,14 +86,19 @@ def item_errors(
     id; items without an id form one cluster. ``scale`` is 100 if the aggregate is in percent and the values are
     fractions.
     """
-    kept = [(number, item) for item in items if (number := item_number(item, score_key)) is not None]
-    numbers = [number for number, _ in kept]
+    numbers: list[float] = []
+    kept: list[Any] = []
+    for item in items:
+        number = item_number(item, score_key)
+        if number is not None:
+            numbers.append(number)
+            kept.append(item)
     if len(numbers) < 2:
         return ItemErrors(None, None)
     clt = mean_stderr(numbers) * scale
-    if not cluster_key or not all(isinstance(item, Mapping) for _, item in kept):
+    if not cluster_key or not all(isinstance(item, Mapping) for item in kept):
         return ItemErrors(clt, None)
-    clusters = [item.get(cluster_key) for _, item in kept]
+    clusters = [item.get(cluster_key) for item in kept]
     if len({cluster for cluster in clusters if cluster is not None}) < 2:
         return ItemErrors(clt, None)
     return ItemErrors(clt, clustered_stderr(numbers, clusters) * scale)

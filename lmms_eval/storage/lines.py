@@ -15,7 +15,9 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Generator, Iterator
+from array import array
+from collections.abc import Generator, Iterator, MutableMapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +287,47 @@ class RecordPlace(Struct, frozen=True, gc=False):
 
     file: int
     offset: int
+
+
+class DocumentPlaces(MutableMapping[int, RecordPlace]):
+    """Positions of the records of a task's documents, by document number, in ascending order.
+
+    A document takes 12 bytes; a dict takes 150.
+    """
+
+    def __init__(self) -> None:
+        self._offsets, self._files = array("q"), array("i")
+        """By document number; the file of a document without a record is -1."""
+        self._count = 0
+
+    def __getitem__(self, doc_id: int) -> RecordPlace:
+        if 0 <= doc_id < len(self._files) and (file := self._files[doc_id]) >= 0:
+            return RecordPlace(file, self._offsets[doc_id])
+        raise KeyError(doc_id)
+
+    def __setitem__(self, doc_id: int, place: RecordPlace) -> None:
+        if doc_id < 0:
+            raise KeyError(doc_id)
+        if (more := doc_id + 1 - len(self._files)) > 0:
+            self._offsets.extend(repeat(0, more))
+            self._files.extend(repeat(-1, more))
+        self._count += self._files[doc_id] < 0
+        self._offsets[doc_id], self._files[doc_id] = place.offset, place.file
+
+    def __delitem__(self, doc_id: int) -> None:
+        if doc_id not in self:
+            raise KeyError(doc_id)
+        self._files[doc_id] = -1
+        self._count -= 1
+
+    def __contains__(self, doc_id: object) -> bool:
+        return isinstance(doc_id, int) and 0 <= doc_id < len(self._files) and self._files[doc_id] >= 0
+
+    def __iter__(self) -> Iterator[int]:
+        return (doc_id for doc_id, file in enumerate(self._files) if file >= 0)
+
+    def __len__(self) -> int:
+        return self._count
 
 
 class JournalSet:

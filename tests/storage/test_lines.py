@@ -15,8 +15,10 @@ from loguru import logger
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.lines import (
     BLOCK_BYTES,
+    DocumentPlaces,
     JournalWriter,
     LineReader,
+    RecordPlace,
     has_checksums,
     read_lines,
     record_in,
@@ -246,3 +248,22 @@ def test_a_line_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     writer.append({"n": 1})
     assert len(writes) == 1
     writer.close()
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.none() | st.tuples(st.integers(0, 3), st.integers(0, 2**40)))))
+def test_places_of_documents_are_a_dict_in_ascending_order(steps: list[tuple[int, tuple[int, int] | None]]) -> None:
+    places, expected = DocumentPlaces(), dict[int, RecordPlace]()
+    for doc_id, place in steps:
+        if place is None:
+            assert places.pop(doc_id, None) == expected.pop(doc_id, None)
+        else:
+            places[doc_id] = expected[doc_id] = RecordPlace(*place)
+    assert list(places.items()) == sorted(expected.items())
+    assert len(places) == len(expected)
+    assert all(
+        (doc_id in places, places.get(doc_id)) == (doc_id in expected, expected.get(doc_id)) for doc_id in range(-2, 42)
+    )
+    with pytest.raises(KeyError):
+        del places[41]
+    with pytest.raises(KeyError):
+        places[-1] = RecordPlace(0, 0)

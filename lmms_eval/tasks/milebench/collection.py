@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
-from lmms_eval.tasks._task_utils.submissions import csv_text, write_whole
+from lmms_eval.tasks._task_utils.submissions import csv_text, indented_json, write_whole
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.standalone import EVAL, FIXED, SOURCE
 from lmms_eval.tasks.milebench.submission import PREDICTIONS, fingerprint
@@ -123,5 +123,5 @@ def table(models: Results) -> list[list[str]]:
 
 def write_collection(models: Results, root: Path) -> None:
     """Write ``result.json`` and ``result.csv``. Raises ``DataError`` if a file cannot be written."""
-    for name, text in ((RESULT_JSON, json.dumps(models, indent=4)), (RESULT_CSV, csv_text(table(models)))):
+    for name, text in ((RESULT_JSON, indented_json(models)), (RESULT_CSV, csv_text(table(models)))):
         write_whole(root / name, text, survives_power_loss=False)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks._task_utils.submissions import write_whole
+from lmms_eval.tasks._task_utils.submissions import indented_json, write_whole
 from lmms_eval.tasks.milebench.reference import Reference
 from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore, aggregate
 from lmms_eval.tasks.milebench.scoring.samples import score_sample
@@ -142,9 +142,9 @@ def write_evaluation(evaluation: JudgedDataset, folder: Path, source: str) -> No
         SOURCE: source,
         SUMMARY: summary(evaluation).as_dict() if result.n_scored else None,
     }
-    files = {SCORES: json.dumps(score_records(evaluation), indent=4), FIXED: json.dumps(fixed, indent=4)}
+    files = {SCORES: indented_json(score_records(evaluation)), FIXED: indented_json(fixed)}
     if any(one.score.normalised for one in evaluation.judged):
-        files[EXTRACTED] = json.dumps([extracted_record(one) for one in evaluation.judged], indent=4)
+        files[EXTRACTED] = indented_json([extracted_record(one) for one in evaluation.judged])
     files[EVAL] = json.dumps(result.as_eval())  # written last, so that the others are complete if it exists
     for name, text in files.items():
         write_whole(folder / name, text, survives_power_loss=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
+from lmms_eval.tasks._task_utils.submissions import indented_json
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.milebench.prompts import FinishedPrompt
@@ -55,7 +55,7 @@ def dumps(records: Iterable[Mapping[str, Any]], model: str, generation: Mapping[
     """Return the text of ``pred.json``: a list, four-space indent, non-ASCII kept."""
     same = {"gen_model_id": model, "gen_kwargs": dict(generation)}
     rows = [{key: {**item, **same}[key] for key in _KEYS} for item in in_order(records)]
-    return json.dumps(rows, ensure_ascii=False, indent=4)
+    return indented_json(rows, ensure_ascii=False)
 
 
 def read_predictions(path: Path) -> list[tuple[int, Mapping[str, Any]]]:

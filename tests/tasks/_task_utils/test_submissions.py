@@ -10,9 +10,10 @@ import pytest
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import DataError
 from lmms_eval.tasks import Catalogue, select_tasks
-from lmms_eval.tasks._task_utils.submissions import stamp, written_json
+from lmms_eval.tasks._task_utils.submissions import indented_json, stamp, written_json
 from lmms_eval.tasks.textvqa import utils as textvqa
 from lmms_eval.tasks.yaml.task import YamlTask
+from tests.cases import for_each
 
 
 def test_a_file_is_named_by_its_estimate(tmp_path: Path) -> None:
@@ -72,3 +73,18 @@ def test_both_splits_of_textvqa_have_a_file_each(tmp_path: Path, monkeypatch: py
         )
     files = sorted((tmp_path / "submissions").iterdir())
     assert [json.loads(file.read_text())[0]["answer"] for file in files] == ["textvqa_test", "textvqa_val"]
+
+
+@for_each(
+    "content",
+    [
+        {"a": [], "b": {}, "c": [{"d": [1, 2.5, 1e22, 1e-7, -0.0, None, True]}], "é": '\u2028 \x7f \\ " : , [ {'},
+        [float("nan"), float("-inf")],
+        ["half \ud800"],
+        {1: 10**30, None: "x"},
+        "text",
+    ],
+)
+def test_indented_json_is_that_of_the_library(content: Any) -> None:
+    for ensure_ascii in (True, False):
+        assert indented_json(content, ensure_ascii) == json.dumps(content, indent=4, ensure_ascii=ensure_ascii)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import read_json
-from lmms_eval.tasks._task_utils.submissions import write_whole
+from lmms_eval.tasks._task_utils.submissions import indented_json, write_whole
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskMean, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, ModelBreakdown, TaskGroup, breakdown
 from lmms_eval.tasks.megabench.facts import demo_labels, labels
@@ -86,7 +85,7 @@ def write(folder: Path, results: Sequence[TaskMean], found: ModelBreakdown) -> N
         INTERVALS: found.intervals(),
     }
     for name, content in contents.items():
-        write_whole(folder / name, json.dumps(content, indent=4, ensure_ascii=False), survives_power_loss=False)
+        write_whole(folder / name, indented_json(content, ensure_ascii=False), survives_power_loss=False)
 
 
 def table(found: ModelBreakdown) -> str:

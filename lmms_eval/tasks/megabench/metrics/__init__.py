@@ -18,6 +18,7 @@ Metric = Callable[..., MetricValue]
 Need = Literal["a judge model", "the code sandbox", "linguistic data", "a geocoder"]
 
 SANDBOX: Need = "the code sandbox"
+LINGUISTIC_DATA: Need = "linguistic data"
 _PACKAGE = "lmms_eval.tasks.megabench.metrics"
 
 
@@ -48,7 +49,7 @@ class MetricSpec(Struct, frozen=True):
         if not self.path:
             raise NotEvaluated(f"{self.name} needs {self.needs}")
         function = _load(self.path)
-        if data is not None and self.needs in ("linguistic data", "a geocoder"):
+        if data is not None and self.needs in (LINGUISTIC_DATA, "a geocoder"):
             return functools.partial(function, data=data)
         return function
 
@@ -135,7 +136,7 @@ _SPECIAL = (
         "constrained_generation",
         "constrained.constrained_generation",
         needs_context=True,
-        needs="linguistic data",
+        needs=LINGUISTIC_DATA,
         reads_text=True,
         gives_info=True,
     ),

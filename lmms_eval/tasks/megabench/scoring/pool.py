@@ -22,6 +22,10 @@ class ScoringStopped(LmmsEvalError):
     """A worker process ended or hung."""
 
 
+Scores = Sequence[Mapping[str, Any]]
+"""Results of a job's queries."""
+
+
 class ScorePool:
     """Scores jobs, ``workers`` at a time. A single worker is a thread of this process."""
 
@@ -31,11 +35,15 @@ class ScorePool:
         self._in_process = workers <= 1
         self._pool = Pool()
 
-    def submit(self, job: TaskJob) -> Future[Sequence[Mapping[str, Any]]]:
-        """Score a job's queries. The result raises ``TaskError`` for an unusable configuration."""
-        job.spec()  # raises the error of an unusable configuration
-        job = replace(job, allow_unsafe_code=self._allow_unsafe_code, data=self._data)
-        return self._executor.submit(score_job if self._in_process else self._ask, job)
+    def submit(self, *jobs: TaskJob) -> Future[list[Scores]]:
+        """Score the queries of jobs, one job after another in the same worker.
+
+        Raises ``TaskError`` for an unusable configuration.
+        """
+        for job in jobs:
+            job.spec()  # raises the error of an unusable configuration
+        with_options = [replace(job, allow_unsafe_code=self._allow_unsafe_code, data=self._data) for job in jobs]
+        return self._executor.submit(self._score_here if self._in_process else self._ask, with_options)
 
     def close(self) -> None:
         """Stop running jobs; queued jobs are not scored."""
@@ -44,9 +52,15 @@ class ScorePool:
         self._executor.shutdown(wait=True)
         self._pool.close()
 
-    def _ask(self, job: TaskJob) -> Sequence[Mapping[str, Any]]:
+    def _score_here(self, jobs: Sequence[TaskJob]) -> list[Scores]:
+        return [score_job(job) for job in jobs]
+
+    def _ask(self, jobs: Sequence[TaskJob]) -> list[Scores]:
+        found: list[Scores] = []
         try:
             with self._pool.lend(lambda: Child(MODULE)) as child:
-                return results_from_line(child.ask(to_line(job), TASK_LIMIT_S))
+                for job in jobs:
+                    found.append(results_from_line(child.ask(to_line(job), TASK_LIMIT_S)))
         except ChildError as error:
-            raise ScoringStopped(f"scoring task {job.task_name}: {error}") from error
+            raise ScoringStopped(f"scoring task {jobs[len(found)].task_name}: {error}") from error
+        return found

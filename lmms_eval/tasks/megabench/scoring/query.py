@@ -153,6 +153,8 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
 def read_context(value: Any) -> Mapping[str, Any]:
     """Read the evaluation context of a sample from its Python literal; empty if malformed (the metric then fails)."""
     if isinstance(value, str):
+        if value == "{}":  # of most samples
+            return {}
         try:
             value = read_literal(value)
         except LiteralError:

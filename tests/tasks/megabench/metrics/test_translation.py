@@ -32,6 +32,16 @@ def test_chinese_words() -> None:
     assert translation.gleu_cn(None, "你好") == 0
 
 
+def test_words_are_those_of_the_whole_dictionary() -> None:
+    jieba = pytest.importorskip("jieba", exc_type=ImportError)
+    whole = jieba.Tokenizer()
+    whole.FREQ, whole.total = whole.gen_pfdict(whole.get_dict_file())
+    whole.initialized = True
+    for text in ("我喜欢吃苹果", "小明硕士毕业于中国科学院", "B超和c#, AT&T 3.5%", "\U00020000x\n ", ""):
+        assert translation._words(text) == list(whole.cut_for_search(text))
+    assert translation._tokenizer()[0].total == whole.total
+
+
 def test_no_cache_file_is_written_or_believed(tmp_path: Path) -> None:
     """jieba's own cache lies where any user of the machine can put one, and it is loaded with marshal."""
     (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({"我喜欢吃苹果": 10**6}, 10**6)))
@@ -46,7 +56,7 @@ def test_no_cache_file_is_written_or_believed(tmp_path: Path) -> None:
         "import jieba\n"
         "sys.dont_write_bytecode = True\n"
         "sys.addaudithook(watch)\n"
-        "print(list(translation._tokenizer().cut_for_search('我喜欢吃苹果')))\n"
+        "print(translation._words('我喜欢吃苹果'))\n"
         "assert not written, written\n"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
