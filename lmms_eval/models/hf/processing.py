@@ -41,7 +41,7 @@ _OF_PROFILE = ("name", "architecture", "parts", "without_torchvision", "media", 
 """The fields of a profile that loading a processor needs."""
 
 
-class Region:
+class SharedFile:
     """A file that two processes map into memory. It grows as needed, and has no name once both have opened it."""
 
     def __init__(self, path: Path | None = None) -> None:
@@ -86,12 +86,12 @@ class PictureProcess:
         self.hits = 0
         """Pictures that the child did not have to process again."""
         self._local: Any = None
-        self._region = Region()
+        self._shared = SharedFile()
         self._is_ready = False
         first = {
             "options": msgspec.to_builtins(options),
             "profile": {name: msgspec.to_builtins(getattr(profile, name)) for name in _OF_PROFILE},
-            "path": str(self._region.path),
+            "path": str(self._shared.path),
         }
         self._child: Child | None = Child(_MODULE, name="the process of the processor", errors="kept")
         self._child.send(json.dumps(first).encode())
@@ -124,7 +124,7 @@ class PictureProcess:
         assert self._child is not None
         try:
             sizes = [picture.size for picture in pictures]
-            memory, at = self._region.memory(sum(3 * wide * high for wide, high in sizes)), 0
+            memory, at = self._shared.memory(sum(3 * wide * high for wide, high in sizes)), 0
             for picture in pictures:
                 data = picture.tobytes()
                 memory[at : at + len(data)] = data
@@ -134,7 +134,7 @@ class PictureProcess:
             self._child.send(json.dumps(job).encode())
             reply = json.loads(self._child.receive(_JOB_S if self._is_ready else _START_S))
             if not self._is_ready:
-                self._region.unlink()  # the child has opened it
+                self._shared.unlink()  # the child has opened it
                 self._is_ready = True
             if "error" in reply:
                 return None
@@ -148,7 +148,7 @@ class PictureProcess:
         import torch
 
         self.hits = reply["hits"]
-        memory = self._region.memory(reply["size"])
+        memory = self._shared.memory(reply["size"])
         return {
             name: torch.frombuffer(memory, dtype=getattr(torch, kind), count=prod(shape), offset=at).clone().view(shape)
             for name, kind, shape, at in reply["tensors"]
@@ -160,7 +160,7 @@ class PictureProcess:
         if child is not None:
             child.kill()
             child.close()
-            self._region.close()
+            self._shared.close()
 
 
 def _pictures(images: Any) -> list[Any]:
@@ -191,10 +191,10 @@ def in_processes(copies: Sequence[Loaded], processes: Sequence[PictureProcess]) 
 
 
 class _Server:
-    """The child's side: a processor, and the region that it shares with the parent."""
+    """The child's side: a processor, and the shared file that it shares with the parent."""
 
     def __init__(self, first: Mapping[str, Any]) -> None:
-        self._region = Region(Path(first["path"]))
+        self._shared = SharedFile(Path(first["path"]))
         given = first["profile"]
         profile = Profile(**{**given, "parts": tuple(given["parts"]), "media": frozenset(given["media"])})
         options = msgspec.convert(first["options"], HFOptions)
@@ -202,7 +202,7 @@ class _Server:
         self._pictures = cache_pictures(self._processor, options.image_cache_mb << 20)
 
     def process(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Process prompts with pictures, and write the tensors into the region."""
+        """Process prompts with pictures, and write the tensors into the shared file."""
         pictures = self._read(job["sizes"])
         images: list[Any] = pictures
         if job["rows"] is not None:
@@ -213,7 +213,7 @@ class _Server:
     def _read(self, sizes: Sequence[Sequence[int]]) -> list[Any]:
         from PIL import Image
 
-        memory, at, pictures = memoryview(self._region.memory(sum(3 * wide * high for wide, high in sizes))), 0, []
+        memory, at, pictures = memoryview(self._shared.memory(sum(3 * wide * high for wide, high in sizes))), 0, []
         for wide, high in sizes:
             pictures.append(Image.frombytes("RGB", (wide, high), memory[at : (at := at + 3 * wide * high)]))
         return pictures
@@ -227,7 +227,7 @@ class _Server:
                 raise TypeError(f"{name} is not a tensor")
             tensors.append([name, str(value.dtype).removeprefix("torch."), list(value.shape), size])
             size += -(-value.nbytes // _ALIGNMENT) * _ALIGNMENT
-        memory = self._region.memory(size)
+        memory = self._shared.memory(size)
         for (_, _, _, at), value in zip(tensors, batch.values(), strict=True):
             torch.frombuffer(memory, dtype=value.dtype, count=value.numel(), offset=at).copy_(value.reshape(-1))
         return {"tensors": tensors, "size": size, "hits": 0 if self._pictures is None else self._pictures.hits}

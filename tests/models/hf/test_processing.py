@@ -8,7 +8,7 @@ from loguru import logger
 
 from lmms_eval.models.hf import processing
 from lmms_eval.models.hf.options import GENERAL, HFOptions, Profile
-from lmms_eval.models.hf.processing import PictureProcess, Region, begin
+from lmms_eval.models.hf.processing import PictureProcess, SharedFile, begin
 from lmms_eval.processes import ChildError
 
 from ...cases import for_each
@@ -119,16 +119,16 @@ def test_a_child_that_cannot_go_on(tiny_folders, same_process, warnings, monkeyp
     if what == "silence":
         monkeypatch.setattr(process._child, "receive", SameProcess("").receive)
     else:
-        monkeypatch.setattr(process._region, "memory", lambda size: os.truncate("/", size))  # raises OSError
-    path = process._region.path
+        monkeypatch.setattr(process._shared, "memory", lambda size: os.truncate("/", size))  # raises OSError
+    path = process._shared.path
     assert same(process(**given), local(**given))
     assert process._child is None and not path.exists()
     assert len(warnings) == 1 and "pictures are processed in threads from now on" in warnings[0]
 
 
 def test_a_region_is_shared_and_leaves_no_file():
-    own = Region()
-    other = Region(own.path)
+    own = SharedFile()
+    other = SharedFile(own.path)
     own.memory(10)[:4] = b"abcd"
     assert other.memory(4)[:4] == b"abcd"
     large = other.memory(3 << 20)
@@ -137,7 +137,7 @@ def test_a_region_is_shared_and_leaves_no_file():
     own.unlink()
     assert not own.path.exists()
     own.close()
-    path = Region().path  # dropped
+    path = SharedFile().path  # dropped
     assert not path.exists()
 
 
