@@ -33,7 +33,8 @@ RUN_ONLY_MODEL_ARGS = frozenset(
         "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_max_mb",
         "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "idle_timeout", "image_cache_mb",
         "max_batch_tokens", "max_reply_mb", "max_retries", "num_concurrent", "num_cpus",
-        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "stream", "timeout",
+        "prefix_aware_queue", "prefix_hash_chars", "preprocess_processes", "preprocess_workers", "retry_backoff_s",
+        "stream", "timeout",
     }
 )  # fmt: skip
 """Model arguments that do not change an answer."""

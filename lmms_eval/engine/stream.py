@@ -164,6 +164,8 @@ class Stream:
         self._claimed = 0
         self.forms_batches = False
         """The model has taken ``take_full`` batches."""
+        self._was_short = False
+        """A model that forms batches had to wait for requests while it held others."""
         self.is_fed: Callable[[], bool] = lambda: False
         """Returns whether ``take_full`` should wait for requests that ``push`` will add."""
         self.answering: int | None = None
@@ -269,6 +271,7 @@ class Stream:
             self._leave_to_threads()
             self.forms_batches = True
             while not self._has_next(max_n) and self._more_may_come():
+                self._was_short = self._was_short or bool(self._held)
                 if self._is_filled:
                     self._is_filled = False
                     self._changed.notify_all()
@@ -423,10 +426,12 @@ class Stream:
         """Start another thread if requests take long to prepare.
 
         For texts a second thread would only compete with the model's event loop for the interpreter's lock: on an idle
-        machine the run would take a third longer, with a third more processor time.
+        machine the run would take a third longer, with a third more processor time. The same holds for the forward
+        passes of a model that forms batches, as long as its next requests are ready in time.
         """
         is_slow = cpu_s > HELP_FROM_CPU_S or wall_s > HELP_FROM_WALL_S
         with self._lock:
+            is_slow = is_slow and (self._was_short or not self.forms_batches)
             self._slow_in_a_row = self._slow_in_a_row + 1 if is_slow else 0
             if self._slow_in_a_row >= HELP_AFTER and self._started < len(self._threads) and not self._stopped:
                 self._threads[self._started].start()

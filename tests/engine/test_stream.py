@@ -416,6 +416,25 @@ def test_threads_come_to_help_where_preparing_takes_its_time(takes_s: float, thr
     assert len(names) == threads
 
 
+@for_each("computes_s, threads", [(0.15, 1), (0.0, 3)])
+def test_no_thread_helps_a_model_that_has_its_next_batch_in_time(computes_s: float, threads: int) -> None:
+    names: set[str] = set()
+
+    def prepare(request: Request) -> Request:
+        names.add(threading.current_thread().name)
+        time.sleep(0.012)
+        return request.with_payload(b"", 1)
+
+    source, taken = stream(requests(36), prepare, StreamLimits(threads=3)), list[Request]()
+    taken += source.take_full(12) or []  # the first batches have to be waited for
+    for _ in range(6):
+        time.sleep(computes_s)
+        for request in taken[:4]:
+            source.answered(request.id)
+        taken = taken[4:] + (source.take_full(4) or [])
+    assert len(taken) == 12 and len(names) == threads
+
+
 def test_none_are_taken_where_none_are_asked_for() -> None:
     source = stream(requests(2))
     assert source.take_full(0) == []  # whatever is ready by now

@@ -308,11 +308,12 @@ class Lookahead:
 
     Args:
         encoders: one for each thread without shared state, as fast tokenizers are not thread-safe.
+        threads: whether there are threads. Without them, each batch is encoded on ``get``.
     """
 
-    def __init__(self, encoders: Sequence[Encoder]) -> None:
-        self.depth = len(encoders)
-        """The maximum number of batches that are encoded at the same time."""
+    def __init__(self, encoders: Sequence[Encoder], threads: bool = True) -> None:
+        self.depth = len(encoders) if threads else 0
+        """The maximum number of batches that are encoded at the same time, ahead of their use."""
         self._idle: queue.SimpleQueue[Encoder] = queue.SimpleQueue()
         for encoder in encoders:
             self._idle.put(encoder)
@@ -336,7 +337,9 @@ class Lookahead:
             self._idle.put(encoder)
 
     def start(self, jobs: Sequence[PreparedRequest]) -> None:
-        """Start to encode a batch."""
+        """Start to encode a batch, if there are threads."""
+        if not self.depth:
+            return
         self._ahead[_ids(jobs)] = self._pool.submit(self._encode, jobs)
 
     def get(self, jobs: Sequence[PreparedRequest]) -> Encoded:

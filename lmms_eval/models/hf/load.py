@@ -271,10 +271,10 @@ def load(options: HFOptions, profile: Profile = GENERAL) -> Loaded:
     )
 
 
-def copies(loaded: Loaded, options: HFOptions) -> list[Loaded]:
+def copies(loaded: Loaded, count: int) -> list[Loaded]:
     """Return a copy for each encoding thread, with its own processor and tokenizer."""
     result = []
-    for _ in range(options.preprocess_workers):
+    for _ in range(count):
         processor = copy.deepcopy(loaded.processor)
         result.append(replace(loaded, processor=processor, tokenizer=processor.tokenizer))
     return result

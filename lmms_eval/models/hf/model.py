@@ -45,6 +45,8 @@ _WINDOW_BATCHES = 4
 _WINDOW_BYTES = 256 << 20
 _WINDOW = "#window"
 """Separates the id of a request for the likelihood of a text from the number of a window over it."""
+_WORKERS = 2
+"""The default number of threads that encode batches for a model that is not on the CPU."""
 _AUTO_AHEAD = 8
 """The number of prepared requests for ``batch_size=auto``, as a multiple of the first batch."""
 
@@ -209,19 +211,23 @@ class HuggingFace(LocalModel):
     encoder: ClassVar[type[Encoder]] = Encoder
 
     def __init__(self, **arguments: Any) -> None:
+        from lmms_eval.models.hf import processing
         from lmms_eval.models.hf.load import copies, load
 
         self.options = HFOptions.from_arguments(arguments, self.profile)
         self._refused: Mapping[str, str] = {}
         self._is_auto = str(arguments.get("batch_size")).startswith("auto")
         self.concurrency = self.options.batch_size * (_AUTO_AHEAD if self._is_auto else 1)
+        self._processes = processing.begin(self.options, self.profile)
         self.loaded: Loaded = load(self.options, self.profile)
         self._inputs = self.input_builder(self.loaded, self.options, self.profile)
         takes_pictures = "image" in self.profile.media and not self.loaded.absent_parts & {"image_processor"}
         if takes_pictures and wants_flat_images(self.loaded, self._inputs.render):
             self.loaded = structs.replace(self.loaded, flat_images=True)
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
-        self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
+        workers = self._workers()
+        own = processing.in_processes(copies(self.loaded, workers or 1), self._processes)
+        self._lookahead = Lookahead([self.encoder(one, self.options) for one in own], threads=workers > 0)
         caches = (self.options.use_cache, self.options.static_cache)
         ending = self.options.think_end_token
         self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches, think_end_token=ending)
@@ -242,6 +248,17 @@ class HuggingFace(LocalModel):
                 asked += ["a picture", "several pictures"][: self.profile.most_pictures]
             name = f"{self.profile.name}: {self.options.pretrained}"
             self._refused = report(name, self._ask_dry, asked)
+
+    def _workers(self) -> int:
+        """Return the number of threads that encode batches ahead.
+
+        On the CPU, a thread takes the interpreter's lock, and cores, from the forward passes.
+        """
+        if self._processes:
+            return len(self._processes)
+        if self.options.preprocess_workers is not None:
+            return self.options.preprocess_workers
+        return 0 if self.loaded.device.type == "cpu" else _WORKERS
 
     def _ask_dry(self, asked: ChatMessages) -> None:
         """Generate one token. Exceptions of the model and its processor pass through."""
@@ -401,7 +418,7 @@ class HuggingFace(LocalModel):
             "batch_size": self.options.batch_size,
             "max_batch_tokens": self._max_tokens if finite else None,
             "rows_of_a_batch": self._rows.rows,
-            "pictures_processed_once": self._pictures.hits if self._pictures is not None else None,
+            "pictures_processed_once": self._processed_once(),
             "out_of_memory_batches": self._runner.out_of_memory,
             "min_pixels": self.options.min_pixels,
             "max_pixels": self.options.max_pixels,
@@ -410,9 +427,16 @@ class HuggingFace(LocalModel):
             "ignored_generation_options": sorted(self._ignored),
         }
 
+    def _processed_once(self) -> int | None:
+        if self._pictures is None:
+            return None
+        return self._pictures.hits + sum(process.hits for process in self._processes)
+
     def close(self) -> None:
         """Free the weights."""
         self._lookahead.close()
+        for process in self._processes:
+            process.close()
         del self._answerer, self._runner, self._inputs, self._lookahead
         device = self.loaded.device
         del self.loaded

@@ -236,8 +236,11 @@ class HFOptions(Struct, frozen=True):
     """Keep keys and values in tensors of fixed size."""
     torch_compile: bool | str = False
     """Compile the forward pass. A name is the backend of ``torch.compile``."""
-    preprocess_workers: int = 2
-    """The number of threads that encode the next batches during generation."""
+    preprocess_workers: int | None = None
+    """The number of threads that encode the next batches during generation; 0: batches are encoded between forward
+    passes. By default 0 for models on the CPU, and 2 for others."""
+    preprocess_processes: bool = False
+    """Whether each of these threads has a process that transforms pictures."""
     image_cache_mb: int = 256
     """Memory for processed pictures, which may be repeated."""
     think_end_token: str | None = None
@@ -358,6 +361,7 @@ _CONVERTERS: Mapping[str, Converter] = {
     "frame_rule": _frame_rule,
     "batch_size": lambda value: AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value),
     "image_cache_mb": lambda value: 0 if str(value) == "0" else positive_int(value),
+    "preprocess_workers": lambda value: 0 if str(value) == "0" else positive_int(value),
     "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),
 }
 """The converter of each field of ``HFOptions``, by its type unless it has its own."""

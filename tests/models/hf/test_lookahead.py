@@ -165,7 +165,7 @@ def test_encoding_overlaps_generation(tiny):
             time.sleep(0.05)
             return super().generate(**arguments)
 
-    model = build(tiny, Watched, batch_size=2)
+    model = build(tiny, Watched, batch_size=2, preprocess_workers=2)
     requests = [model.prepare(ask(number, "What?", max_new_tokens=2)) for number in range(8)]
     stream = Rounds(requests, ready=8)
     for _ in model.respond(stream):

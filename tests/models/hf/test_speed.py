@@ -11,7 +11,8 @@ from .test_model import Small, content, mixed_requests
     [
         {"static_cache": True},
         pytest.param({"torch_compile": "eager"}, marks=pytest.mark.slow),
-        {"preprocess_workers": 1},
+        {"preprocess_workers": 0},
+        {"preprocess_workers": 2},
     ],
 )
 def test_options_for_speed_leave_the_answers_alone(tiny_folders, arguments):
